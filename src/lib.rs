@@ -1,0 +1,2 @@
+//! Mullion places and checks pods by operating system in mixed Windows/Linux Kubernetes clusters.
+

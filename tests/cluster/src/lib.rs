@@ -1,0 +1,46 @@
+//! A real control plane on loopback: Kubernetes' own API server, scheduler and controllers over etcd, with KWOK playing the kubelets.
+//!
+//! Nodes become Ready and pods Running, but nothing is executed and no image is pulled. Windows nodes are node objects; the real
+//! scheduler, DaemonSet controller and admission chain do the rest.
+//!
+//! | module | what |
+//! |---|---|
+//! | `tools` | where the programs are ([`Tools`]); `tools/build.sh` builds them |
+//! | `process` | a group of processes that never outlives this one |
+//! | `pki` | the control plane's certificates, and [`ServingCert`] for a webhook |
+//! | `plane` | [`ControlPlane`]: options, start, clients, kubectl, nodes |
+//! | `node` | [`NodeSpec`]: nodes as kubelets register them |
+//! | `namespace` | [`TestNamespace`]: a namespace of a test's own |
+//! | `wait` | [`wait_for`]: every wait with a deadline |
+//! | `webhook` | [`WebhookRegistration`]: tells the API server about a webhook |
+//! | `mullion` | [`MullionProcess`]: the program under test |
+//!
+//! ```no_run
+//! # use mullion_cluster::{ControlPlane, NodeSpec};
+//! # async fn example() -> anyhow::Result<()> {
+//! let plane = ControlPlane::builder().start().await?;
+//! plane.create_node(&NodeSpec::windows("w2022", "10.0.20348.2655")).await?;
+//! let namespace = plane.namespace("example").await?;
+//! println!("{}", plane.kubectl(&["get", "pods", "-n", &namespace.name]).await?);
+//! # Ok(()) }
+//! ```
+
+mod mullion;
+mod namespace;
+mod node;
+mod pki;
+mod plane;
+mod process;
+mod tools;
+mod wait;
+mod webhook;
+
+pub use mullion::{MullionBuilder, MullionProcess};
+pub use namespace::TestNamespace;
+pub use node::{NodeSpec, UNMANAGED};
+pub use pki::ServingCert;
+pub use plane::{Builder, ControlPlane};
+pub use process::free_port;
+pub use tools::{Tool, Tools};
+pub use wait::{Seen, wait_for};
+pub use webhook::{FailurePolicy, WebhookRegistration, wait_until_called};

@@ -1,0 +1,510 @@
+//! The control plane: its options, its start, and what a test does with it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client};
+use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
+use tokio::task::JoinSet;
+
+use crate::namespace::TestNamespace;
+use crate::node::NodeSpec;
+use crate::pki::{self, Authority};
+use crate::process::{Group, Rank, free_port};
+use crate::tools::{Tool, Tools};
+use crate::wait::{Seen, wait_for};
+
+/// The API server answered `/readyz` after 2.7 s on two idle cores; this leaves room for busy ones.
+const START_DEADLINE: Duration = Duration::from_secs(120);
+/// For a single request to the API server: the client itself never gives up.
+const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
+/// For KWOK and the controllers to play their parts for one node.
+const NODE_DEADLINE: Duration = Duration::from_secs(60);
+/// How often a start is tried when somebody else takes a port that was just free.
+const ATTEMPTS: usize = 5;
+/// How many nodes are created at a time.
+const PARALLEL: usize = 32;
+
+const API_SERVER: &str = "kube-apiserver";
+
+/// Options of a [`ControlPlane`].
+#[derive(Clone, Debug)]
+pub struct Builder {
+    api_server_flags: Vec<String>,
+    admission_plugins: Vec<String>,
+    controller_manager: bool,
+    scheduler: bool,
+    kwok: bool,
+    verbosity: u8,
+}
+
+impl Builder {
+    /// Adds a flag of kube-apiserver, as in `--audit-policy-file=/path`; the later of two equal flags wins.
+    #[must_use]
+    pub fn api_server_flag(mut self, flag: impl Into<String>) -> Self {
+        self.api_server_flags.push(flag.into());
+        self
+    }
+
+    /// The admission plugins enabled besides the default ones, instead of `NodeRestriction`.
+    #[must_use]
+    pub fn admission_plugins(mut self, plugins: &[&str]) -> Self {
+        self.admission_plugins = plugins.iter().map(|&plugin| plugin.to_owned()).collect();
+        self
+    }
+
+    /// Whether to start kube-controller-manager (default: yes). Without it there are no Deployments, DaemonSets or taint changes.
+    #[must_use]
+    pub fn controller_manager(mut self, start: bool) -> Self {
+        self.controller_manager = start;
+        self
+    }
+
+    /// Whether to start kube-scheduler (default: yes).
+    #[must_use]
+    pub fn scheduler(mut self, start: bool) -> Self {
+        self.scheduler = start;
+        self
+    }
+
+    /// Whether to start KWOK (default: yes). Without it nodes get the status of their [`NodeSpec`] and pods stay Pending.
+    #[must_use]
+    pub fn kwok(mut self, start: bool) -> Self {
+        self.kwok = start;
+        self
+    }
+
+    /// How much the Kubernetes programs log: `-v`, 0 (default) to 10.
+    #[must_use]
+    pub fn verbosity(mut self, level: u8) -> Self {
+        self.verbosity = level;
+        self
+    }
+
+    /// Starts the control plane and waits until the API server is ready.
+    ///
+    /// # Errors
+    /// Tools are missing (the message says how to build them), or a program ended early or was not ready in time: the message
+    /// shows the last lines of its log and where the logs are kept.
+    pub async fn start(self) -> Result<ControlPlane> {
+        let tools = Tools::locate()?;
+        let mut attempt = 1;
+        loop {
+            let mut group = Group::new()?;
+            match self.bring_up(&tools, &mut group).await {
+                Ok(Parts { authority, url, kubeconfig, client }) => {
+                    let (group, options) = (Mutex::new(group), self);
+                    return Ok(ControlPlane {
+                        group,
+                        options,
+                        tools,
+                        authority,
+                        url,
+                        kubeconfig,
+                        client,
+                        users: AtomicU32::new(1),
+                    });
+                }
+                Err(why) if attempt < ATTEMPTS && format!("{why:#}").contains("address already in use") => attempt += 1,
+                Err(why) => {
+                    let kept = group.keep_logs();
+                    return Err(why.context(format!("start a control plane (its logs are in {})", kept.display())));
+                }
+            }
+        }
+    }
+
+    async fn bring_up(&self, tools: &Tools, group: &mut Group) -> Result<Parts> {
+        let authority = write_pki(group.folder())?;
+        let etcd = format!("http://127.0.0.1:{}", free_port()?);
+        let port = free_port()?;
+        let url = format!("https://127.0.0.1:{port}");
+        let kubeconfig = write_kubeconfig(group.folder(), "admin", &authority, &url, "admin", &["system:masters"])?;
+
+        group.start(Rank::Last, "etcd", Command::new(tools.path(Tool::Etcd)).args(etcd_flags(&etcd)))?;
+        let mut api_server = Command::new(tools.path(Tool::ApiServer));
+        group.start(Rank::First, API_SERVER, api_server.args(self.api_server_flags(&etcd, port)))?;
+        let client = client_from(&kubeconfig).await?;
+        wait_for("kube-apiserver to be ready", START_DEADLINE, || {
+            let running = group.check();
+            let client = &client;
+            async move {
+                match (running, http::Request::get("/readyz").body(Vec::new())) {
+                    (Ok(()), Ok(request)) => client.request_text(request).await.into(),
+                    (Err(ended), _) => Seen::Hopeless(ended),
+                    (_, Err(error)) => Seen::Hopeless(error.into()),
+                }
+            }
+        })
+        .await?;
+
+        for (wanted, tool, name, flags) in [
+            (self.controller_manager, Tool::ControllerManager, "kube-controller-manager", CONTROLLER_MANAGER_FLAGS),
+            (self.scheduler, Tool::Scheduler, "kube-scheduler", SCHEDULER_FLAGS),
+            (self.kwok, Tool::Kwok, "kwok", KWOK_FLAGS),
+        ] {
+            if wanted {
+                group.start(
+                    Rank::Middle,
+                    name,
+                    Command::new(tools.path(tool)).args(flags).arg(format!("-v={}", self.verbosity)),
+                )?;
+            }
+        }
+        Ok(Parts { authority, url, kubeconfig, client })
+    }
+
+    fn api_server_flags(&self, etcd: &str, port: u16) -> Vec<String> {
+        let mut flags: Vec<String> = API_SERVER_FLAGS.iter().map(|&flag| flag.to_owned()).collect();
+        flags.push(format!("--etcd-servers={etcd}"));
+        flags.push(format!("--secure-port={port}"));
+        flags.push(format!("--enable-admission-plugins={}", self.admission_plugins.join(",")));
+        flags.push(format!("-v={}", self.verbosity));
+        flags.extend(self.api_server_flags.iter().cloned());
+        flags
+    }
+}
+
+// Paths are relative to the group's folder, where the programs run.
+const API_SERVER_FLAGS: &[&str] = &[
+    "--bind-address=127.0.0.1",
+    "--cert-dir=pki",
+    "--tls-cert-file=pki/server.crt",
+    "--tls-private-key-file=pki/server.key",
+    "--client-ca-file=pki/ca.crt",
+    "--service-account-issuer=https://kubernetes.default.svc",
+    "--service-account-key-file=pki/sa.pub",
+    "--service-account-signing-key-file=pki/sa.key",
+    "--service-cluster-ip-range=10.0.0.0/24",
+    "--authorization-mode=Node,RBAC",
+    "--allow-privileged=true", // else pods that are privileged or HostProcess never reach admission
+];
+const CONTROLLER_MANAGER_FLAGS: &[&str] = &[
+    "--kubeconfig=admin.kubeconfig",
+    "--service-account-private-key-file=pki/sa.key",
+    "--root-ca-file=pki/ca.crt",
+    "--leader-elect=false",
+    "--secure-port=0",
+    "--cert-dir=pki",
+    "--kube-api-qps=1000", // 20 by default: 1,000 nodes took 113 s to lose their not-ready taint, and 6.5 s so
+    "--kube-api-burst=2000",
+];
+const SCHEDULER_FLAGS: &[&str] = &[
+    "--kubeconfig=admin.kubeconfig",
+    "--leader-elect=false",
+    "--secure-port=0",
+    "--kube-api-qps=1000",
+    "--kube-api-burst=2000",
+];
+// Leases keep nodes alive in the eyes of the node lifecycle controller, which waits 50 s for one.
+const KWOK_FLAGS: &[&str] = &[
+    "--kubeconfig=admin.kubeconfig",
+    "--manage-all-nodes",
+    "--config=stages.yaml",
+    "--node-lease-duration-seconds=40",
+];
+
+fn etcd_flags(url: &str) -> Vec<String> {
+    vec![
+        "--data-dir=etcd".to_owned(),
+        "--unsafe-no-fsync".to_owned(), // the data does not outlive the test
+        format!("--listen-client-urls={url}"),
+        format!("--advertise-client-urls={url}"),
+        "--listen-peer-urls=http://127.0.0.1:0".to_owned(), // there are no peers
+    ]
+}
+
+fn write_pki(folder: &Path) -> Result<Authority> {
+    let authority = Authority::new("mullion-cluster CA")?;
+    let pki = folder.join("pki");
+    std::fs::create_dir(&pki).with_context(|| format!("make {}", pki.display()))?;
+    pki::write(&pki, "ca.crt", authority.pem())?;
+    let server =
+        authority.server(API_SERVER, &["10.0.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"])?;
+    pki::write(&pki, "server.crt", &server.certificate)?;
+    pki::write(&pki, "server.key", &server.key)?;
+    let (private, public) = pki::service_account_key()?;
+    pki::write(&pki, "sa.key", &private)?;
+    pki::write(&pki, "sa.pub", &public)?;
+    pki::write(folder, "stages.yaml", include_str!("../tools/stages.yaml"))?;
+    Ok(authority)
+}
+
+/// Writes `<file>.crt`, `<file>.key` and `<file>.kubeconfig`; the latter is JSON, which is YAML too.
+fn write_kubeconfig(
+    folder: &Path,
+    file: &str,
+    authority: &Authority,
+    url: &str,
+    user: &str,
+    groups: &[&str],
+) -> Result<PathBuf> {
+    let pair = authority.client(user, groups)?;
+    let (certificate, key) = (format!("{file}.crt"), format!("{file}.key"));
+    pki::write(folder, &certificate, &pair.certificate)?;
+    pki::write(folder, &key, &pair.key)?;
+    let config = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "mullion-cluster", "cluster": {"server": url, "certificate-authority": folder.join("pki/ca.crt")}}],
+        "users": [{"name": user, "user": {"client-certificate": folder.join(certificate), "client-key": folder.join(key)}}],
+        "contexts": [{"name": "mullion-cluster", "context": {"cluster": "mullion-cluster", "user": user}}],
+        "current-context": "mullion-cluster",
+    });
+    let name = format!("{file}.kubeconfig");
+    pki::write(folder, &name, &config.to_string())?;
+    Ok(folder.join(name))
+}
+
+async fn client_from(kubeconfig: &Path) -> Result<Client> {
+    static PROVIDER: Once = Once::new();
+    PROVIDER.call_once(|| {
+        // An error means that the program installed its own: just as good.
+        rustls::crypto::aws_lc_rs::default_provider().install_default().ok();
+    });
+    let file = Kubeconfig::read_from(kubeconfig).with_context(|| format!("read {}", kubeconfig.display()))?;
+    let mut config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+        .await
+        .with_context(|| format!("make sense of {}", kubeconfig.display()))?;
+    config.proxy_url = None; // the server is on loopback, whatever HTTPS_PROXY says
+    Client::try_from(config).context("make a client for the control plane")
+}
+
+/// A request with a deadline.
+pub(crate) async fn within<T, E>(what: &str, request: impl Future<Output = Result<T, E>>) -> Result<T>
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    match tokio::time::timeout(REQUEST_DEADLINE, request).await {
+        Ok(answer) => answer.with_context(|| what.to_owned()),
+        Err(_elapsed) => bail!("{what}: the API server did not answer within {REQUEST_DEADLINE:?}"),
+    }
+}
+
+struct Parts {
+    authority: Authority,
+    url: String,
+    kubeconfig: PathBuf,
+    client: Client,
+}
+
+/// A running control plane. Dropping it stops every process, API server first, and removes its folder.
+pub struct ControlPlane {
+    group: Mutex<Group>,
+    options: Builder,
+    tools: Tools,
+    authority: Authority,
+    url: String,
+    kubeconfig: PathBuf,
+    client: Client,
+    users: AtomicU32,
+}
+
+impl ControlPlane {
+    /// Options, with their defaults.
+    pub fn builder() -> Builder {
+        Builder {
+            api_server_flags: Vec::new(),
+            admission_plugins: vec!["NodeRestriction".to_owned()],
+            controller_manager: true,
+            scheduler: true,
+            kwok: true,
+            verbosity: 0,
+        }
+    }
+
+    /// A cluster administrator's kubeconfig: an absolute path, as are those in it.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// A cluster administrator's client.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// `https://127.0.0.1:PORT`.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The certificate authority of the API server, PEM.
+    pub fn ca_pem(&self) -> &str {
+        self.authority.pem()
+    }
+
+    /// The folder of this control plane; its logs are in `logs/<program>.log`.
+    pub fn dir(&self) -> PathBuf {
+        self.group().folder().to_path_buf()
+    }
+
+    /// Where the programs are.
+    pub fn tools(&self) -> &Tools {
+        &self.tools
+    }
+
+    /// The process ids: etcd, kube-apiserver, and then those of the others that were wanted.
+    pub fn pids(&self) -> Vec<u32> {
+        self.group().pids()
+    }
+
+    /// Has the logs kept in `target/cluster-logs/` at the end, as a panic does; returns the folder they will be in.
+    pub fn keep_logs(&self) -> PathBuf {
+        self.group().keep_logs()
+    }
+
+    /// An error with the last words of the first program that has ended; `Ok` while all run.
+    pub fn check(&self) -> Result<()> {
+        self.group().check()
+    }
+
+    /// A kubeconfig for a user with a client certificate, as in `("system:node:w1", &["system:nodes"])`; at most two groups.
+    pub fn kubeconfig_for(&self, user: &str, groups: &[&str]) -> Result<PathBuf> {
+        let file = format!("user-{}", self.users.fetch_add(1, Ordering::Relaxed));
+        write_kubeconfig(&self.dir(), &file, &self.authority, &self.url, user, groups)
+    }
+
+    /// A client with the same kind of identity as [`ControlPlane::kubeconfig_for`].
+    pub async fn client_as(&self, user: &str, groups: &[&str]) -> Result<Client> {
+        client_from(&self.kubeconfig_for(user, groups)?).await
+    }
+
+    /// What `kubectl <arguments>` prints, as a cluster administrator.
+    ///
+    /// # Errors
+    /// Shows the arguments and what kubectl wrote to stderr.
+    pub async fn kubectl(&self, arguments: &[&str]) -> Result<String> {
+        self.kubectl_with_input(arguments, "").await
+    }
+
+    /// The same with text on stdin, for `kubectl apply -f -`.
+    pub async fn kubectl_with_input(&self, arguments: &[&str], input: &str) -> Result<String> {
+        let what = || format!("kubectl {}", arguments.join(" "));
+        let mut child = tokio::process::Command::new(self.tools.path(Tool::Kubectl))
+            .args(arguments)
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env("KUBECACHEDIR", self.dir().join("kubectl-cache")) // the port may have been another server's
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .with_context(what)?;
+        let mut stdin = child.stdin.take().with_context(what)?;
+        let feed = async move {
+            // kubectl may end without reading everything; its exit status tells.
+            stdin.write_all(input.as_bytes()).await.ok();
+        };
+        let (output, ()) = tokio::join!(child.wait_with_output(), feed);
+        let output = output.with_context(what)?;
+        if !output.status.success() {
+            bail!("{} failed ({}): {}", what(), output.status, String::from_utf8_lossy(&output.stderr).trim());
+        }
+        String::from_utf8(output.stdout).with_context(|| format!("{} printed something that is not UTF-8", what()))
+    }
+
+    /// A new namespace `<prefix>-<pid>-<number>` that pods can be created in at once.
+    pub async fn namespace(&self, prefix: &str) -> Result<TestNamespace> {
+        self.namespace_with_labels(prefix, &[]).await
+    }
+
+    /// The same with labels, for namespace selectors.
+    pub async fn namespace_with_labels(&self, prefix: &str, labels: &[(&str, &str)]) -> Result<TestNamespace> {
+        TestNamespace::create(self.client(), prefix, labels).await
+    }
+
+    /// Creates a node and waits until it is as a registered kubelet's node: Ready, with no taint but its own.
+    ///
+    /// A [`NodeSpec::not_ready`] node is only created; it keeps `node.kubernetes.io/not-ready`.
+    pub async fn create_node(&self, spec: &NodeSpec) -> Result<Node> {
+        let mut nodes = self.create_nodes(std::slice::from_ref(spec)).await?;
+        nodes.pop().with_context(|| format!("the node {:?} was not created", spec.name()))
+    }
+
+    /// Creates many nodes, some at a time, and waits for each of them as [`ControlPlane::create_node`] does.
+    pub async fn create_nodes(&self, specs: &[NodeSpec]) -> Result<Vec<Node>> {
+        let api: Api<Node> = Api::all(self.client());
+        for some in specs.chunks(PARALLEL) {
+            let mut requests = JoinSet::new();
+            for spec in some {
+                let (api, name, node) = (api.clone(), spec.name().to_owned(), self.object(spec)?);
+                requests.spawn(async move {
+                    within(&format!("create the node {name:?}"), api.create(&PostParams::default(), &node)).await
+                });
+            }
+            while let Some(created) = requests.join_next().await {
+                created??;
+            }
+        }
+        let mut nodes = Vec::with_capacity(specs.len());
+        for spec in specs {
+            nodes.push(self.settled(&api, spec).await?);
+        }
+        Ok(nodes)
+    }
+
+    /// The object to create: nobody but us reports a status where KWOK does not run.
+    fn object(&self, spec: &NodeSpec) -> Result<Node> {
+        let mut node = spec.build()?;
+        if !self.options.kwok && spec.is_ready() {
+            let ready = json!([{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}]);
+            node.status.get_or_insert_default().conditions = Some(serde_json::from_value(ready)?);
+        }
+        Ok(node)
+    }
+
+    async fn settled(&self, api: &Api<Node>, spec: &NodeSpec) -> Result<Node> {
+        let name = spec.name();
+        let taints = spec.taints()?;
+        if !self.options.controller_manager && spec.is_ready() {
+            // Admission taints every new node as not ready, and only the node lifecycle controller would ever remove that.
+            let patch = Patch::Merge(json!({"spec": {"taints": taints}}));
+            within(
+                &format!("remove the not-ready taint from {name:?}"),
+                api.patch(name, &PatchParams::default(), &patch),
+            )
+            .await?;
+        }
+        wait_for(&format!("the node {name:?} to be ready and without taints but its own"), NODE_DEADLINE, async || {
+            if let Err(ended) = self.check() {
+                return Seen::Hopeless(ended);
+            }
+            let node = match api.get(name).await {
+                Ok(node) => node,
+                Err(error) => return Err(error).into(),
+            };
+            let ready = condition(&node, "Ready").unwrap_or("unset").to_owned();
+            let seen = node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default();
+            if !spec.is_ready()
+                || (ready == "True" && seen.iter().all(|taint| !taint.key.starts_with("node.kubernetes.io/not-ready")))
+            {
+                Seen::Done(node)
+            } else {
+                Seen::NotYet(format!(
+                    "Ready={ready}, taints {:?}",
+                    seen.iter().map(|taint| &taint.key).collect::<Vec<_>>()
+                ))
+            }
+        })
+        .await
+    }
+
+    fn group(&self) -> MutexGuard<'_, Group> {
+        // A panic elsewhere must not keep the rest from stopping the processes.
+        self.group.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The status of a node's condition.
+fn condition<'a>(node: &'a Node, kind: &str) -> Option<&'a str> {
+    let conditions = node.status.as_ref()?.conditions.as_ref()?;
+    conditions.iter().find(|condition| condition.type_ == kind).map(|condition| condition.status.as_str())
+}

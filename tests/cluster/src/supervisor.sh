@@ -1,0 +1,44 @@
+# Stops a group of processes when the program that started them ends, however it ends: its end of the pipe on
+# stdin closes with it, even on SIGKILL. Lines on stdin: "first|middle|last PID" (when to stop it), "logs FOLDER" (where to
+# keep the logs). Arguments: the group's folder, removed at the end; seconds each of the three ranks gets before SIGKILL.
+folder=$1 first_seconds=$2 middle_seconds=$3 last_seconds=$4
+first= middle= last= logs=
+trap '' HUP INT TERM # the terminal's Ctrl-C is for the program; the closing pipe tells us
+
+while read -r verb value; do
+  case $verb in
+    first) first="$first $value" ;;
+    middle) middle="$middle $value" ;;
+    last) last="$last $value" ;;
+    logs) logs=$value ;;
+  esac
+done
+
+alive() {
+  kill -0 "$1" 2>/dev/null || return 1
+  # A process that ended and was not waited for yet still takes signals.
+  if [ -r "/proc/$1/stat" ] && read -r stat <"/proc/$1/stat"; then
+    case $stat in *') Z '*) return 1 ;; esac
+  fi
+}
+
+stop() { # SECONDS PID...
+  left=$(($1 * 50))
+  shift
+  for pid; do kill -TERM "$pid" 2>/dev/null; done
+  for pid; do
+    while alive "$pid"; do
+      if [ "$left" -le 0 ]; then kill -KILL "$pid" 2>/dev/null; break; fi
+      left=$((left - 1))
+      sleep 0.02
+    done
+  done
+}
+
+stop "$first_seconds" $first
+stop "$middle_seconds" $middle
+stop "$last_seconds" $last
+if [ -n "$logs" ]; then
+  mkdir -p "$logs" && cp -R "$folder/logs/." "$logs/"
+fi
+rm -rf "$folder"

@@ -1,0 +1,179 @@
+//! Where the control plane's programs are.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use std::{env, fs};
+
+use anyhow::{Result, bail};
+
+/// A program that `tests/cluster/tools/build.sh` builds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// etcd; its Go module calls the binary `server`.
+    Etcd,
+    /// kube-apiserver.
+    ApiServer,
+    /// kube-controller-manager.
+    ControllerManager,
+    /// kube-scheduler.
+    Scheduler,
+    /// kubectl.
+    Kubectl,
+    /// KWOK, which plays the kubelets.
+    Kwok,
+    /// Helm.
+    Helm,
+}
+
+impl Tool {
+    const ALL: [Self; 7] =
+        [Self::Etcd, Self::ApiServer, Self::ControllerManager, Self::Scheduler, Self::Kubectl, Self::Kwok, Self::Helm];
+
+    /// The file names to look for, the usual one first.
+    const fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::Etcd => &["etcd", "server"],
+            Self::ApiServer => &["kube-apiserver"],
+            Self::ControllerManager => &["kube-controller-manager"],
+            Self::Scheduler => &["kube-scheduler"],
+            Self::Kubectl => &["kubectl"],
+            Self::Kwok => &["kwok"],
+            Self::Helm => &["helm"],
+        }
+    }
+
+    fn in_folder(self, folder: &Path) -> Option<PathBuf> {
+        self.names().iter().map(|name| folder.join(name)).find(|path| path.is_file())
+    }
+}
+
+/// A folder that holds every [`Tool`].
+#[derive(Clone, Debug)]
+pub struct Tools {
+    folder: PathBuf,
+}
+
+impl Tools {
+    /// `KUBEBUILDER_ASSETS` if it holds every tool, else the newest complete folder in the repository's `.tools` that was built from
+    /// the `go.mod` and `go.sum` of today.
+    ///
+    /// # Errors
+    /// Says what was looked at, what is missing there, and to run `make tools`.
+    pub fn locate() -> Result<Self> {
+        locate(
+            env::var_os("KUBEBUILDER_ASSETS").filter(|value| !value.is_empty()).map(PathBuf::from).as_deref(),
+            &repository(),
+        )
+    }
+
+    /// The folder: absolute.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The path of a tool: absolute.
+    pub fn path(&self, tool: Tool) -> PathBuf {
+        let fallback = || self.folder.join(tool.names().first().copied().unwrap_or_default());
+        tool.in_folder(&self.folder).unwrap_or_else(fallback)
+    }
+}
+
+/// The root of the repository that this was compiled in.
+pub(crate) fn repository() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_path_buf()
+}
+
+fn locate(assets: Option<&Path>, repository: &Path) -> Result<Tools> {
+    let mut why = String::new();
+    if let Some(folder) = assets {
+        let missing = missing(folder);
+        if missing.is_empty() {
+            return Ok(Tools { folder: std::path::absolute(folder)? });
+        }
+        write!(why, "KUBEBUILDER_ASSETS={} lacks {}; ", folder.display(), missing.join(", "))?;
+    }
+    let tools = repository.join(".tools");
+    let source = repository.join("tests/cluster/tools");
+    let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
+    for entry in fs::read_dir(&tools).into_iter().flatten().flatten() {
+        let folder = entry.path();
+        let hidden = entry.file_name().to_string_lossy().starts_with('.'); // a build under way
+        if !hidden
+            && missing(&folder).is_empty()
+            && ["go.mod", "go.sum"].iter().all(|name| same(&folder.join(name), &source.join(name)))
+        {
+            let built = fs::metadata(&folder).and_then(|data| data.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+            found.push((built, folder));
+        }
+    }
+    match found.into_iter().max() {
+        Some((_, folder)) => Ok(Tools { folder }),
+        None => bail!(
+            "{why}{} holds no complete build of {}. Run `make tools` (about 7 minutes the first time, seconds later), \
+             or set KUBEBUILDER_ASSETS to a folder with {}",
+            tools.display(),
+            source.join("go.mod").display(),
+            Tool::ALL.map(|tool| tool.names().join(" or ")).join(", "),
+        ),
+    }
+}
+
+fn missing(folder: &Path) -> Vec<&'static str> {
+    let absent = Tool::ALL.into_iter().filter(|tool| tool.in_folder(folder).is_none());
+    absent.filter_map(|tool| tool.names().first().copied()).collect()
+}
+
+fn same(one: &Path, other: &Path) -> bool {
+    matches!((fs::read(one), fs::read(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    fn fill(folder: &Path, names: &[&str]) {
+        fs::create_dir_all(folder).unwrap();
+        for name in names {
+            fs::write(folder.join(name), *name).unwrap();
+        }
+    }
+
+    const ALL: [&str; 7] =
+        ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok", "helm"];
+
+    #[test]
+    fn assets_win_only_if_complete() {
+        let root = tempfile::tempdir().unwrap();
+        let assets = root.path().join("assets");
+        fill(&assets, &ALL[1..]);
+        let error = locate(Some(&assets), root.path()).unwrap_err().to_string();
+        assert!(error.contains("lacks etcd;") && error.contains("`make tools`"), "{error}");
+        fill(&assets, &["server"]);
+        let tools = locate(Some(&assets), root.path()).unwrap();
+        assert_eq!(tools.path(Tool::Etcd), assets.join("server"));
+        assert_eq!(tools.path(Tool::Kwok), assets.join("kwok"));
+    }
+
+    #[test]
+    fn built_tools_must_be_complete_and_of_today() {
+        let root = tempfile::tempdir().unwrap();
+        let absent = locate(None, root.path()).unwrap_err().to_string();
+        assert!(absent.contains("`make tools`") && absent.contains("etcd or server"), "{absent}");
+        fill(&root.path().join("tests/cluster/tools"), &["go.mod", "go.sum"]);
+        let built = root.path().join(".tools/0123");
+        fill(&built, &ALL);
+        locate(None, root.path()).unwrap_err();
+        fill(&built, &["go.mod", "go.sum"]);
+        assert_eq!(locate(None, root.path()).unwrap().folder(), built);
+        fs::write(root.path().join("tests/cluster/tools/go.sum"), "newer").unwrap();
+        locate(None, root.path()).unwrap_err();
+    }
+
+    #[test]
+    fn the_repository_is_found() {
+        assert!(repository().join("tests/cluster/tools/build.sh").is_file());
+    }
+}

@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# Builds the control plane's tools from the Go modules pinned in go.mod and go.sum, once per version.
+#   build.sh [FOLDER]   default folder: <repository>/.tools/<hash of go.mod, go.sum and the Go version>
+# Prints the folder that holds the tools as its only line on stdout; everything else goes to stderr.
+# KUBEBUILDER_ASSETS: a folder that already holds every tool is used as it is and nothing is built.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+repository=$(cd "$here/../../.." && pwd)
+tools=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok helm)
+# The Kubernetes release of go.mod. A server without these reports a version that clients cannot parse.
+version=$(sed -n 's/^[[:space:]]*k8s\.io\/kubernetes v\([0-9.]*\).*/\1/p' "$here/go.mod" | head -n 1)
+IFS=. read -r major minor _ <<<"$version"
+meta=k8s.io/component-base/version
+ldflags="-s -w -X $meta.gitVersion=v$version -X $meta.gitMajor=$major -X $meta.gitMinor=$minor"
+
+say() { printf 'tools: %s\n' "$*" >&2; }
+die() { say "$@"; exit 1; }
+
+# missing FOLDER: the tools that FOLDER lacks, one per line. The Go module calls etcd's binary "server".
+missing() {
+  local tool
+  for tool in "${tools[@]}"; do
+    [[ -x $1/$tool && -f $1/$tool ]] || { [[ $tool == etcd && -x $1/server && -f $1/server ]]; } || echo "$tool"
+  done
+}
+complete() { [[ -d $1 && -z $(missing "$1") ]]; }
+absolute() { (cd "$1" && pwd); }
+of_today() { complete "$1" && cmp -s "$1/go.mod" "$here/go.mod" && cmp -s "$1/go.sum" "$here/go.sum"; }
+checksum() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi; }
+
+if [[ -n ${KUBEBUILDER_ASSETS:-} ]]; then
+  if complete "$KUBEBUILDER_ASSETS"; then absolute "$KUBEBUILDER_ASSETS"; exit 0; fi
+  say "KUBEBUILDER_ASSETS=$KUBEBUILDER_ASSETS lacks $(missing "$KUBEBUILDER_ASSETS" | paste -sd ' ' -); it is not used."
+fi
+
+if [[ -n ${1:-} && $1 != /* ]]; then set -- "$PWD/$1"; fi
+cd "$here"
+if command -v go >/dev/null; then
+  go_version=$(go env GOVERSION) || die "this Go cannot read $here/go.mod: install Go 1.26 or newer (go.dev/dl)."
+  hash=$( { cat go.mod go.sum; echo "$go_version"; } | checksum | cut -c 1-16)
+  target=${1:-$repository/.tools/$hash}
+  if of_today "$target"; then absolute "$target"; exit 0; fi
+else # tools that an earlier run built from the same go.mod and go.sum still serve
+  for folder in ${1:+"$1"} "$repository"/.tools/*/; do
+    if of_today "$folder"; then absolute "$folder"; exit 0; fi
+  done
+fi
+
+lacking=()
+command -v go >/dev/null || lacking+=("Go 1.26 or newer (install it from go.dev/dl, or a distribution's Go of at least 1.21, which fetches the rest itself)")
+command -v "${CC:-cc}" >/dev/null || command -v gcc >/dev/null || command -v clang >/dev/null \
+  || lacking+=("a C compiler (Debian and Ubuntu: apt-get install gcc libc6-dev; Fedora: dnf install gcc)")
+command -v cargo >/dev/null || [[ -x ${CARGO_HOME:-${HOME:-/nonexistent}/.cargo}/bin/cargo ]] \
+  || lacking+=("cargo 1.89 or newer (install Rust with rustup, see rustup.rs)")
+if ((${#lacking[@]})); then
+  say "missing on this machine:"
+  printf 'tools:   - %s\n' "${lacking[@]}" >&2
+  command -v go >/dev/null || die "the tools cannot be built without Go. Install it and run this again."
+  say "the tools can be built all the same; Mullion itself needs what is missing."
+fi
+
+# Go's caches live under HOME; an account without a writable one gets caches inside the repository.
+for cache in GOCACHE GOMODCACHE; do
+  folder=$(go env "$cache" 2>/dev/null || true)
+  if [[ -z $folder || $folder == off ]] || ! mkdir -p "$folder" 2>/dev/null || [[ ! -w $folder ]]; then
+    export "$cache=$repository/.tools/cache/$cache" GOFLAGS="${GOFLAGS:-} -modcacherw" # so that rm -r can remove it
+    say "Go's own ${cache} cannot be written; using ${!cache}"
+  fi
+done
+parent=$(dirname "$target")
+mkdir -p "$parent"
+parent=$(absolute "$parent")
+target=$parent/$(basename "$target")
+if [[ -d $target && ! -f $target/go.mod && -n $(ls -A "$target") ]]; then
+  die "$target holds other files. Name an empty or new folder."
+fi
+for old in "$parent"/.build.*; do # left by a build that was killed
+  [[ -d $old ]] && ! kill -0 "${old##*.}" 2>/dev/null && rm -rf "$old"
+done
+work=$parent/.build.$$
+rm -rf "$work"
+mkdir "$work"
+job=
+cleanup() {
+  if [[ -n $job ]]; then kill "$job" 2>/dev/null || true; wait "$job" 2>/dev/null || true; fi
+  rm -rf "$work"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+say "building Kubernetes $version, etcd, Helm and KWOK with $go_version into $target"
+say "the first build takes about 7 minutes on 2 cores, 3.2 GB of build cache and 1.2 GB of modules; later ones take seconds."
+log=$work/build.log
+# -v names every package as it is compiled: that is the progress.
+GOBIN=$work/bin go install -v -trimpath -ldflags "$ldflags" tool >"$log" 2>&1 &
+job=$!
+progress() {
+  local downloads packages built size
+  downloads=$(grep -c '^go: downloading' "$log" || true)
+  packages=$(grep -vc '^go: ' "$log" || true)
+  built=$(find "$work/bin" -type f 2>/dev/null | wc -l | tr -d ' ')
+  size=$(du -sm "$work" 2>/dev/null | cut -f 1)
+  printf 'tools: %dm%02ds, %d modules fetched, %d packages compiled, %d of %d tools linked, %d MB' \
+    $((SECONDS / 60)) $((SECONDS % 60)) "$downloads" "$packages" "$built" "${#tools[@]}" "$size"
+}
+next=10
+while kill -0 "$job" 2>/dev/null; do
+  if [[ -t 2 ]]; then
+    printf '\r%s\033[K' "$(progress)" >&2
+  elif ((SECONDS >= next)); then
+    printf '%s\n' "$(progress)" >&2
+    next=$((SECONDS + 10))
+  fi
+  sleep 0.5
+done
+status=0
+wait "$job" || status=$?
+job=
+[[ ! -t 2 ]] || printf '\r\033[K' >&2
+if ((status)); then
+  grep -v '^go: downloading' "$log" | tail -n 20 >&2 || true
+  die "the build failed after $((SECONDS / 60))m$((SECONDS % 60))s (exit status $status); Go's last words are above." \
+    "What is compiled stays in Go's cache: once the cause is gone (network, disk space, memory), run this again."
+fi
+say "$(progress | sed 's/^tools: //')"
+
+mv "$work/bin/server" "$work/bin/etcd"
+cp go.mod go.sum "$work/bin/"
+complete "$work/bin" || die "the build ended well but lacks $(missing "$work/bin" | paste -sd ' ' -): do go.mod's tool lines match this script?"
+rm -rf "$target"
+mv "$work/bin" "$target"
+rm -rf "$target/bin" # a second build that ended at the same moment
+echo "$target"
