@@ -1,2 +1,3 @@
 //! Mullion places and checks pods by operating system in mixed Windows/Linux Kubernetes clusters.
 
+pub mod manifest;

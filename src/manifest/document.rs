@@ -1,0 +1,169 @@
+//! A file cut into documents, each read on its own.
+
+use serde_json::Value;
+
+use super::node::{Node, resolve_tree};
+use super::problem::{Fault, Problem};
+use super::span::{LineIndex, Span, line_break, line_end, line_start, next_line};
+use super::{MAX_BYTES, syntax};
+
+/// One document of a file.
+#[derive(Clone, Debug)]
+pub struct Document {
+    /// Its values with their places in the whole file.
+    pub node: Node,
+    /// Its values.
+    pub json: Value,
+    /// Its bytes in the whole file, with the `---` line and the comments before it.
+    pub span: Span,
+    /// How it is written.
+    pub format: Format,
+}
+
+/// How a document is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// YAML.
+    Yaml,
+    /// Strict JSON.
+    Json,
+}
+
+/// Reads a file of bytes: [`documents`] for what is UTF-8, one problem for what is not.
+pub fn documents_from_bytes(source_name: &str, bytes: &[u8]) -> Vec<Result<Document, Problem>> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => documents(source_name, text),
+        Err(error) => {
+            let at = error.valid_up_to();
+            let valid = bytes.get(..at).and_then(|valid| std::str::from_utf8(valid).ok()).unwrap_or_default();
+            let fault =
+                Fault::new(Span::new(at, at + error.error_len().unwrap_or(1)), format!("not UTF-8 at byte {at}"));
+            let fault = match bytes {
+                [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => fault.hint("the file is UTF-16; save it as UTF-8"),
+                [0x1f, 0x8b, ..] => fault.hint("the file is compressed with gzip; unpack it first"),
+                _ => fault.hint("save the file as UTF-8"),
+            };
+            vec![Err(fault.located(source_name, &LineIndex::new(valid)))]
+        }
+    }
+}
+
+/// Reads the documents of a YAML or JSON file, in order. A broken one is a problem in its place and does not hide the
+/// others; those that hold only comments are left out. `source_name` is what problems call the file.
+pub fn documents(source_name: &str, text: &str) -> Vec<Result<Document, Problem>> {
+    if text.len() > MAX_BYTES {
+        let fault =
+            Fault::new(Span::empty(0), format!("the file has {} bytes, and at most {MAX_BYTES} are read", text.len()))
+                .hint("split it into smaller files");
+        return vec![Err(fault.located(source_name, &LineIndex::new("")))];
+    }
+    let mut lines = None;
+    let mut found = Vec::new();
+    for (span, format) in split(text) {
+        match parse(text, span, format) {
+            Ok(Some(document)) => found.push(Ok(document)),
+            Ok(None) => {}
+            Err(mut fault) => {
+                let at = fault.span.start;
+                let slice = text.get(span.range()).unwrap_or_default();
+                if text.get(line_start(text, at)..line_end(text, at)).is_some_and(|line| line.contains("{{")) {
+                    fault = fault.hint("this looks like a template; render it first, for example with `helm template`");
+                } else if slice.starts_with("<<<<<<< ") || slice.contains("\n<<<<<<< ") {
+                    fault = fault.hint("this looks like an unresolved merge conflict");
+                }
+                let lines = lines.get_or_insert_with(|| LineIndex::new(text));
+                found.push(Err(fault.located(source_name, lines)));
+            }
+        }
+    }
+    found
+}
+
+/// Reads the document in `span`; `None` if it holds nothing.
+pub(super) fn parse(text: &str, span: Span, format: Format) -> Result<Option<Document>, Fault> {
+    let slice = text.get(span.range()).unwrap_or_default();
+    let Some(tree) = syntax::parse(slice, format).map_err(|fault| fault.shifted(span.start))? else {
+        return Ok(None);
+    };
+    let node = resolve_tree(&tree, span.start).map_err(|fault| fault.shifted(span.start))?;
+    Ok(Some(Document { json: node.to_json(), node, span, format }))
+}
+
+/// The bytes of each document. A `---` or `...` at the start of a line ends a document wherever it stands, in block scalars too.
+fn split(text: &str) -> Vec<(Span, Format)> {
+    let mut spans = Vec::new();
+    let mut start = if text.starts_with('\u{feff}') { 3 } else { 0 };
+    // Until something other than comments and `%` lines was seen, `---` begins this document rather than the next one.
+    let mut prologue = true;
+    let mut directives = false;
+    let mut at = start;
+    while at < text.len() {
+        let end = line_end(text, at);
+        let next = next_line(text, at);
+        let line = text.get(at..end).unwrap_or_default();
+        if is_marker(line, "---") {
+            if !(prologue && directives) && start < at {
+                push(text, Span::new(start, at), &mut spans);
+                start = at;
+            }
+            (prologue, directives) = (false, false);
+        } else if is_marker(line, "...") {
+            push(text, Span::new(start, next), &mut spans);
+            start = next;
+            (prologue, directives) = (true, false);
+        } else if prologue {
+            if line.starts_with('%') {
+                directives = true;
+            } else if !line.trim_start().is_empty() && !line.trim_start().starts_with('#') {
+                prologue = false;
+            }
+        }
+        at = next;
+    }
+    if start < text.len() {
+        push(text, Span::new(start, text.len()), &mut spans);
+    }
+    spans
+}
+
+/// True for a line that is `marker`, alone or followed by white space.
+fn is_marker(line: &str, marker: &str) -> bool {
+    line.strip_prefix(marker).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
+}
+
+/// Adds a document; JSON values that follow each other without `---` are documents of their own, as `kubectl` reads them.
+fn push(text: &str, span: Span, spans: &mut Vec<(Span, Format)>) {
+    let slice = text.get(span.range()).unwrap_or_default();
+    let body = slice
+        .strip_prefix("---")
+        .filter(|_| is_marker(slice.lines().next().unwrap_or_default(), "---"))
+        .unwrap_or(slice);
+    let lead = slice.len() - body.len();
+    if !body.trim_start().starts_with(['{', '[']) {
+        spans.push((span, Format::Yaml));
+        return;
+    }
+    let mut values = serde_json::Deserializer::from_str(body).into_iter::<serde::de::IgnoredAny>();
+    let mut ends = Vec::new();
+    loop {
+        match values.next() {
+            Some(Ok(_)) => ends.push(lead + values.byte_offset()),
+            Some(Err(_)) => {
+                spans.push((span, Format::Yaml));
+                return;
+            }
+            None => break,
+        }
+    }
+    let mut start = 0;
+    let last = ends.len().saturating_sub(1);
+    for (at, end) in ends.into_iter().enumerate() {
+        let end = if at == last { slice.len() } else { end + line_break(slice, end).len() };
+        spans.push((Span::new(span.start + start, span.start + end), Format::Json));
+        start = end;
+    }
+}
+
+#[cfg(test)]
+#[path = "document_tests.rs"]
+mod tests;

@@ -1,0 +1,329 @@
+//! The tree of one document as `kubectl` understands it, every value with its place in the text.
+
+use std::collections::HashMap;
+
+use jsonptr::Pointer;
+use serde_json::{Map, Number, Value};
+
+use super::problem::Fault;
+use super::scalar::{Tag, resolve};
+use super::span::Span;
+use super::syntax::{Kind, Pair, Syntax};
+use super::{MAX_ALIASED_NODES, MAX_DEPTH};
+
+/// A value and where it stands.
+///
+/// What an alias stands for has the alias's span itself and the definition's spans below; what a merge key brings in has
+/// the definition's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// The bytes in the whole source text; empty, after the colon or dash, for a value left out.
+    pub span: Span,
+    /// The value.
+    pub value: NodeValue,
+}
+
+/// What a node holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NodeValue {
+    /// `null`, `~` or nothing.
+    Null,
+    /// A boolean.
+    Bool(bool),
+    /// A number.
+    Number(Number),
+    /// Text.
+    String(String),
+    /// A list.
+    List(Vec<Node>),
+    /// A map, in source order; no key twice.
+    Map(Vec<Entry>),
+}
+
+/// A key of a map and its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The key as a string.
+    pub key: String,
+    /// Where the key stands.
+    pub key_span: Span,
+    /// The value.
+    pub value: Node,
+}
+
+impl Node {
+    /// The value without places.
+    pub fn to_json(&self) -> Value {
+        match &self.value {
+            NodeValue::Null => Value::Null,
+            NodeValue::Bool(value) => Value::Bool(*value),
+            NodeValue::Number(value) => Value::Number(value.clone()),
+            NodeValue::String(value) => Value::String(value.clone()),
+            NodeValue::List(items) => Value::Array(items.iter().map(Self::to_json).collect()),
+            NodeValue::Map(entries) => Value::Object(
+                entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect::<Map<_, _>>(),
+            ),
+        }
+    }
+
+    /// The value of a key, if this is a map that has it.
+    pub fn get(&self, key: &str) -> Option<&Entry> {
+        match &self.value {
+            NodeValue::Map(entries) => entries.iter().find(|entry| entry.key == key),
+            _ => None,
+        }
+    }
+
+    /// The text, if this is a string.
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.value {
+            NodeValue::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The node an RFC 6901 pointer such as `/spec/containers/0` names; `None` where it does not exist or the pointer is malformed.
+    pub fn at_pointer(&self, pointer: &str) -> Option<&Self> {
+        match self.walk(pointer)? {
+            (node, true) => Some(node),
+            (_, false) => None,
+        }
+    }
+
+    /// The node a pointer names, or its closest ancestor that exists: where to show a finding about an absent field.
+    pub fn nearest(&self, pointer: &str) -> &Self {
+        self.walk(pointer).map_or(self, |(node, _)| node)
+    }
+
+    /// The last node on the way, and whether the way was walked to its end.
+    fn walk(&self, pointer: &str) -> Option<(&Self, bool)> {
+        let mut node = self;
+        for token in Pointer::parse(pointer).ok()?.tokens() {
+            let key = token.decoded();
+            let next = match &node.value {
+                NodeValue::Map(_) => node.get(&key).map(|entry| &entry.value),
+                NodeValue::List(items) => index(&key).and_then(|at| items.get(at)),
+                _ => None,
+            };
+            match next {
+                Some(next) => node = next,
+                None => return Some((node, false)),
+            }
+        }
+        Some((node, true))
+    }
+
+    fn count(&self) -> usize {
+        1 + match &self.value {
+            NodeValue::List(items) => items.iter().map(Self::count).sum(),
+            NodeValue::Map(entries) => entries.iter().map(|entry| 1 + entry.value.count()).sum(),
+            _ => 0,
+        }
+    }
+
+    fn depth(&self) -> usize {
+        1 + match &self.value {
+            NodeValue::List(items) => items.iter().map(Self::depth).max().unwrap_or(0),
+            NodeValue::Map(entries) => entries.iter().map(|entry| entry.value.depth()).max().unwrap_or(0),
+            _ => 0,
+        }
+    }
+}
+
+/// A list index as RFC 6901 writes it: digits without a leading zero.
+pub(super) fn index(token: &str) -> Option<usize> {
+    let canonical = token == "0" || (!token.starts_with('0') && token.bytes().all(|b| b.is_ascii_digit()));
+    if canonical { token.parse().ok() } else { None }
+}
+
+/// Resolves aliases, merge keys and scalars; spans move by `offset` bytes.
+pub(super) fn resolve_tree(root: &Syntax, offset: usize) -> Result<Node, Fault> {
+    let mut used = Vec::new();
+    root.walk(&mut |node| {
+        if let Kind::Alias(id) = node.kind {
+            used.push(id);
+        }
+    });
+    used.sort_unstable();
+    used.dedup();
+    let mut resolver = Resolver { anchors: HashMap::new(), used, aliased: 0 };
+    let mut node = resolver.node(root, 0)?;
+    if offset > 0 {
+        shift(&mut node, offset);
+    }
+    Ok(node)
+}
+
+/// The key of a pair as a string, as sigs.k8s.io/yaml makes one of it.
+pub(super) fn key_text(key: &Syntax) -> Result<String, Fault> {
+    let Kind::Scalar { text, plain, tag } = &key.kind else {
+        return Err(Fault::new(key.span, "a key must be plain text")
+            .hint("JSON has no maps, lists or aliases as keys; write the key out"));
+    };
+    if !*plain && *tag == Tag::None {
+        return Ok(text.clone());
+    }
+    match resolve(text, *tag).map_err(|message| Fault::new(key.span, message))? {
+        Value::String(text) => Ok(text),
+        Value::Bool(value) => Ok(value.to_string()),
+        Value::Number(number) => Ok(number.to_string()),
+        _ => Err(Fault::new(key.span, "a key must not be null").hint("quote the key, or remove the stray `:`")),
+    }
+}
+
+/// The value of a scalar.
+pub(super) fn scalar_value(node: &Syntax) -> Result<Value, Fault> {
+    match &node.kind {
+        Kind::Scalar { text, plain: false, tag: Tag::None } => Ok(Value::String(text.clone())),
+        Kind::Scalar { text, tag, .. } => {
+            resolve(text, *tag).map_err(|message| Fault::new(node.span, message).hint("quote the value if it is text"))
+        }
+        _ => Ok(Value::Null),
+    }
+}
+
+struct Resolver {
+    anchors: HashMap<usize, Node>,
+    used: Vec<usize>,
+    aliased: usize,
+}
+
+impl Resolver {
+    fn node(&mut self, syntax: &Syntax, depth: usize) -> Result<Node, Fault> {
+        let value = match &syntax.kind {
+            Kind::Scalar { .. } => match scalar_value(syntax)? {
+                Value::Bool(value) => NodeValue::Bool(value),
+                Value::Number(number) => NodeValue::Number(number),
+                Value::String(text) => NodeValue::String(text),
+                _ => NodeValue::Null,
+            },
+            Kind::List { items, .. } => {
+                let items = items.iter().map(|item| self.node(item, depth + 1)).collect::<Result<_, _>>()?;
+                NodeValue::List(items)
+            }
+            Kind::Map { pairs, .. } => NodeValue::Map(self.map(pairs, depth)?),
+            Kind::Alias(id) => self.alias(*id, syntax.span, depth)?,
+        };
+        let node = Node { span: syntax.span, value };
+        if let Some(id) = syntax.anchor
+            && self.used.binary_search(&id).is_ok()
+        {
+            self.charge(node.count(), syntax.span)?;
+            self.anchors.insert(id, node.clone());
+        }
+        Ok(node)
+    }
+
+    fn alias(&mut self, id: usize, at: Span, depth: usize) -> Result<NodeValue, Fault> {
+        let Some(target) = self.anchors.get(&id) else {
+            return Err(Fault::new(at, "an alias inside the value it refers to never ends").hint("write the value out"));
+        };
+        if depth + target.depth() > MAX_DEPTH {
+            return Err(Fault::new(
+                at,
+                format!("with this alias, maps and lists nest more than {MAX_DEPTH} levels deep"),
+            ));
+        }
+        let count = target.count();
+        let value = if self.aliased + count > MAX_ALIASED_NODES {
+            NodeValue::Null // the charge below fails
+        } else {
+            target.value.clone()
+        };
+        self.charge(count, at)?;
+        Ok(value)
+    }
+
+    /// Counts values that are copied, so that a few bytes of aliases cannot fill the memory.
+    fn charge(&mut self, count: usize, at: Span) -> Result<(), Fault> {
+        self.aliased += count;
+        if self.aliased > MAX_ALIASED_NODES {
+            return Err(Fault::new(at, format!("anchors and aliases bring in more than {MAX_ALIASED_NODES} values"))
+                .hint("write fewer aliases of aliases; nothing a cluster accepts needs this many"));
+        }
+        Ok(())
+    }
+
+    fn map(&mut self, pairs: &[Pair], depth: usize) -> Result<Vec<Entry>, Fault> {
+        let mut entries: Vec<Entry> = Vec::with_capacity(pairs.len());
+        // Where each key stands in `entries`, and whether it was written here rather than merged in.
+        let mut seen: HashMap<String, (usize, bool)> = HashMap::with_capacity(pairs.len());
+        for pair in pairs {
+            if pair.key.is_merge_key() {
+                for entry in self.merged(pair, depth)? {
+                    put(&mut entries, &mut seen, entry, false);
+                }
+                continue;
+            }
+            let key = key_text(&pair.key)?;
+            if let Some((at, true)) = seen.get(&key) {
+                let first = entries.get(*at).map_or(pair.key.span, |entry| entry.key_span);
+                return Err(Fault::new(pair.key.span, format!("the key `{}` stands twice in this map", shown(&key)))
+                    .related(first, "it stands first")
+                    .hint("remove one; readers disagree which of them counts"));
+            }
+            let entry = Entry { key, key_span: pair.key.span, value: self.node(&pair.value, depth + 1)? };
+            put(&mut entries, &mut seen, entry, true);
+        }
+        Ok(entries)
+    }
+
+    /// What a `<<` brings in, later entries overriding earlier ones.
+    fn merged(&mut self, pair: &Pair, depth: usize) -> Result<Vec<Entry>, Fault> {
+        let node = self.node(&pair.value, depth)?;
+        let fail = |span| Err(Fault::new(span, "`<<` takes a map, an alias of one, or a list of those"));
+        match node.value {
+            NodeValue::Map(entries) => Ok(entries),
+            NodeValue::List(items) if !matches!(pair.value.kind, Kind::Alias(_)) => {
+                let mut all = Vec::new();
+                // The earlier item of a merged list wins.
+                for item in items.into_iter().rev() {
+                    match item.value {
+                        NodeValue::Map(entries) => all.extend(entries),
+                        _ => return fail(item.span),
+                    }
+                }
+                Ok(all)
+            }
+            _ => fail(pair.value.span),
+        }
+    }
+}
+
+/// Adds an entry, or puts it in the place of the one with the same key.
+fn put(entries: &mut Vec<Entry>, seen: &mut HashMap<String, (usize, bool)>, entry: Entry, here: bool) {
+    if let Some((at, own)) = seen.get_mut(&entry.key) {
+        // As in go-yaml v2, whatever comes later counts: a merge below a key overrides that key.
+        *own |= here;
+        if let Some(slot) = entries.get_mut(*at) {
+            *slot = entry;
+        }
+        return;
+    }
+    seen.insert(entry.key.clone(), (entries.len(), here));
+    entries.push(entry);
+}
+
+/// A key for a message: no longer than a line.
+fn shown(key: &str) -> String {
+    if key.chars().count() <= 60 {
+        return key.to_owned();
+    }
+    let mut short: String = key.chars().take(59).collect();
+    short.push('…');
+    short
+}
+
+fn shift(node: &mut Node, offset: usize) {
+    node.span = node.span.shifted(offset);
+    match &mut node.value {
+        NodeValue::List(items) => items.iter_mut().for_each(|item| shift(item, offset)),
+        NodeValue::Map(entries) => {
+            for entry in entries {
+                entry.key_span = entry.key_span.shifted(offset);
+                shift(&mut entry.value, offset);
+            }
+        }
+        _ => {}
+    }
+}
