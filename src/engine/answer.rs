@@ -1,0 +1,234 @@
+//! From a review to what is said at a door: one pure table.
+
+use std::collections::BTreeMap;
+
+use json_patch::PatchOperation;
+use serde_json::Value;
+
+use super::change::{Cause, Change, Edit, compile};
+use super::constraint::escape;
+use super::finding::{Finding, RefusedBy};
+use super::note::{Note, because};
+use super::review::{Circumstance, Review};
+use super::verdict::Verdict;
+use super::world::Os;
+use crate::policy::{Action, Mode, Workloads};
+
+/// The label on pods of controllers whose findings nobody was there to read; the controller turns it into an Event.
+pub const FINDINGS_LABEL: &str = "mullion.dev/findings";
+
+/// The API's advice for one warning (extensible-admission-controllers.md), in characters.
+pub const WARNING_LIMIT: usize = 120;
+
+/// A label value's limit, in bytes.
+const LABEL_LIMIT: usize = 63;
+
+/// Where the question is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// `/mutate`.
+    Mutate,
+    /// `/validate`.
+    Validate,
+}
+
+/// What is said.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Answer {
+    /// `None`: allowed.
+    pub refusal: Option<Refusal>,
+    /// Most important first, at most [`WARNING_LIMIT`] characters each.
+    pub warnings: Vec<String>,
+    /// Empty: no patch. Never filled at `/validate`.
+    pub patch: Vec<PatchOperation>,
+    /// Audit annotations: plain key, value.
+    pub audit: BTreeMap<&'static str, String>,
+}
+
+/// A refusal with every denied finding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// For people: every finding in full.
+    pub message: String,
+    /// For machines: `status.details.causes`.
+    pub causes: Vec<RefusalCause>,
+}
+
+/// One entry of `status.details.causes`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusalCause {
+    /// Rule code: the cause's `reason`.
+    pub reason: &'static str,
+    /// API field path: the cause's `field`.
+    pub field: String,
+    /// The finding's message and help.
+    pub message: String,
+}
+
+/// What a finding comes to in its circumstance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Consequence {
+    /// Nothing is said or done.
+    Nothing,
+    /// Changed; said unless it is quiet.
+    Repaired,
+    /// Said to whoever asks.
+    Warned,
+    /// Said on the pod itself, by the label [`FINDINGS_LABEL`]: whoever asks is a controller.
+    Labelled,
+    /// Refused.
+    Refused,
+}
+
+/// The table: what a finding comes to, by its action and its circumstance.
+pub fn consequence(finding: &Finding, circumstance: Circumstance, workloads: Workloads) -> Consequence {
+    use Consequence::{Labelled, Nothing, Refused, Repaired, Warned};
+    match (finding.action, circumstance) {
+        (Action::Allow, _) | (_, Circumstance::NotOurs | Circumstance::OtherUpdate) => Nothing,
+        (Action::Deny, Circumstance::Pod | Circumstance::EphemeralContainers) => Refused,
+        // A refused pod of a DaemonSet starves the others: its controller counts it as failed and backs off.
+        (Action::Deny, Circumstance::OwnedPod { daemon_set })
+            if !daemon_set && finding.refused_by != RefusedBy::Nobody =>
+        {
+            Refused
+        }
+        (Action::Deny | Action::Warn, Circumstance::OwnedPod { .. }) => Labelled,
+        (Action::Deny, Circumstance::Template { update }) => {
+            if workloads == Workloads::Refuse && !(update && finding.known_before) { Refused } else { Warned }
+        }
+        (Action::Repair, _) => Repaired,
+        (Action::Warn, _) => Warned,
+    }
+}
+
+/// The answer at `door` for a review of `object`.
+pub fn answer(review: &Review, object: &Value, door: Door) -> Answer {
+    let mut answer = Answer::default();
+    if matches!(review.circumstance, Circumstance::NotOurs | Circumstance::OtherUpdate) {
+        return answer;
+    }
+    let weighed: Vec<(&Finding, Consequence)> = review
+        .findings
+        .iter()
+        .map(|finding| (finding, consequence(finding, review.circumstance, review.settings.workloads)))
+        .collect();
+    annotate(review, &weighed, &mut answer);
+    let with = |wanted: Consequence| weighed.iter().filter(move |(_, c)| *c == wanted).map(|(finding, _)| *finding);
+    let refused: Vec<&Finding> = with(Consequence::Refused).collect();
+    let audit_only = review.settings.mode == Mode::Audit;
+    // The server validates between the two doors: what it would refuse must be said before, in words that help.
+    let server_first = refused.iter().any(|finding| finding.refused_by == RefusedBy::ApiServer);
+    let speaks_up = !refused.is_empty() && (door == Door::Validate || server_first);
+    if speaks_up && !audit_only {
+        answer.refusal = Some(refusal(review, object, &refused));
+        return answer;
+    }
+    if door == Door::Mutate && !audit_only {
+        answer.patch = compile(object, &with_label(review, object, with(Consequence::Labelled)));
+    }
+    // Both doors speak: /validate alone sees kinds that are not mutated, and the server says equal texts once.
+    warn(review, &weighed, &mut answer);
+    answer
+}
+
+fn refusal(review: &Review, object: &Value, refused: &[&Finding]) -> Refusal {
+    // At /validate the decisive field may be one that Mullion wrote at /mutate; the note has what decided then.
+    let note = || Note::of(object).filter(|note| Os::from_name(&note.os) == review.decision.decided());
+    let reason = || note().map_or_else(|| because(&review.decision), |note| note.because);
+    let mut message = match review.decision.verdict {
+        Verdict::Windows => format!("this cannot run on Windows ({}):", reason()),
+        Verdict::Linux | Verdict::Undecided | Verdict::Conflict => "this cannot run:".to_owned(),
+    };
+    for finding in refused {
+        message.push_str("\n- ");
+        message.push_str(&finding.sentence());
+    }
+    let causes = refused.iter().map(|finding| RefusalCause {
+        reason: finding.code,
+        field: finding.path.clone(),
+        message: finding.advice(),
+    });
+    Refusal { message, causes: causes.collect() }
+}
+
+/// The review's changes, and the label where somebody must be told by it.
+fn with_label<'f>(review: &Review, object: &Value, labelled: impl Iterator<Item = &'f Finding>) -> Vec<Change> {
+    let mut changes = review.changes.clone();
+    let mut value = String::new();
+    let mut codes: Vec<&str> = labelled.map(|finding| finding.code).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    for code in codes {
+        if value.len() + 1 + code.len() > LABEL_LIMIT {
+            break;
+        }
+        if !value.is_empty() {
+            value.push('.');
+        }
+        value.push_str(code);
+    }
+    let pointer = format!("/metadata/labels/{}", escape(FINDINGS_LABEL));
+    if !value.is_empty() && object.pointer(&pointer).and_then(Value::as_str) != Some(&value) {
+        let edit = Edit::Set { pointer, value: Value::from(value) };
+        changes.push(Change { cause: Cause::Placement("its findings are for whoever owns it"), edit });
+    }
+    changes
+}
+
+fn warn(review: &Review, weighed: &[(&Finding, Consequence)], answer: &mut Answer) {
+    let audit_only = review.settings.mode == Mode::Audit;
+    let mut said: Vec<(&Finding, Consequence)> = weighed.to_vec();
+    said.sort_by_key(|(_, consequence)| std::cmp::Reverse(*consequence));
+    for (finding, consequence) in said {
+        let text = match consequence {
+            Consequence::Refused if audit_only => finding.line("would refuse: ", "", WARNING_LIMIT),
+            Consequence::Refused | Consequence::Nothing | Consequence::Labelled => continue,
+            Consequence::Repaired if finding.quiet || matches!(review.circumstance, Circumstance::OwnedPod { .. }) => {
+                continue;
+            }
+            Consequence::Repaired if audit_only && removes(review, finding) => {
+                finding.line("would remove: ", "", WARNING_LIMIT)
+            }
+            Consequence::Repaired if removes(review, finding) => finding.line("", " removed", WARNING_LIMIT),
+            Consequence::Repaired | Consequence::Warned => finding.line("", "", WARNING_LIMIT),
+        };
+        answer.warnings.push(shorten(&text));
+    }
+    if !audit_only {
+        answer.warnings.extend(review.advice.as_deref().map(shorten));
+    } else if let Some(os) = review.decision.decided().filter(|_| places(review)) {
+        answer.warnings.push(format!("Mullion (audit) would place this on {} nodes", os.title()));
+    }
+}
+
+/// Whether the review's changes remove the finding's field.
+fn removes(review: &Review, finding: &Finding) -> bool {
+    review.changes.iter().any(|change| matches!(&change.edit, Edit::Remove { pointer } if *pointer == finding.pointer))
+}
+
+/// Whether the review's changes say where the subject may run.
+fn places(review: &Review) -> bool {
+    review.changes.iter().any(|change| matches!(change.cause, Cause::Placement(_)))
+}
+
+fn annotate(review: &Review, weighed: &[(&Finding, Consequence)], answer: &mut Answer) {
+    if let Some(os) = review.decision.decided() {
+        answer.audit.insert("decision", format!("{} by {}", os.name(), because(&review.decision)));
+    }
+    let codes: Vec<String> = weighed.iter().map(|(finding, _)| format!("{} {}", finding.code, finding.path)).collect();
+    if !codes.is_empty() {
+        answer.audit.insert("findings", codes.join(", "));
+    }
+}
+
+/// At most [`WARNING_LIMIT`] characters, without control characters: the server drops a warning that cannot be a
+/// header.
+fn shorten(text: &str) -> String {
+    let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if clean.chars().count() <= WARNING_LIMIT {
+        return clean;
+    }
+    let mut short: String = clean.chars().take(WARNING_LIMIT - 1).collect();
+    short.push('…');
+    short
+}

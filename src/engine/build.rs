@@ -1,0 +1,63 @@
+//! Which Windows builds can run a pod.
+
+use std::collections::BTreeSet;
+
+use super::images::ContainerImage;
+use super::windows::{Build, Generation, generation_of, runs_any, server_releases};
+use super::world::{Os, World};
+use crate::policy::NodePolicy;
+
+/// What the images of a pod leave possible.
+#[derive(Debug, Clone)]
+pub struct PodBuilds<'a> {
+    /// Containers whose image builds are known; the others do not constrain.
+    pub known: Vec<&'a ContainerImage<'a>>,
+    /// Builds that may appear on nodes and run every known image.
+    pub hosts: BTreeSet<Build>,
+    /// Builds that may appear on nodes and do not.
+    pub incompatible: BTreeSet<Build>,
+}
+
+/// Works out the builds: those that Kubernetes ever ran on, those of the fleet now and before, and those the
+/// NodePolicy expects, split by whether they run every image whose builds are known.
+pub fn pod_builds<'a>(images: &'a [ContainerImage<'a>], world: &World, nodes: &NodePolicy) -> PodBuilds<'a> {
+    let known: Vec<_> = images.iter().filter(|image| !image.facts.builds.is_empty()).collect();
+    if known.is_empty() {
+        return PodBuilds { known, hosts: BTreeSet::new(), incompatible: BTreeSet::new() };
+    }
+    let table = server_releases().filter(|release| release.kubernetes.is_some()).map(|release| release.build);
+    let expected = nodes.expected_pools.iter().map(|pool| pool.build);
+    let announced = nodes.releases.iter().map(|release| release.build);
+    // Whatever else there is or will be: a host of an image's own build runs it.
+    let own = known.iter().flat_map(|image| image.facts.builds.iter().copied());
+    let fleet = world.windows_builds();
+    let candidates: BTreeSet<Build> = table.chain(expected).chain(announced).chain(own).chain(fleet).collect();
+    let (hosts, incompatible) = candidates.into_iter().partition(|host| {
+        let generation = generation_on(*host, world);
+        known.iter().all(|image| runs_any(*host, &image.facts.builds, generation, &nodes.releases))
+    });
+    PodBuilds { known, hosts, incompatible }
+}
+
+/// The strictest rule that a live node of that build enforces. Only hosts newer than the last LTSC differ, so only for
+/// them are nodes looked at.
+fn generation_on(host: Build, world: &World) -> Generation {
+    if host <= Build::new(26100) {
+        return Generation::default();
+    }
+    let nodes = world.nodes.iter().flat_map(super::world::Nodes::iter);
+    nodes
+        .filter(|node| node.os == Some(Os::Windows) && node.build == Some(host))
+        .map(|node| generation_of(&node.container_runtime))
+        .find(|generation| *generation == Generation::R2)
+        .unwrap_or_default()
+}
+
+impl PodBuilds<'_> {
+    /// The one build of all images, if they have only one: worth a label.
+    pub fn single(&self) -> Option<Build> {
+        let mut builds = self.known.iter().flat_map(|image| image.facts.builds.iter());
+        let first = builds.next()?;
+        builds.all(|build| build == first).then_some(*first)
+    }
+}

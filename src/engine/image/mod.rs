@@ -1,0 +1,12 @@
+//! Image references and what their names say about operating system and Windows build.
+//!
+//! A name proves little: `windows-vpc-resource-controller` runs on Linux, `golang:1.27` on both. A wrong "Windows" makes a Linux pod
+//! unschedulable and a wrong "Linux" the reverse, so a name answers only where its vocabulary is explicit; the rest is unknown.
+
+mod name;
+mod reference;
+mod repository;
+mod tag;
+
+pub use name::{ImageOs, ImageRow, ImageSource, NameAnswer, NameSource, from_name, from_text};
+pub use reference::{DOCKER_HUB, ImageRef, MAX_REFERENCE, MAX_REPOSITORY, Normalized, ReferenceError};

@@ -1,0 +1,292 @@
+//! What follows from a verdict: selector, tolerations, builds, RuntimeClass, and the seal.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::build::PodBuilds;
+use super::change::{Cause, Change, Edit};
+use super::constraint::{self, OS_LABELS, WINDOWS_BUILD_LABEL, escape};
+use super::finding::Finding;
+use super::pod::Pod;
+use super::rules::linux_only;
+use super::toleration::{includes, marks, tolerated, toleration_of, toleration_value};
+use super::windows::{Build, release_name, server_releases};
+use super::world::{Os, RuntimeClass, Taint, World};
+use crate::policy::{
+    Action, ApplyTaint, BuildMode, Mode, NodePolicy, NodeSelectorMode, RuntimeClassMode, Settings, SpecOsMode,
+    TolerationsMode,
+};
+
+/// The label that names a Windows pod's image build.
+pub const BUILD_LABEL: &str = "mullion.dev/windows-build";
+
+/// How the names of Mullion's RuntimeClasses begin.
+pub const RUNTIME_CLASS_PREFIX: &str = "mullion-windows-";
+
+/// What a placement is made from.
+#[derive(Clone, Copy)]
+pub struct Site<'a> {
+    /// The pod, or the template's pod.
+    pub pod: Pod<'a>,
+    /// The cluster.
+    pub world: &'a World,
+    /// What the policies come to.
+    pub settings: &'a Settings,
+    /// The NodePolicy.
+    pub nodes: &'a NodePolicy,
+}
+
+/// Changes, and what they put there in the words of [`Note::placed`](super::note::Note::placed).
+#[derive(Debug)]
+pub struct Placed<'a> {
+    /// What is changed.
+    object: &'a Value,
+    /// In the order in which they are written.
+    pub changes: Vec<Change>,
+    /// One word for each kind of thing.
+    pub words: Vec<String>,
+}
+
+impl<'a> Placed<'a> {
+    /// Nothing yet, for `object`.
+    pub fn on(object: &'a Value) -> Self {
+        Self { object, changes: Vec::new(), words: Vec::new() }
+    }
+
+    /// Adds an edit, unless what stands in its way is of the wrong type: the server will refuse that itself.
+    pub fn push(&mut self, reason: &'static str, edit: Edit, word: impl Into<String>) {
+        if edit.applies_to(self.object) {
+            self.changes.push(Change { cause: Cause::Placement(reason), edit });
+            self.words.push(word.into());
+        }
+    }
+}
+
+impl Site<'_> {
+    /// The nodeSelector of that OS. On Windows it is written even if affinity says so already: EKS gives a pod its IP
+    /// resource only for a literal nodeSelector (windows.md 5.4). On Linux only where no OS constraint stands.
+    pub fn node_selector(&self, os: Os, placed: &mut Placed<'_>) {
+        let [label, legacy] = OS_LABELS;
+        let constrained =
+            constraint::constrains(&self.pod, label) || (os == Os::Linux && constraint::constrains(&self.pod, legacy));
+        // Another value under Windows is Mullion's own, from before the author said Windows: two authors' words would
+        // be a conflict.
+        let literal = self.pod.strings("/spec/nodeSelector").any(|pair| pair == (label, os.name()));
+        let stands = if os == Os::Windows { literal } else { constrained };
+        if self.settings.node_selector == NodeSelectorMode::Add && !stands {
+            let pointer = self.pod.at(&format!("/spec/nodeSelector/{}", escape(label)));
+            let edit = Edit::Set { pointer, value: Value::from(os.name()) };
+            placed.push("only nodes of that operating system can run it", edit, "nodeSelector");
+        }
+    }
+
+    /// Tolerations for the taints that mark nodes of that OS, and those the policy lists.
+    pub fn tolerations(&self, os: Os, placed: &mut Placed<'_>) {
+        let present = self.pod.items("/spec/tolerations");
+        let mut added: Vec<Value> = Vec::new();
+        let mut add = |value: Value, word: String, already: bool| {
+            if !already && !added.contains(&value) {
+                added.push(value.clone());
+                let edit = Edit::Append { pointer: self.pod.at("/spec/tolerations"), value };
+                placed.push("nodes of that operating system carry this taint", edit, word);
+            }
+        };
+        if self.settings.tolerations == TolerationsMode::Learn {
+            for taint in self.marker_taints(os) {
+                add(toleration_of(&taint), toleration_word(&taint), tolerated(present, &taint));
+            }
+        }
+        if os == Os::Windows && self.settings.tolerations != TolerationsMode::Never {
+            for toleration in &self.settings.add_tolerations {
+                let word = format!("toleration {}", toleration.key.as_deref().unwrap_or("*"));
+                let value = toleration_value(toleration);
+                let already = present.iter().any(|wide| includes(wide, &value));
+                add(value, word, already);
+            }
+        }
+    }
+
+    /// Taints that mark nodes of that OS: seen now or before, expected, or our own. Never spot, GPU or tenant taints.
+    pub fn marker_taints(&self, os: Os) -> BTreeSet<Taint> {
+        let (world, nodes) = (self.world, self.nodes);
+        let live = world.nodes.iter();
+        match os {
+            Os::Linux => {
+                let seen = live.flat_map(super::world::Nodes::linux_taints);
+                seen.filter(|taint| marks(&nodes.linux_taints, taint)).cloned().collect()
+            }
+            Os::Windows => {
+                let seen = live.flat_map(super::world::Nodes::windows_taints).chain(&world.seen_taints).cloned();
+                let expected = nodes.expected_pools.iter().flat_map(|pool| &pool.taints);
+                let mut all: BTreeSet<Taint> = seen
+                    .chain(expected.filter_map(|taint| Taint::parse(taint)))
+                    .filter(|taint| marks(&nodes.windows_taints, taint))
+                    .collect();
+                all.extend(own_taint(nodes));
+                all
+            }
+        }
+    }
+
+    /// Builds: see the modes of `place.build`. Nothing where the author constrains the build himself.
+    pub fn build(&self, builds: &PodBuilds<'_>, placed: &mut Placed<'_>) {
+        let hopeless = builds.hosts.is_empty() || builds.incompatible.is_empty();
+        if hopeless || constraint::constrains(&self.pod, WINDOWS_BUILD_LABEL) {
+            return;
+        }
+        match self.settings.build {
+            BuildMode::Never => {}
+            BuildMode::Exact => {
+                if let Some(build) = builds.single() {
+                    let pointer = self.pod.at(&format!("/spec/nodeSelector/{}", escape(WINDOWS_BUILD_LABEL)));
+                    let edit = Edit::Set { pointer, value: Value::from(build.to_string()) };
+                    placed.push("the policy asks for nodes of the image's own build", edit, "build");
+                }
+            }
+            BuildMode::Compatible => self.exclude(&builds.incompatible, placed),
+        }
+    }
+
+    /// Required affinity away from builds that cannot run the pod. `NotIn` also lets nodes through that do not carry
+    /// the label: autoscaler templates and virtual nodes. Terms are alternatives, so each of them gets it; appending a
+    /// term would widen what the author asked for.
+    fn exclude(&self, builds: &BTreeSet<Build>, placed: &mut Placed<'_>) {
+        let values: Vec<String> = builds.iter().map(ToString::to_string).collect();
+        let requirement = json!({"key": WINDOWS_BUILD_LABEL, "operator": "NotIn", "values": values});
+        let terms_pointer = self.pod.at(constraint::REQUIRED_TERMS);
+        let terms = self.pod.items(constraint::REQUIRED_TERMS);
+        let reason = "nodes of these builds cannot run its images";
+        if terms.is_empty() {
+            let value = json!([{"matchExpressions": [requirement]}]);
+            placed.push(reason, Edit::Set { pointer: terms_pointer, value }, "build");
+            return;
+        }
+        for (index, term) in terms.iter().enumerate() {
+            // A term without requirements matches no node; with one it would match some.
+            if constraint::is_empty_term(term) {
+                continue;
+            }
+            let pointer = format!("{terms_pointer}/{index}/matchExpressions");
+            placed.push(reason, Edit::Append { pointer, value: requirement.clone() }, "build");
+        }
+    }
+
+    /// The RuntimeClass the pod names, where it is known.
+    pub fn own_runtime_class(&self) -> Option<&RuntimeClass> {
+        self.pod.text("/spec/runtimeClassName").and_then(|name| self.world.runtime_classes.get(name))
+    }
+
+    /// The RuntimeClass, if one is given: see the modes of `place.runtimeClass`. The API server refuses a class that is
+    /// missing, or whose selector contradicts the pod's, so neither is ever assigned.
+    pub fn runtime_class(&self, builds: &PodBuilds<'_>, placed: &mut Placed<'_>) -> Option<&RuntimeClass> {
+        if self.pod.get("/spec/runtimeClassName").is_some() || self.pod.get("/spec/overhead").is_some() {
+            return None;
+        }
+        let name = match self.settings.runtime_class {
+            RuntimeClassMode::Never => None,
+            RuntimeClassMode::Named => self.settings.runtime_class_name.clone(),
+            RuntimeClassMode::PerRelease => self.class_of_release(builds),
+        };
+        let name = name?;
+        let class = self.world.runtime_classes.get(&name)?;
+        if !self.agrees(class, builds) {
+            return None;
+        }
+        let edit = Edit::Set { pointer: self.pod.at("/spec/runtimeClassName"), value: Value::from(name) };
+        placed.push(
+            "the policy asks for it, or it belongs to the one release that can run the pod",
+            edit,
+            "runtimeClassName",
+        );
+        Some(class)
+    }
+
+    /// Whether a class's nodeSelector leaves nodes for a Windows pod: nothing that the pod asks for, or is given,
+    /// excludes it.
+    fn agrees(&self, class: &RuntimeClass, builds: &PodBuilds<'_>) -> bool {
+        let [os, _] = OS_LABELS;
+        let given = |key: &str, value: &str| match key {
+            _ if key == os => value == Os::Windows.name(),
+            WINDOWS_BUILD_LABEL if !class.is_hypervisor() => {
+                let wanted = builds.single().filter(|_| self.settings.build == BuildMode::Exact);
+                wanted.is_none_or(|build| build.to_string() == value)
+                    && !builds.incompatible.iter().any(|build| build.to_string() == value)
+            }
+            _ => true,
+        };
+        class.node_selector.iter().all(|(key, value)| given(key, value))
+            && constraint::admits(&self.pod, &class.node_selector)
+    }
+
+    /// `mullion-windows-<release>`, if exactly one server release can run the pod (or the policy wants equality), a
+    /// live node has that build, and the class is ours.
+    fn class_of_release(&self, builds: &PodBuilds<'_>) -> Option<String> {
+        let build = if self.settings.build == BuildMode::Exact {
+            builds.single()?
+        } else {
+            let mut servers = builds.hosts.iter().filter(|host| {
+                server_releases().any(|release| release.build == **host)
+                    || self.nodes.releases.iter().any(|release| release.build == **host)
+            });
+            let only = servers.next()?;
+            if servers.next().is_some() {
+                return None;
+            }
+            *only
+        };
+        let live = self.world.nodes.as_ref().is_some_and(|nodes| nodes.windows_builds().contains(&build));
+        let name = format!("{RUNTIME_CLASS_PREFIX}{}", release_name(build, &self.nodes.releases));
+        (live && self.world.runtime_classes.get(&name).is_some_and(|class| class.ours)).then_some(name)
+    }
+
+    /// The seal: `spec.os.name: windows` with the removal of every field it forbids, all or nothing.
+    ///
+    /// `selector_stands`: whether the pod has, or is given, the Windows nodeSelector.
+    pub fn seal(&self, findings: &[Finding], selector_stands: bool, placed: &mut Placed<'_>) {
+        let forbidden = || findings.iter().filter(|finding| linux_only::forbidden_by_os(finding));
+        let clean = forbidden().all(|finding| finding.action == Action::Repair);
+        let sealed = self.pod.says_windows_os();
+        let wanted = self.settings.spec_os == SpecOsMode::WhenClean && selector_stands && clean;
+        // A name the author wrote stays, even one Mullion does not know.
+        let taken = self.pod.text("/spec/os/name").is_some();
+        if !sealed && (!wanted || taken) {
+            return;
+        }
+        repair(forbidden(), &mut placed.changes);
+        if !sealed {
+            let edit = Edit::Set { pointer: self.pod.at("/spec/os"), value: json!({"name": "windows"}) };
+            placed.push("nothing is left that it forbids", edit, "os");
+        }
+    }
+
+    /// The label with the build of the pod's images, where it has one.
+    pub fn build_label(&self, builds: &PodBuilds<'_>, placed: &mut Placed<'_>) {
+        let Some(build) = builds.single() else { return };
+        if self.pod.label(BUILD_LABEL).is_none() {
+            let pointer = self.pod.at(&format!("/metadata/labels/{}", escape(BUILD_LABEL)));
+            let edit = Edit::Set { pointer, value: Value::from(build.to_string()) };
+            placed.push("its images are for this build", edit, "label");
+        }
+    }
+}
+
+/// Removes the field of each finding whose action is `Repair`.
+pub fn repair<'f>(findings: impl Iterator<Item = &'f Finding>, changes: &mut Vec<Change>) {
+    for finding in findings.filter(|finding| finding.action == Action::Repair) {
+        let edit = Edit::Remove { pointer: finding.pointer.clone() };
+        changes.push(Change { cause: Cause::Rule(finding.code), edit });
+    }
+}
+
+/// How a note names a toleration of that taint.
+pub fn toleration_word(taint: &Taint) -> String {
+    format!("toleration {taint}")
+}
+
+/// The taint Mullion itself puts on Windows nodes, if it does.
+fn own_taint(nodes: &NodePolicy) -> Option<Taint> {
+    let taint = &nodes.taint;
+    let sets = nodes.mode == Mode::Enforce && taint.apply != ApplyTaint::Never;
+    sets.then(|| Taint { key: taint.key.clone(), value: taint.value.clone(), effect: taint.effect.clone() })
+}

@@ -1,0 +1,560 @@
+//! The one door: [`review`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::build::{PodBuilds, pod_builds};
+use super::change::{Cause, Change, Edit, compile};
+use super::constraint::{OS_LABELS, escape};
+use super::finding::{Finding, field_path};
+use super::image::ImageOs;
+use super::images::{ContainerImage, images_of};
+use super::linux_default::{Asker, linux_by_default};
+use super::note::{Note, because};
+use super::placement::{Placed, Site, repair};
+use super::pod::Pod;
+use super::request::{Kind, Operation, Request};
+use super::rules::linux_only::Reach;
+use super::rules::{Actions, builds, linux_only, os_intent};
+use super::verdict::{Asked, Basis, Decision, OS_ANNOTATION, Verdict, decide, place_of};
+use super::world::{Namespace, Os, RuntimeClass, World};
+use crate::policy::{Action, HonourIgnore, Mode, PolicySet, Settings};
+
+/// Honoured on namespaces, and on pods where a policy says so: `true` leaves the subject alone.
+const IGNORE: &str = "mullion.dev/ignore";
+
+/// Why there is a note.
+const NOTE_REASON: &str = "so that people see what was decided and why";
+
+/// The kubelet's mark on the API object of a static pod; a changed one would not match the pod that runs.
+const MIRROR: &str = "kubernetes.io/config.mirror";
+
+/// Everything there is to say about one request.
+#[derive(Debug, Clone)]
+pub struct Review {
+    /// What the policies come to for this subject.
+    pub settings: Arc<Settings>,
+    /// Which column of the answer table applies.
+    pub circumstance: Circumstance,
+    /// Which OS, and why.
+    pub decision: Decision,
+    /// What is wrong, most important first.
+    pub findings: Vec<Finding>,
+    /// What should be written differently.
+    pub changes: Vec<Change>,
+    /// Image references whose platforms could change the result.
+    pub wanted: Vec<String>,
+    /// A sentence the author of a template should hear: that a DaemonSet was given the default, and the way out, or that
+    /// an annotation of his stands where no pod sees it.
+    pub advice: Option<String>,
+}
+
+/// Whose subject it is, and what is done to it: the columns of the answer table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Circumstance {
+    /// Nothing Mullion speaks to: an unknown subresource, a mirror pod, an opted-out namespace, a disabled policy.
+    NotOurs,
+    /// CREATE of a bare pod, or of a pod whose owner has no template Mullion judges.
+    Pod,
+    /// CREATE of a pod of a built-in controller.
+    OwnedPod {
+        /// Whether that is a DaemonSet.
+        daemon_set: bool,
+    },
+    /// CREATE of an object with a pod template, or UPDATE that changes the template.
+    Template {
+        /// Whether it is an UPDATE: only findings that the old object lacks refuse.
+        update: bool,
+    },
+    /// UPDATE of `pods/ephemeralcontainers`.
+    EphemeralContainers,
+    /// Any other UPDATE.
+    OtherUpdate,
+}
+
+/// Reviews one request. Total: whatever is missing or malformed is a value or a finding, never an error.
+pub fn review(request: &Request<'_>, world: &World, policies: &PolicySet) -> Review {
+    let subject = &request.subject;
+    let Some(pod) = Pod::of(subject.kind, subject.object) else {
+        return Review::nothing(Arc::default(), Circumstance::NotOurs);
+    };
+    let namespace = world.namespaces.get(subject.namespace);
+    let settings = policies.settings(subject.namespace, namespace.map(|namespace| &namespace.labels), &pod);
+    let mut circumstance = circumstance(request, &pod);
+    if settings.mode == Mode::Disabled || ignored(&pod, namespace, &settings) {
+        circumstance = Circumstance::NotOurs;
+    }
+    if matches!(circumstance, Circumstance::NotOurs | Circumstance::OtherUpdate) {
+        return Review::nothing(settings, circumstance);
+    }
+    let images = images_of(&pod, &settings);
+    let daemon_set = subject.kind == Kind::DaemonSet;
+    let asked = Asked {
+        pod,
+        object: subject.object,
+        around_template: daemon_set || request.into_templates,
+        may_mean_every_node: daemon_set && images.iter().any(|image| image.facts.os == ImageOs::Multi),
+        namespace,
+        world,
+        settings: &settings,
+        images: &images,
+    };
+    let mut case = Case {
+        request,
+        pod,
+        namespace,
+        world,
+        policies,
+        settings: &settings,
+        images: &images,
+        circumstance,
+        decision: decide(&asked),
+    };
+    let default = case.give_default(&asked);
+    let builds = pod_builds(&images, world, &policies.nodes);
+    let mut findings = case.findings(&builds);
+    if circumstance == (Circumstance::Template { update: true }) {
+        mark_known(&mut findings, request, world, policies);
+    }
+    let changes = case.changes(&findings, &builds);
+    // Not before: a field that is allowed to stay is one the seal would forbid.
+    findings.retain(|finding| finding.action != Action::Allow);
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.action));
+    let advice = case.advice(default, &changes);
+    let decision = case.decision;
+    Review { settings, circumstance, decision, findings, changes, wanted: Vec::new(), advice }
+}
+
+impl Review {
+    fn nothing(settings: Arc<Settings>, circumstance: Circumstance) -> Self {
+        let decision =
+            Decision { verdict: Verdict::Undecided, basis: Basis::None, placement: false, evidence: Vec::new() };
+        Self {
+            settings,
+            circumstance,
+            decision,
+            findings: Vec::new(),
+            changes: Vec::new(),
+            wanted: Vec::new(),
+            advice: None,
+        }
+    }
+}
+
+fn ignored(pod: &Pod<'_>, namespace: Option<&Namespace>, settings: &Settings) -> bool {
+    let namespace_says = namespace
+        .is_some_and(|namespace| [&namespace.annotations, &namespace.labels].iter().any(|map| says_ignore(map)));
+    let pod_says = || pod.annotation(IGNORE) == Some("true") || pod.label(IGNORE) == Some("true");
+    match settings.ignore {
+        HonourIgnore::Never => false,
+        HonourIgnore::Namespaces => namespace_says,
+        HonourIgnore::Pods => namespace_says || pod_says(),
+    }
+}
+
+fn says_ignore(map: &BTreeMap<String, String>) -> bool {
+    map.get(IGNORE).is_some_and(|value| value == "true")
+}
+
+// === circumstance ===
+
+fn circumstance(request: &Request<'_>, pod: &Pod<'_>) -> Circumstance {
+    let subject = &request.subject;
+    match (subject.kind, request.operation, request.subresource) {
+        (Kind::Pod, Operation::Update, Some("ephemeralcontainers")) => Circumstance::EphemeralContainers,
+        (_, _, Some(_)) | (_, Operation::Delete | Operation::Connect, None) => Circumstance::NotOurs,
+        (Kind::Pod, Operation::Create, None) => {
+            if pod.annotation(MIRROR).is_some() {
+                return Circumstance::NotOurs;
+            }
+            match controller(subject.object) {
+                Some(owner) => Circumstance::OwnedPod { daemon_set: owner == Kind::DaemonSet },
+                None => Circumstance::Pod,
+            }
+        }
+        (Kind::Pod, Operation::Update, None) => Circumstance::OtherUpdate,
+        // What a Deployment or CronJob makes was judged when they were written; refusing it here would only make
+        // their controllers try again for ever.
+        _ if controller(subject.object).is_some() => Circumstance::NotOurs,
+        (_, Operation::Create, None) => Circumstance::Template { update: false },
+        (kind, Operation::Update, None) => {
+            let same = request.old.is_some_and(|old| same_at(kind.pod_pointer(), old, subject.object));
+            if same { Circumstance::OtherUpdate } else { Circumstance::Template { update: true } }
+        }
+    }
+}
+
+fn same_at(pointer: &str, old: &Value, new: &Value) -> bool {
+    old.pointer(pointer) == new.pointer(pointer)
+}
+
+/// Kinds whose templates Mullion judges, with the API group their owner references name.
+const CONTROLLERS: [(Kind, &str); 7] = [
+    (Kind::ReplicationController, "v1"),
+    (Kind::ReplicaSet, "apps/"),
+    (Kind::Deployment, "apps/"),
+    (Kind::StatefulSet, "apps/"),
+    (Kind::DaemonSet, "apps/"),
+    (Kind::Job, "batch/"),
+    (Kind::CronJob, "batch/"),
+];
+
+/// The built-in controller that owns the object.
+fn controller(object: &Value) -> Option<Kind> {
+    let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
+    let owner = owners.iter().find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))?;
+    let text = |name| owner.get(name).and_then(Value::as_str).unwrap_or_default();
+    let kind = Kind::from_name(text("kind"))?;
+    CONTROLLERS.iter().any(|(known, group)| *known == kind && text("apiVersion").starts_with(group)).then_some(kind)
+}
+
+// === the case ===
+
+/// One request with everything that was found out about it.
+struct Case<'a> {
+    request: &'a Request<'a>,
+    pod: Pod<'a>,
+    namespace: Option<&'a Namespace>,
+    world: &'a World,
+    policies: &'a PolicySet,
+    settings: &'a Settings,
+    images: &'a [ContainerImage<'a>],
+    circumstance: Circumstance,
+    decision: Decision,
+}
+
+impl Case<'_> {
+    fn is_daemon_set(&self) -> bool {
+        self.request.subject.kind == Kind::DaemonSet
+    }
+
+    /// Gives the Linux default where it is due; whether it was.
+    fn give_default(&mut self, asked: &Asked<'_>) -> bool {
+        let whose = match self.circumstance {
+            Circumstance::OwnedPod { daemon_set: true } => Asker::SettledDaemonSet,
+            Circumstance::Template { update: true } if self.is_daemon_set() => Asker::SettledDaemonSet,
+            Circumstance::Template { .. } if self.is_daemon_set() => Asker::NewDaemonSet,
+            Circumstance::EphemeralContainers => return false,
+            _ => Asker::Ordinary,
+        };
+        let due = linux_by_default(asked, &self.decision, &self.policies.nodes, whose);
+        if due.is_ok() {
+            self.decision.verdict = Verdict::Linux;
+            self.decision.basis = Basis::Default;
+        }
+        due.is_ok()
+    }
+
+    /// `default`: whether Linux was decided by default.
+    fn advice(&self, default: bool, changes: &[Change]) -> Option<String> {
+        let Circumstance::Template { update } = self.circumstance else { return None };
+        if self.is_daemon_set() {
+            // Set later the annotation changes nothing: a template that stays as it is is never touched.
+            let text = "Mullion keeps this DaemonSet on Linux nodes; for all nodes create it with annotation mullion.dev/os: any";
+            return (default && !update && !changes.is_empty()).then(|| text.to_owned());
+        }
+        let around = self.request.subject.object.pointer("/metadata/annotations");
+        let lost = !self.request.into_templates
+            && around.is_some_and(|all| all.get(OS_ANNOTATION).is_some())
+            && self.pod.annotation(OS_ANNOTATION).is_none();
+        lost.then(|| {
+            let place = field_path(&self.pod.at("/metadata/annotations"));
+            format!("{OS_ANNOTATION} does not reach the pods from here; write it in {place}")
+        })
+    }
+
+    /// Whether the pod is bound to a node of another OS than the one it needs: no selector would help it.
+    fn misplaced(&self) -> bool {
+        self.decision.decided().is_some_and(|os| place_of(&self.pod, self.world).is_some_and(|place| place != os))
+    }
+
+    fn findings(&self, pod_builds: &PodBuilds<'_>) -> Vec<Finding> {
+        let mut found = Vec::new();
+        let actions = Actions::of(&self.pod, self.settings);
+        if self.circumstance != Circumstance::EphemeralContainers {
+            os_intent::check(&self.pod, &self.decision, self.images, actions, &mut found);
+        }
+        // `any` with `spec.os.name: windows` is still a Windows pod to the API server.
+        if self.decision.verdict == Verdict::Windows || self.pod.says_windows_os() {
+            let reach = match self.circumstance {
+                Circumstance::EphemeralContainers => Reach::EphemeralBeside(self.old_ephemeral_containers()),
+                _ => Reach::Everything,
+            };
+            linux_only::check(&self.pod, self.namespace, actions, reach, &mut found);
+            if reach == Reach::Everything && self.has_build_of_its_own() {
+                builds::check(&self.pod, pod_builds, self.world, &self.policies.nodes, actions, &mut found);
+            }
+        }
+        if self.decision.basis == Basis::Place {
+            for finding in &mut found {
+                // Nothing is repaired then, and a harmless value is not worth a word.
+                finding.action = finding.action.min(if finding.quiet { Action::Allow } else { Action::Warn });
+            }
+        }
+        found
+    }
+
+    fn old_ephemeral_containers(&self) -> &[Value] {
+        let old = self.request.old.and_then(|old| old.pointer("/spec/ephemeralContainers"));
+        old.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether the node's build matters: not for HostProcess pods, which are processes of the host, and not for those
+    /// with a virtual machine of their own.
+    fn has_build_of_its_own(&self) -> bool {
+        !self.pod.host_process() && !self.site().own_runtime_class().is_some_and(RuntimeClass::is_hypervisor)
+    }
+
+    // === changes ===
+
+    fn changes(&self, findings: &[Finding], builds: &PodBuilds<'_>) -> Vec<Change> {
+        match self.circumstance {
+            Circumstance::NotOurs | Circumstance::OtherUpdate => Vec::new(),
+            Circumstance::EphemeralContainers => self.ephemeral_changes(findings),
+            Circumstance::Pod => self.pod_changes(findings, builds, false),
+            Circumstance::OwnedPod { daemon_set } => self.pod_changes(findings, builds, daemon_set),
+            Circumstance::Template { .. } if self.request.into_templates => {
+                self.pod_changes(findings, builds, self.is_daemon_set())
+            }
+            Circumstance::Template { update } => self.template_changes(findings, update),
+        }
+    }
+
+    /// New entries only, and only what the API server would refuse.
+    fn ephemeral_changes(&self, findings: &[Finding]) -> Vec<Change> {
+        let mut changes = Vec::new();
+        if self.pod.says_windows_os() {
+            repair(findings.iter(), &mut changes);
+        }
+        changes
+    }
+
+    fn site(&self) -> Site<'_> {
+        Site { pod: self.pod, world: self.world, settings: self.settings, nodes: &self.policies.nodes }
+    }
+
+    /// Whether anything may be placed: somebody decided, nobody asked for none, and no node contradicts.
+    fn placeable(&self) -> Option<Os> {
+        self.decision.decided().filter(|_| self.decision.placement && !self.misplaced())
+    }
+
+    fn pod_changes(&self, findings: &[Finding], builds: &PodBuilds<'_>, daemon_set: bool) -> Vec<Change> {
+        let mut placed = Placed::on(self.request.subject.object);
+        let site = self.site();
+        match self.placeable() {
+            None if self.pod.says_windows_os() => repair(findings.iter(), &mut placed.changes),
+            None => {}
+            // A pod that is bound to a Linux node needs nothing from Mullion.
+            Some(Os::Linux) if self.decision.basis == Basis::Place => {}
+            Some(Os::Linux) => {
+                site.node_selector(Os::Linux, &mut placed);
+                site.tolerations(Os::Linux, &mut placed);
+            }
+            Some(Os::Windows) => self.windows_pod(&site, findings, builds, daemon_set, &mut placed),
+        }
+        self.annotate(placed)
+    }
+
+    fn windows_pod(
+        &self,
+        site: &Site<'_>,
+        findings: &[Finding],
+        builds: &PodBuilds<'_>,
+        daemon_set: bool,
+        placed: &mut Placed<'_>,
+    ) {
+        site.node_selector(Os::Windows, placed);
+        site.tolerations(Os::Windows, placed);
+        if self.decision.basis == Basis::Place {
+            return;
+        }
+        let bound = self.pod.text("/spec/nodeName").is_some();
+        if !daemon_set && !bound && self.has_build_of_its_own() {
+            let class = site.runtime_class(builds, placed);
+            if !class.is_some_and(RuntimeClass::is_hypervisor) {
+                site.build(builds, placed);
+            }
+        }
+        let [label, _] = OS_LABELS;
+        let given = placed.words.iter().any(|word| word == "nodeSelector");
+        let stands = given || self.pod.strings("/spec/nodeSelector").any(|pair| pair == (label, "windows"));
+        site.seal(findings, stands, placed);
+        if !daemon_set && !self.request.into_templates {
+            site.build_label(builds, placed);
+        }
+    }
+
+    /// On a pod the note is for people, and stays as it was first written; a template gets none inside.
+    fn annotate(&self, mut placed: Placed<'_>) -> Vec<Change> {
+        let absent = self.pod.annotation(super::note::DECISION).is_none();
+        if !placed.changes.is_empty() && absent && !self.request.into_templates && self.decision.decided().is_some() {
+            placed.changes.push(self.note(placed.words.clone()));
+        }
+        placed.changes
+    }
+
+    fn note(&self, placed: Vec<String>) -> Change {
+        let os = self.decision.decided().map_or("", Os::name).to_owned();
+        let note = Note { os, basis: self.decision.basis, because: because(&self.decision), placed };
+        let edit = Edit::Set { pointer: Note::pointer(), value: note.value() };
+        Change { cause: Cause::Placement(NOTE_REASON), edit }
+    }
+
+    /// Templates: repairs only where the API server would refuse the template, and placement only for DaemonSets,
+    /// whose controller decides from the template where pods go.
+    fn template_changes(&self, findings: &[Finding], update: bool) -> Vec<Change> {
+        let mut placed = Placed::on(self.request.subject.object);
+        if self.pod.says_windows_os() {
+            repair(findings.iter(), &mut placed.changes);
+        }
+        if !self.is_daemon_set() {
+            return placed.changes;
+        }
+        if update {
+            if let Some(carried) = self.carried_over() {
+                placed.changes.extend(carried.changes);
+                placed.words.extend(carried.words);
+            }
+            if self.restores_old(&placed.changes) {
+                // The request only dropped what Mullion had changed there: with that again, nothing rolls.
+                placed.changes.extend(self.kept_note());
+                return placed.changes;
+            }
+        }
+        if let Some(os) = self.placeable() {
+            let mut fresh = Placed::on(self.request.subject.object);
+            let site = self.site();
+            site.node_selector(os, &mut fresh);
+            site.tolerations(os, &mut fresh);
+            for (change, word) in fresh.changes.into_iter().zip(fresh.words) {
+                if !placed.words.contains(&word) {
+                    placed.changes.push(change);
+                    placed.words.push(word);
+                }
+            }
+        }
+        if !placed.words.is_empty() {
+            let words = std::mem::take(&mut placed.words);
+            placed.changes.push(self.note_beside_old(words));
+        }
+        placed.changes
+    }
+
+    /// Whether the request with these changes has the old object's template.
+    fn restores_old(&self, changes: &[Change]) -> bool {
+        let subject = &self.request.subject;
+        let mut object = subject.object.clone();
+        json_patch::patch(&mut object, &compile(subject.object, changes)).is_ok()
+            && self.request.old.is_some_and(|old| same_at(subject.kind.pod_pointer(), old, &object))
+    }
+
+    /// A note with these words. What an earlier note for the same OS names may stand in the template still, and only a
+    /// note says that it is Mullion's.
+    fn note_beside_old(&self, words: Vec<String>) -> Change {
+        let earlier =
+            self.request.old.and_then(Note::of).filter(|note| Os::from_name(&note.os) == self.decision.decided());
+        let Some(mut note) = earlier else { return self.note(words) };
+        note.placed.extend(words);
+        let mut seen = std::collections::BTreeSet::new();
+        note.placed.retain(|word| seen.insert(word.clone()));
+        let edit = Edit::Set { pointer: Note::pointer(), value: note.value() };
+        Change { cause: Cause::Placement(NOTE_REASON), edit }
+    }
+
+    /// What Mullion had put into the old template, the new one lacks, and still holds.
+    fn carried_over(&self) -> Option<Placed<'_>> {
+        let old = self.request.old?;
+        let note = Note::of(old)?;
+        let os = Os::from_name(&note.os)?;
+        let still = match self.decision.verdict {
+            Verdict::Undecided => self.decision.placement,
+            Verdict::Windows | Verdict::Linux => self.decision.decided() == Some(os),
+            Verdict::Conflict => false,
+        };
+        let old_pod = Pod::of(self.request.subject.kind, old).filter(|_| still)?;
+        let mut placed = Placed::on(self.request.subject.object);
+        for word in note.placed {
+            let reason = "it stood there before this update";
+            let edit = if word == "nodeSelector" {
+                self.lost_selector(&old_pod, os)
+            } else {
+                self.lost_toleration(&old_pod, &word)
+            };
+            if let Some(edit) = edit {
+                placed.push(reason, edit, word);
+            }
+        }
+        (!placed.changes.is_empty()).then_some(placed)
+    }
+
+    fn lost_selector(&self, old: &Pod<'_>, os: Os) -> Option<Edit> {
+        let [label, _] = OS_LABELS;
+        let stood = old.strings("/spec/nodeSelector").any(|pair| pair == (label, os.name()));
+        let lost = !self.pod.strings("/spec/nodeSelector").any(|(key, _)| key == label);
+        let pointer = self.pod.at(&format!("/spec/nodeSelector/{}", escape(label)));
+        (stood && lost).then(|| Edit::Set { pointer, value: Value::from(os.name()) })
+    }
+
+    fn lost_toleration(&self, old: &Pod<'_>, word: &str) -> Option<Edit> {
+        let present = self.pod.items("/spec/tolerations");
+        let of = |toleration: &&Value| {
+            let text = |name| toleration.get(name).and_then(Value::as_str).unwrap_or_default();
+            let taint = super::world::Taint {
+                key: text("key").to_owned(),
+                value: text("value").to_owned(),
+                effect: text("effect").to_owned(),
+            };
+            super::placement::toleration_word(&taint) == word
+        };
+        let stood = old.items("/spec/tolerations").iter().find(of)?;
+        let pointer = self.pod.at("/spec/tolerations");
+        (!present.contains(stood)).then(|| Edit::Append { pointer, value: stood.clone() })
+    }
+
+    /// The old note, where the request dropped it.
+    fn kept_note(&self) -> Option<Change> {
+        let old = Note::of(self.request.old?)?;
+        let kept = Note::of(self.request.subject.object).as_ref() == Some(&old);
+        let edit = Edit::Set { pointer: Note::pointer(), value: old.value() };
+        (!kept).then_some(Change { cause: Cause::Placement("it stood there before this update"), edit })
+    }
+}
+
+// === findings the old object had ===
+
+/// Marks what the old object had in the same place and no better. Containers are known by name: an index says nothing
+/// once another is put before it.
+fn mark_known(findings: &mut [Finding], request: &Request<'_>, world: &World, policies: &PolicySet) {
+    let kind = request.subject.kind;
+    let Some((old, new)) =
+        request.old.and_then(|old| Some((Pod::of(kind, old)?, Pod::of(kind, request.subject.object)?)))
+    else {
+        return;
+    };
+    let before = old_findings(request, world, policies);
+    let before: Vec<(&Finding, String)> =
+        before.iter().map(|finding| (finding, place_by_name(&old, finding))).collect();
+    for finding in findings {
+        let place = place_by_name(&new, finding);
+        finding.known_before = before
+            .iter()
+            .any(|(known, at)| known.code == finding.code && *at == place && known.action >= finding.action);
+    }
+}
+
+fn place_by_name(pod: &Pod<'_>, finding: &Finding) -> String {
+    let in_container = pod.containers().find_map(|container| {
+        let below = finding.pointer.strip_prefix(&pod.at(&container.pointer()))?;
+        below.starts_with('/').then(|| format!("{}/{}{below}", container.list, container.name()))
+    });
+    in_container.unwrap_or_else(|| finding.pointer.clone())
+}
+
+fn old_findings(request: &Request<'_>, world: &World, policies: &PolicySet) -> Vec<Finding> {
+    let Some(old) = request.old else { return Vec::new() };
+    let subject = super::request::Subject { object: old, ..request.subject };
+    let request = Request { operation: Operation::Create, subresource: None, subject, old: None, ..*request };
+    review(&request, world, policies).findings
+}

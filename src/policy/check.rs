@@ -1,0 +1,460 @@
+//! One walk over a document along the [schema](super::schema): every problem it has, each with its place.
+
+use std::collections::BTreeMap;
+
+use super::rules::{meant, nearest_rule};
+use super::schema::{API_VERSION, Between, KINDS, Key, Object, Shape, Text, Word};
+use super::text::{nearest, shown};
+use crate::engine::windows::Build;
+use crate::manifest::{Entry, LineIndex, Node, NodeValue, Problem, Span};
+
+/// More of them help nobody, and a hostile file has millions.
+pub(super) const MAX_PROBLEMS: usize = 100;
+
+/// A file being checked.
+pub(super) struct Checker<'a> {
+    file: &'a str,
+    text: &'a str,
+    lines: LineIndex<'a>,
+    /// Where each line starts.
+    starts: Vec<usize>,
+    /// What was found.
+    pub(super) problems: Vec<Problem>,
+}
+
+/// Where each key of a document's `spec` is written, by dotted path.
+pub(super) type Places = BTreeMap<String, Span>;
+
+impl<'a> Checker<'a> {
+    pub(super) fn new(file: &'a str, text: &'a str) -> Self {
+        let bytes = text.as_bytes();
+        let ends = |at: usize| {
+            bytes.get(at) == Some(&b'\n') || (bytes.get(at) == Some(&b'\r') && bytes.get(at + 1) != Some(&b'\n'))
+        };
+        let starts = std::iter::once(0).chain((0..bytes.len()).filter(|at| ends(*at)).map(|at| at + 1)).collect();
+        Self { file, text, lines: LineIndex::new(text), starts, problems: Vec::new() }
+    }
+
+    /// Checks a document. Gives its kind and where its keys are if it has no problem.
+    pub(super) fn document(&mut self, node: &Node) -> Option<(&'static str, Places)> {
+        let before = self.problems.len();
+        let mut places = Places::new();
+        let kind = node.get("kind").and_then(|entry| entry.value.as_str());
+        let known = KINDS.iter().find(|(name, _)| Some(*name) == kind);
+        match (&node.value, known) {
+            (NodeValue::Map(_), Some((_, object))) => self.object(object, node, "", &mut places),
+            (NodeValue::Map(entries), None) => self.unknown_kind(node, entries),
+            _ => {
+                let message = match self.found(node) {
+                    _ if node.value == NodeValue::Null => "the document is empty".to_owned(),
+                    found => format!("this is no policy but {found}"),
+                };
+                self.report(node.span, message).hint("a policy is a map with apiVersion, kind, metadata and spec");
+            }
+        }
+        let (kind, _) = known?;
+        (self.problems.len() == before).then_some((*kind, places))
+    }
+
+    /// 1-based line of a place.
+    pub(super) fn line(&self, span: Span) -> u32 {
+        // Not `lines.line_column`: it counts the column, and ten thousand patterns may stand in one line of JSON.
+        let line = self.starts.partition_point(|start| *start <= span.start);
+        u32::try_from(line).unwrap_or(u32::MAX).max(1)
+    }
+
+    /// Adds a problem at `span`.
+    pub(super) fn report(&mut self, span: Span, message: impl Into<String>) -> Reported<'_> {
+        if self.problems.len() >= MAX_PROBLEMS {
+            return Reported(None);
+        }
+        let mut message = message.into();
+        if self.problems.len() + 1 == MAX_PROBLEMS {
+            message.push_str("; there are more problems, which are not listed");
+        }
+        self.problems.push(problem(self.file, &self.lines, span, message));
+        Reported(self.problems.last_mut())
+    }
+
+    /// Without a kind, only what both kinds share can be judged.
+    fn unknown_kind(&mut self, node: &Node, entries: &[Entry]) {
+        match node.get("kind") {
+            None => {
+                let near = nearest("kind", entries.iter().map(|entry| entry.key.as_str()));
+                let near = near.and_then(|key| node.get(key)).map(|entry| (entry.key_span, shown(&entry.key)));
+                let hint = match &near {
+                    Some((_, key)) => format!("`{key}` should be `kind`"),
+                    None => "write `kind: PodPolicy` or `kind: NodePolicy`".to_owned(),
+                };
+                let span = near.map_or(node.span, |(span, _)| span);
+                self.report(span, "`kind` is missing: PodPolicy or NodePolicy").hint(hint);
+            }
+            Some(entry) => {
+                const WORDS: [Word; 2] = [Word { word: "PodPolicy", doc: "" }, Word { word: "NodePolicy", doc: "" }];
+                self.word(&WORDS, &entry.value, "kind");
+            }
+        }
+        if let Some((key, entry)) =
+            KINDS.first().and_then(|(_, object)| object.key("apiVersion")).zip(node.get("apiVersion"))
+        {
+            self.value(&key.shape, &entry.value, "apiVersion", &mut Places::new());
+        }
+    }
+
+    fn object(&mut self, object: &Object, node: &Node, path: &str, places: &mut Places) {
+        let NodeValue::Map(entries) = &node.value else {
+            let expected = format!("a map with {}", names(object.keys.iter().map(|key| key.name), "and"));
+            let mode = object.key("mode").map(|key| &key.shape);
+            match (mode, node.as_str()) {
+                (Some(Shape::Word(words)), Some(text)) if words.iter().any(|word| word.word == text) => {
+                    self.report(node.span, format!("`{path}` takes {expected}, not the text `{text}`"))
+                        .hint(format!("write `{{mode: {text}}}`"));
+                }
+                _ => self.wrong(node, path, &expected),
+            }
+            return;
+        };
+        for entry in entries {
+            match object.key(&entry.key) {
+                Some(key) => {
+                    let path = join(path, key.name);
+                    if let Some(below) = path.strip_prefix("spec.")
+                        && !below.contains('[')
+                    {
+                        places.insert(below.to_owned(), entry.key_span);
+                    }
+                    self.value(&key.shape, &entry.value, &path, places);
+                }
+                None => self.unknown_key(object, entry, path),
+            }
+        }
+        for key in object.keys.iter().filter(|key| key.required && node.get(key.name).is_none()) {
+            self.missing(key, node, path);
+        }
+        if let Some(rule) = object.rule {
+            self.between(rule, node, path);
+        }
+    }
+
+    fn unknown_key(&mut self, object: &Object, entry: &Entry, path: &str) {
+        let known = || object.keys.iter().map(|key| key.name);
+        let hint = match nearest(&entry.key, known()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => match elsewhere(&entry.key) {
+                Some(there) => format!("it belongs under `{there}`"),
+                None => format!("known here: {}", known().collect::<Vec<_>>().join(", ")),
+            },
+        };
+        let place = if path.is_empty() { "a policy".to_owned() } else { format!("`{path}`") };
+        self.report(entry.key_span, format!("{place} has no key `{}`", shown(&entry.key))).hint(hint);
+    }
+
+    fn missing(&mut self, key: &Key, node: &Node, path: &str) {
+        let what = match &key.shape {
+            Shape::Word(words) => names(words.iter().map(|word| word.word), "or"),
+            Shape::Text(text) => text.expected().to_owned(),
+            Shape::Object(object) => {
+                format!("a map with {}", names(object.keys.iter().map(|key| key.name), "and"))
+            }
+            Shape::Texts(..) | Shape::List(_) | Shape::Integer => String::new(),
+        };
+        // The document itself may start with comments: point at its first key.
+        let span = match &node.value {
+            NodeValue::Map(entries) => entries.first().map_or(node.span, |entry| entry.key_span),
+            _ => node.span,
+        };
+        let path = join(path, key.name);
+        let reported = self.report(span, format!("`{path}` is missing: {what}"));
+        match path.as_str() {
+            "apiVersion" => reported.hint(format!("write `apiVersion: {API_VERSION}`")),
+            "metadata" => reported.hint("write `metadata: {name: <name>}`"),
+            "spec" => reported.hint("write `spec: {}` for a policy that sets nothing"),
+            _ => {}
+        }
+    }
+
+    fn value(&mut self, shape: &Shape, node: &Node, path: &str, places: &mut Places) {
+        match shape {
+            Shape::Object(object) => self.object(object, node, path, places),
+            Shape::Texts(key, value) => self.texts(*key, *value, node, path),
+            Shape::List(item) => match &node.value {
+                NodeValue::List(items) => {
+                    for (at, node) in items.iter().enumerate() {
+                        self.value(item, node, &format!("{path}[{at}]"), places);
+                    }
+                }
+                NodeValue::String(_) | NodeValue::Map(_) => {
+                    let found = self.found(node);
+                    self.report(node.span, format!("`{path}` takes a list, not {found}"))
+                        .hint("put `- ` before each entry, or brackets around them");
+                }
+                _ => self.wrong(node, path, "a list"),
+            },
+            Shape::Integer => {
+                if !matches!(&node.value, NodeValue::Number(number) if number.is_i64()) {
+                    self.wrong(node, path, "a whole number");
+                }
+            }
+            Shape::Word(words) => self.word(words, node, path),
+            Shape::Text(text) => self.text(*text, node, path),
+        }
+    }
+
+    fn word(&mut self, words: &[Word], node: &Node, path: &str) {
+        let expected = || names(words.iter().map(|word| word.word), "or");
+        match &node.value {
+            NodeValue::String(text) if words.iter().any(|word| word.word == text) => {}
+            NodeValue::String(text) => {
+                let near = nearest(text, words.iter().map(|word| word.word));
+                let message = format!("`{path}` takes {}, not `{}`", expected(), shown(text));
+                let reported = self.report(node.span, message);
+                if let Some(near) = near {
+                    reported.hint(format!("did you mean `{near}`?"));
+                }
+            }
+            NodeValue::Bool(value) => {
+                let written = self.written(node);
+                // What people mean by a boolean where words stand.
+                let meant = if *value { ["Enforce", "Add", "Always"] } else { ["Never", "Disabled", "Nothing"] };
+                let meant = words.iter().map(|word| word.word).find(|word| meant.contains(word));
+                let instead = meant.map_or_else(String::new, |word| format!("; write `{word}`"));
+                self.report(node.span, format!("`{path}` takes {}, not a boolean", expected()))
+                    .hint(format!("YAML 1.1 reads `{written}` as {value}{instead}"));
+            }
+            _ => self.wrong(node, path, &expected()),
+        }
+    }
+
+    fn text(&mut self, form: Text, node: &Node, path: &str) {
+        match &node.value {
+            NodeValue::String(text) => match form.check(text) {
+                Err(malformed) => {
+                    let message = match form {
+                        // The build's own message names the text and says what to write.
+                        Text::Build => format!("`{path}`: {}", malformed.why),
+                        _ if text.is_empty() => format!("`{path}` is empty; it takes {}", form.expected()),
+                        _ => format!("`{path}` takes {}, not `{}`: {}", form.expected(), shown(text), malformed.why),
+                    };
+                    let reported = self.report(node.span, message);
+                    if let Some(hint) = malformed.hint {
+                        reported.hint(hint);
+                    }
+                }
+                Ok(()) if form == Text::Rule && meant(text).next().is_none() => {
+                    let hint = match nearest_rule(text) {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => "`mullion rules` lists them".to_owned(),
+                    };
+                    self.report(node.span, format!("`{path}`: there is no rule `{}`", shown(text))).hint(hint);
+                }
+                Ok(()) => {}
+            },
+            NodeValue::Bool(_) | NodeValue::Number(_) if form != Text::Build => {
+                let written = self.written(node);
+                let found = self.found(node);
+                self.report(node.span, format!("`{path}` takes {}, not {found}", form.expected()))
+                    .hint(format!("write it in quotes: \"{written}\""));
+            }
+            NodeValue::Number(number) => {
+                let found = self.found(node);
+                let reported = self.report(node.span, format!("`{path}` takes {}, not {found}", form.expected()));
+                // Half a build, `10.0`, is a number too; Windows Server 2016 is 14393.
+                if number.as_u64().is_some_and(|number| number > 10_000) {
+                    reported.hint(format!("did you mean 10.0.{number}?"));
+                }
+            }
+            _ => self.wrong(node, path, form.expected()),
+        }
+    }
+
+    fn texts(&mut self, key: Text, value: Text, node: &Node, path: &str) {
+        let NodeValue::Map(entries) = &node.value else {
+            self.wrong(node, path, "a map from text to text");
+            return;
+        };
+        for entry in entries {
+            if let Err(malformed) = key.check(&entry.key) {
+                self.report(
+                    entry.key_span,
+                    format!("`{path}` cannot have the key `{}`: {}", shown(&entry.key), malformed.why),
+                );
+            }
+            self.text(value, &entry.value, &format!("{path}[{}]", shown(&entry.key)));
+        }
+    }
+
+    fn between(&mut self, rule: Between, node: &Node, path: &str) {
+        let get = |key: &str| node.get(key).map(|entry| &entry.value);
+        let text = |key: &str| get(key).and_then(Node::as_str);
+        let at = |key: &str| node.get(key).map_or(node.span, |entry| entry.key_span);
+        match rule {
+            Between::LabelRequirement => {
+                let some = match get("values").map(|node| &node.value) {
+                    Some(NodeValue::List(items)) => !items.is_empty(),
+                    Some(_) => return,
+                    None => false,
+                };
+                match text("operator") {
+                    Some(operator @ ("In" | "NotIn")) if !some => {
+                        let span = get("values").map_or_else(|| at("operator"), |values| values.span);
+                        self.report(span, format!("`{path}` lacks values: operator {operator} compares with them"))
+                            .hint("list at least one value, or use Exists or DoesNotExist");
+                    }
+                    Some(operator @ ("Exists" | "DoesNotExist")) if some => {
+                        self.report(
+                            at("values"),
+                            format!("`{path}.values` must be absent: operator {operator} takes none"),
+                        )
+                        .hint("remove the values, or use In or NotIn");
+                    }
+                    _ => {}
+                }
+            }
+            Between::Toleration => {
+                let exists = text("operator") == Some("Exists");
+                if get("key").is_none() && !exists {
+                    self.report(node.span, format!("`{path}` has no key, which only operator Exists allows"))
+                        .hint("name the taint's key, or write `operator: Exists` to tolerate every taint");
+                }
+                if exists && text("value").is_some_and(|value| !value.is_empty()) {
+                    self.report(at("value"), format!("`{path}.value` must be absent: operator Exists takes any value"))
+                        .hint("remove the value, or write `operator: Equal`");
+                }
+                if get("tolerationSeconds").is_some() && text("effect") != Some("NoExecute") {
+                    self.report(
+                        at("tolerationSeconds"),
+                        format!("`{path}.tolerationSeconds` needs `effect: NoExecute`"),
+                    )
+                    .hint("only NoExecute taints evict; remove it, or add that effect");
+                }
+            }
+            Between::RuntimeClass => match (text("mode"), get("name")) {
+                (Some("Named"), None) => {
+                    self.report(at("mode"), format!("`{path}.mode` is Named, and `{path}.name` is missing"))
+                        .hint("write `{mode: Named, name: <RuntimeClass>}`");
+                }
+                (Some(mode @ ("PerRelease" | "Never")), Some(_)) => {
+                    self.report(at("name"), format!("`{path}.name` has no effect: mode is {mode}"))
+                        .hint("remove the name, or write `mode: Named`");
+                }
+                _ => {}
+            },
+            Between::RuleAction => {
+                if let (Some(rule), Some("Repair")) = (text("rule"), text("action"))
+                    && meant(rule).next().is_some()
+                    && !meant(rule).any(|rule| rule.repair)
+                {
+                    let span = get("action").map_or(node.span, |action| action.span);
+                    self.report(span, format!("`{path}.action`: there is no repair for `{}`", shown(rule)))
+                        .hint("write Deny, Warn or Allow");
+                }
+            }
+            Between::Release => {
+                let build = |key: &str| text(key).and_then(|text| text.parse::<Build>().ok());
+                if let (Some(from), Some(build)) = (build("runsFrom"), build("build"))
+                    && from > build
+                {
+                    self.report(
+                        at("runsFrom"),
+                        format!("`{path}.runsFrom` {from} is newer than the release itself, {build}"),
+                    )
+                    .hint("hosts run images of their own build and of older ones");
+                }
+            }
+        }
+    }
+
+    /// A value of the wrong type.
+    fn wrong(&mut self, node: &Node, path: &str, expected: &str) {
+        if node.value == NodeValue::Null {
+            let hint = match expected {
+                "a list" => "write `[]` for none, or remove the key",
+                _ if expected.starts_with("a map") => "write `{}` for none, or give it keys",
+                _ => "give it a value, or remove the key",
+            };
+            self.report(node.span, format!("`{path}` has no value; it takes {expected}")).hint(hint);
+            return;
+        }
+        let found = self.found(node);
+        self.report(node.span, format!("`{path}` takes {expected}, not {found}"));
+    }
+
+    /// What stands there, as an object of a sentence.
+    fn found(&self, node: &Node) -> String {
+        match &node.value {
+            NodeValue::Null => "nothing".to_owned(),
+            NodeValue::Bool(_) => format!("the boolean `{}`", self.written(node)),
+            NodeValue::Number(_) => format!("the number `{}`", self.written(node)),
+            NodeValue::String(text) => format!("the text `{}`", shown(text)),
+            NodeValue::List(_) => "a list".to_owned(),
+            NodeValue::Map(_) => "a map".to_owned(),
+        }
+    }
+
+    /// The text of a scalar as it is written; of an alias, what it stands for.
+    fn written(&self, node: &Node) -> String {
+        let written = self.text.get(node.span.range()).unwrap_or_default();
+        match &node.value {
+            NodeValue::Bool(value) if written.starts_with('*') => value.to_string(),
+            NodeValue::Number(value) if written.starts_with('*') => value.to_string(),
+            _ => shown(written),
+        }
+    }
+}
+
+/// A problem just reported; none beyond [`MAX_PROBLEMS`].
+pub(super) struct Reported<'p>(Option<&'p mut Problem>);
+
+impl Reported<'_> {
+    pub(super) fn hint(self, hint: impl Into<String>) {
+        if let Some(problem) = self.0 {
+            problem.hint = Some(hint.into());
+        }
+    }
+}
+
+/// A problem at `span` of a file.
+pub(super) fn problem(file: &str, lines: &LineIndex<'_>, span: Span, message: String) -> Problem {
+    let place = lines.line_column(span.start);
+    Problem {
+        source: file.to_owned(),
+        message,
+        span,
+        line: place.line,
+        column: place.column,
+        related: None,
+        hint: None,
+    }
+}
+
+fn join(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
+/// `a`, `a or b`, `a, b or c`.
+fn names<'n>(names: impl Iterator<Item = &'n str>, last: &str) -> String {
+    let names: Vec<_> = names.collect();
+    match names.split_last() {
+        Some((end, rest)) if !rest.is_empty() => format!("{} {last} {end}", rest.join(", ")),
+        _ => names.concat(),
+    }
+}
+
+/// Where a key that is wrong here would be right: the first such place of either kind, outside lists.
+fn elsewhere(name: &str) -> Option<String> {
+    fn search(object: &Object, path: &str, name: &str) -> Option<String> {
+        let here =
+            object.keys.iter().any(|key| key.name == name).then(|| path.to_owned()).filter(|path| !path.is_empty());
+        here.or_else(|| {
+            object.keys.iter().find_map(|key| match &key.shape {
+                Shape::Object(below) => search(below, &join(path, key.name), name),
+                _ => None,
+            })
+        })
+    }
+    // Found in too many places to point at one.
+    if matches!(name, "mode" | "name" | "key" | "value" | "labels") {
+        return None;
+    }
+    KINDS.iter().find_map(|(_, object)| search(object, "", name))
+}

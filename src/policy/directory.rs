@@ -1,0 +1,212 @@
+//! Policy files from directories: the one place of this module that does I/O.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::load::{Files, MAX_FILE, PolicyFile};
+use crate::manifest::{Problem, Span};
+
+/// Reads `*.yaml`, `*.yml` and `*.json` of every directory, not of those below; names that start with `.` are skipped.
+/// What cannot be read is a problem among the others.
+pub fn read(directories: &[PathBuf]) -> Files {
+    let mut files = Files::default();
+    for directory in directories {
+        let mut found = snapshot(directory);
+        files.texts.append(&mut found.texts);
+        files.problems.append(&mut found.problems);
+    }
+    files.texts.sort_unstable();
+    // A directory given twice is read once.
+    files.texts.dedup();
+    files
+}
+
+/// A mounted ConfigMap is a directory of links into `..data`, itself a link that the kubelet swaps. Files are read from
+/// where `..data` pointed at the start, and again if it was swapped meanwhile: never one old file beside one new.
+fn snapshot(directory: &Path) -> Files {
+    let link = directory.join("..data");
+    let target = || fs::canonicalize(&link).ok();
+    for _ in 0..3 {
+        let before = target();
+        let files = list(directory, before.as_deref().unwrap_or(directory));
+        if target() == before {
+            return files;
+        }
+    }
+    list(directory, directory)
+}
+
+/// Reads the files of `real`, which the user knows as `shown`.
+fn list(shown: &Path, real: &Path) -> Files {
+    let mut files = Files::default();
+    let fail = |error: io::Error| {
+        problem(shown, &format!("the directory cannot be read: {error}"), "name a directory that holds policy files")
+    };
+    let entries = match fs::read_dir(real) {
+        Ok(entries) => entries,
+        Err(error) => {
+            files.problems.push(fail(error));
+            return files;
+        }
+    };
+    for entry in entries {
+        let name = match entry {
+            Ok(entry) => entry.file_name(),
+            Err(error) => {
+                files.problems.push(fail(error));
+                continue;
+            }
+        };
+        if !is_policy_file(&name) {
+            continue;
+        }
+        let shown = shown.join(&name);
+        match read_file(&real.join(&name)) {
+            Ok(Some(bytes)) => files.texts.push(PolicyFile { name: shown.to_string_lossy().into_owned(), bytes }),
+            Ok(None) => {}
+            Err(error) => files.problems.push(problem(
+                &shown,
+                &format!("the file cannot be read: {error}"),
+                "check that it exists, is no broken link and is readable",
+            )),
+        }
+    }
+    if files.texts.is_empty() && files.problems.is_empty() {
+        files.problems.push(problem(
+            shown,
+            "the directory holds no policy file",
+            "policy files end in .yaml, .yml or .json and do not start with a dot",
+        ));
+    }
+    files
+}
+
+fn is_policy_file(name: &OsStr) -> bool {
+    let known = |end: &OsStr| ["yaml", "yml", "json"].iter().any(|known| end.eq_ignore_ascii_case(known));
+    !name.as_encoded_bytes().starts_with(b".") && Path::new(name).extension().is_some_and(known)
+}
+
+/// `None` for a directory. One byte more than the limit is read of a file that is too large: the loader says so.
+fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    // Asked before opening: opening a pipe would wait for a writer.
+    let about = fs::metadata(path)?;
+    if about.is_dir() {
+        return Ok(None);
+    }
+    if !about.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_FILE as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
+}
+
+fn problem(path: &Path, message: &str, hint: &str) -> Problem {
+    Problem {
+        source: path.to_string_lossy().into_owned(),
+        message: message.to_owned(),
+        span: Span::empty(0),
+        line: 1,
+        column: 1,
+        related: None,
+        hint: Some(hint.to_owned()).filter(|hint| !hint.is_empty()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+    use super::*;
+
+    fn names(files: &Files, below: &Path) -> Vec<String> {
+        let short = |name: &str| name.strip_prefix(below.to_str().unwrap()).unwrap_or(name).to_owned();
+        files.texts.iter().map(|file| short(&file.name)).collect()
+    }
+
+    fn told(files: &Files, below: &Path) -> Vec<String> {
+        files.problems.iter().map(|problem| problem.to_string().replace(below.to_str().unwrap(), "")).collect()
+    }
+
+    #[test]
+    fn policy_files_of_all_directories_are_read_in_order() {
+        let root = tempfile::tempdir().unwrap();
+        let (one, two) = (root.path().join("one"), root.path().join("two"));
+        fs::create_dir_all(one.join("below.yaml")).unwrap();
+        fs::create_dir(&two).unwrap();
+        for name in ["b.yaml", "a.yml", "c.JSON", ".hidden.yaml", "README.md", "yaml", "below.yaml/x.yaml"] {
+            fs::write(one.join(name), name).unwrap();
+        }
+        fs::write(two.join("a.yaml"), "two").unwrap();
+        let files = read(&[two.clone(), one.clone(), two]);
+        assert_eq!(names(&files, root.path()), ["/one/a.yml", "/one/b.yaml", "/one/c.JSON", "/two/a.yaml"]);
+        assert_eq!(files.texts[1].bytes, b"b.yaml");
+        assert!(files.problems.is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_said() {
+        let root = tempfile::tempdir().unwrap();
+        let (empty, full) = (root.path().join("empty"), root.path().join("full"));
+        fs::create_dir(&empty).unwrap();
+        fs::create_dir(&full).unwrap();
+        fs::write(full.join("good.yaml"), "x").unwrap();
+        File::create(full.join("huge.yaml")).unwrap().set_len(50 << 20).unwrap();
+        let files = read(&[empty, root.path().join("gone"), full]);
+        assert_eq!(names(&files, root.path()), ["/full/good.yaml", "/full/huge.yaml"]);
+        assert_eq!(files.texts[1].bytes.len(), MAX_FILE + 1);
+        let told = told(&files, root.path());
+        assert_eq!(
+            told[0],
+            "/empty:1:1: the directory holds no policy file (policy files end in .yaml, .yml or .json and do not start with a dot)"
+        );
+        assert!(told[1].starts_with("/gone:1:1: the directory cannot be read: "), "{}", told[1]);
+        assert_eq!(told.len(), 2);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_and_loops_are_not() {
+        use std::os::unix::fs::symlink;
+        let root = tempfile::tempdir().unwrap();
+        symlink("loop.yaml", root.path().join("loop.yaml")).unwrap();
+        symlink("gone", root.path().join("broken.yaml")).unwrap();
+        fs::write(root.path().join("target"), "x").unwrap();
+        symlink("target", root.path().join("good.yaml")).unwrap();
+        symlink(".", root.path().join("directory.yaml")).unwrap();
+        let files = read(&[root.path().to_owned()]);
+        assert_eq!(names(&files, root.path()), ["/good.yaml"]);
+        let mut told = told(&files, root.path());
+        told.sort();
+        assert!(told[0].starts_with("/broken.yaml:1:1: the file cannot be read: "), "{told:?}");
+        assert!(told[1].starts_with("/loop.yaml:1:1: the file cannot be read: "), "{told:?}");
+        assert_eq!(told.len(), 2);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_mounted_config_map_is_read_from_one_version() {
+        use std::os::unix::fs::symlink;
+        let root = tempfile::tempdir().unwrap();
+        let publish = |version: &str| {
+            let data = root.path().join(version);
+            fs::create_dir(&data).unwrap();
+            fs::write(data.join("a.yaml"), version).unwrap();
+            symlink(version, root.path().join("..tmp")).unwrap();
+            fs::rename(root.path().join("..tmp"), root.path().join("..data")).unwrap();
+        };
+        publish("..2026_11_21_1");
+        symlink("..data/a.yaml", root.path().join("a.yaml")).unwrap();
+        for version in ["..2026_11_21_1", "..2026_11_21_2"] {
+            if version.ends_with('2') {
+                publish(version);
+            }
+            let files = read(&[root.path().to_owned()]);
+            assert_eq!(names(&files, root.path()), ["/a.yaml"]);
+            assert_eq!(files.texts[0].bytes, version.as_bytes());
+            assert!(files.problems.is_empty());
+        }
+    }
+}

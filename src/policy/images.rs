@@ -1,0 +1,376 @@
+//! `detect.images`: which pattern speaks of an image, found without trying ten thousand of them.
+//!
+//! [`match_image`] is the definition, a scan. [`ImagePatterns`] finds the same pattern through an index over what a
+//! pattern says literally: a whole name, a name and a tag, or what stands before its first and after its last star.
+//! An image is looked up once for each *length* of such ends that occurs, whatever the number of patterns, and only
+//! patterns whose ends fit are tried. Patterns with a star at both ends have no ends and are scanned.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::wildcard::wildcard;
+use super::{ImagePattern, Origin};
+use crate::engine::image::ImageRef;
+
+/// Image patterns in the order in which they are asked: a list of lists, so that the patterns of a policy are indexed
+/// once, when it is loaded, and shared by all settings it takes part in.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(from = "Vec<ImagePattern>")]
+pub struct ImagePatterns {
+    lists: Vec<Arc<Indexed>>,
+}
+
+/// The patterns of one policy with their index.
+#[derive(Debug)]
+struct Indexed {
+    patterns: Vec<ImagePattern>,
+    /// First pattern (by position) of each key.
+    heads: HashMap<u64, u32>,
+    /// For each pattern the next one with the same key.
+    next: Vec<Option<u32>>,
+    /// Lengths of literal ends that occur.
+    ends: Vec<(usize, usize)>,
+}
+
+/// What a pattern is filed under.
+#[derive(Hash, PartialEq, Eq)]
+enum Key<'a> {
+    Name(&'a str),
+    Tagged(&'a str, &'a str),
+    Ends(&'a str, &'a str),
+}
+
+/// A reference, or a pattern, in its parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Parts<'a> {
+    name: &'a str,
+    tag: Option<&'a str>,
+    digest: Option<&'a str>,
+}
+
+/// A reference as it is written and, if that is something else, with registry and `library/` spelled out.
+struct Forms<'a> {
+    written: Parts<'a>,
+    qualified: Option<String>,
+}
+
+/// The first pattern that covers `reference`, by trying one after another.
+///
+/// `*` stands for any run of characters within a path segment, `**` for any run across segments (`**/` also for
+/// nothing: `a/**/b` covers `a/b`). A pattern without a tag covers every tag; a reference without tag and digest has
+/// the tag `latest`. A pattern covers a reference as it is written or in full: `docker.io/library/*` covers `nginx`,
+/// and `nginx` covers only what is written `nginx`. What is no reference is covered by none.
+pub fn match_image<'p>(patterns: &'p [ImagePattern], reference: &str) -> Option<&'p ImagePattern> {
+    let forms = Forms::of(reference)?;
+    patterns.iter().find(|pattern| forms.each().any(|form| covers(&pattern.pattern, form)))
+}
+
+impl ImagePatterns {
+    /// The first pattern that covers `reference`: as [`match_image`] over all of them.
+    pub fn find(&self, reference: &str) -> Option<&ImagePattern> {
+        if self.lists.is_empty() {
+            return None;
+        }
+        let forms = Forms::of(reference)?;
+        self.lists.iter().find_map(|list| list.find(&forms))
+    }
+
+    /// All patterns, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &ImagePattern> {
+        self.lists.iter().flat_map(|list| &list.patterns)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.lists.is_empty()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.lists.iter().map(|list| list.patterns.len()).sum()
+    }
+
+    /// Puts those of `lower` behind these; copies no pattern.
+    pub fn extend(&mut self, lower: &Self) {
+        self.lists.extend(lower.lists.iter().cloned());
+    }
+
+    /// Notes where each pattern is written. For patterns fresh from a file: shared ones are left as they are.
+    pub(super) fn set_origins(&mut self, origin: impl Fn(usize) -> Option<Origin>) {
+        let fresh = self.lists.iter_mut().filter_map(Arc::get_mut).flat_map(|list| &mut list.patterns);
+        for (at, pattern) in fresh.enumerate() {
+            pattern.origin = origin(at);
+        }
+    }
+}
+
+impl From<Vec<ImagePattern>> for ImagePatterns {
+    fn from(patterns: Vec<ImagePattern>) -> Self {
+        if patterns.is_empty() {
+            return Self::default();
+        }
+        Self { lists: vec![Arc::new(Indexed::new(patterns))] }
+    }
+}
+
+impl PartialEq for ImagePatterns {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Indexed {
+    fn new(patterns: Vec<ImagePattern>) -> Self {
+        let mut heads = HashMap::new();
+        let mut next = vec![None; patterns.len()];
+        let mut ends = BTreeSet::new();
+        // From the back, so that every chain runs in the order of the patterns.
+        for ((at, pattern), next) in patterns.iter().enumerate().zip(&mut next).rev() {
+            let key = file_under(&pattern.pattern);
+            if let Key::Ends(start, end) = key {
+                ends.insert((start.len(), end.len()));
+            }
+            *next = heads.insert(key.hashed(), u32::try_from(at).unwrap_or(u32::MAX));
+        }
+        Self { patterns, heads, next, ends: ends.into_iter().collect() }
+    }
+
+    fn find(&self, forms: &Forms<'_>) -> Option<&ImagePattern> {
+        let mut best = None;
+        for form in forms.each() {
+            self.look(&Key::Name(form.name), form, &mut best);
+            self.look(&Key::Tagged(form.name, form.tag.unwrap_or_default()), form, &mut best);
+            for (start, end) in &self.ends {
+                let name = form.name;
+                let end = name.len().checked_sub(*end).filter(|at| at >= start).and_then(|at| name.get(at..));
+                if let (Some(start), Some(end)) = (name.get(..*start), end) {
+                    self.look(&Key::Ends(start, end), form, &mut best);
+                }
+            }
+        }
+        best.and_then(|(_, pattern)| pattern)
+    }
+
+    /// Looks through the patterns filed under `key` for one before `best`. Two keys may share a hash: a pattern counts
+    /// only when it covers the reference.
+    fn look<'a>(&'a self, key: &Key<'_>, form: Parts<'_>, best: &mut Option<(u32, Option<&'a ImagePattern>)>) {
+        let mut at = self.heads.get(&key.hashed()).copied();
+        while let Some(position) = at {
+            if best.is_some_and(|(best, _)| best <= position) {
+                return;
+            }
+            let pattern = self.patterns.get(position as usize);
+            if pattern.is_some_and(|pattern| covers(&pattern.pattern, form)) {
+                *best = Some((position, pattern));
+                return;
+            }
+            at = self.next.get(position as usize).copied().flatten();
+        }
+    }
+}
+
+impl Key<'_> {
+    fn hashed(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+fn file_under(pattern: &str) -> Key<'_> {
+    let parts = Parts::of(pattern);
+    let Some((start, rest)) = parts.name.split_once('*') else {
+        return match (parts.tag, parts.digest) {
+            (Some(tag), None) if !tag.contains('*') => Key::Tagged(parts.name, tag),
+            _ => Key::Name(parts.name),
+        };
+    };
+    let end = rest.rsplit_once('*').map_or(rest, |(_, end)| end);
+    // `**/` may stand for nothing, so its slash is no part of the literal end.
+    Key::Ends(start, end.strip_prefix('/').unwrap_or(end))
+}
+
+impl<'a> Parts<'a> {
+    /// A digest follows `@`, a tag the first `:` behind the last `/`; before that, `:` belongs to the registry's port.
+    fn of(reference: &'a str) -> Self {
+        let (rest, digest) = match reference.split_once('@') {
+            Some((rest, digest)) => (rest, Some(digest)),
+            None => (reference, None),
+        };
+        let last = rest.rfind('/').map_or(0, |at| at + 1);
+        let colon = rest.get(last..).and_then(|segment| segment.find(':')).map(|at| at + last);
+        let (name, tag) = match colon.and_then(|at| rest.split_at_checked(at)) {
+            Some((name, tag)) => (name, tag.get(1..)),
+            None => (rest, None),
+        };
+        Self { name, tag, digest }
+    }
+}
+
+impl<'a> Forms<'a> {
+    /// `None` for what is no reference: nothing is known of that.
+    fn of(reference: &'a str) -> Option<Self> {
+        let image = ImageRef::parse(reference).ok()?;
+        let mut written = Parts::of(reference);
+        if written.tag.is_none() && written.digest.is_none() {
+            written.tag = Some("latest");
+        }
+        let full = format!("{}/{}", image.normalized_registry(), image.normalized_repository());
+        Some(Self { qualified: Some(full).filter(|full| full != written.name), written })
+    }
+
+    fn each(&self) -> impl Iterator<Item = Parts<'_>> {
+        let qualified = self.qualified.as_deref().map(|name| Parts { name, ..self.written });
+        std::iter::once(self.written).chain(qualified)
+    }
+}
+
+fn covers(pattern: &str, form: Parts<'_>) -> bool {
+    let parts = Parts::of(pattern);
+    let part = |pattern: Option<&str>, text: Option<&str>| {
+        pattern.is_none_or(|pattern| wildcard(pattern.as_bytes(), text.unwrap_or_default().as_bytes()))
+    };
+    part(parts.tag, form.tag)
+        && part(parts.digest, form.digest)
+        && wildcard(parts.name.as_bytes(), form.name.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::policy::PatternOs;
+
+    fn pattern(text: &str) -> ImagePattern {
+        ImagePattern { pattern: text.to_owned(), os: PatternOs::Windows, builds: Vec::new(), origin: None }
+    }
+
+    #[test]
+    fn patterns_cover_what_they_say() {
+        let cases = [
+            ("registry.example.com/win/**", "registry.example.com/win/app:1", true),
+            ("registry.example.com/win/**", "registry.example.com/win/team/app", true),
+            ("registry.example.com/win/**", "registry.example.com/windows/app", false),
+            ("registry.example.com/win/**", "registry.example.com/win", false),
+            ("registry.example.com/win/*", "registry.example.com/win/app", true),
+            ("registry.example.com/win/*", "registry.example.com/win/team/app", false),
+            ("registry.example.com:5000/win/*", "registry.example.com:5000/win/app:1", true),
+            ("registry.example.com:5000/win/*", "registry.example.com/win/app:1", false),
+            // Without a tag part any tag matches, and so does a digest.
+            ("example.com/app", "example.com/app", true),
+            ("example.com/app", "example.com/app:1", true),
+            ("example.com/app", "example.com/app@sha256:00", true),
+            ("example.com/app", "example.com/app:1@sha256:00", true),
+            ("example.com/app", "example.com/apple", false),
+            ("example.com/app:1", "example.com/app:1@sha256:00", true),
+            ("example.com/app:1", "example.com/app@sha256:00", false),
+            ("example.com/app:1.*", "example.com/app:1.2", true),
+            ("example.com/app:1.*", "example.com/app:2.1", false),
+            ("example.com/app:*", "example.com/app@sha256:00", true),
+            ("example.com/app:latest", "example.com/app", true),
+            ("example.com/app@sha256:00", "example.com/app:1@sha256:00", true),
+            ("example.com/app@sha256:00", "example.com/app:1", false),
+            ("*:*-nanoserver-*", "golang:1.22-nanoserver-ltsc2022", true),
+            // As written, and in full.
+            ("nginx", "nginx:1", true),
+            ("nginx", "docker.io/library/nginx:1", false),
+            ("docker.io/library/nginx", "nginx", true),
+            ("docker.io/library/nginx", "docker.io/nginx", true),
+            ("docker.io/library/nginx", "index.docker.io/library/nginx", true),
+            ("docker.io/*/nginx", "team/nginx", true),
+            ("docker.io/**", "localhost/nginx", false),
+            ("docker.io/**", "registry:5000/nginx", false),
+            ("*", "nginx", true),
+            ("*", "team/nginx", false),
+            ("**", "example.com/a/b/c:1", true),
+            // `**/` may stand for nothing.
+            ("**/nginx", "nginx", true),
+            ("**/nginx", "example.com/a/nginx", true),
+            ("**/nginx", "example.com/a/xnginx", false),
+            ("example.com/**/app", "example.com/app", true),
+            ("example.com/**/app", "example.com/a/b/app", true),
+            ("example.com/**/app", "example.com/xapp", false),
+            ("example.com/x**/app", "example.com/x/app", true),
+            ("example.com/x**/app", "example.com/xapp", false),
+            ("example.com/*-win/*", "example.com/a-win/b", true),
+            ("**/*win*/**", "example.com/team/mywinstuff/app", true),
+            ("", "nginx", false),
+        ];
+        let digest = format!("sha256:{}", "0".repeat(64));
+        for (text, reference, expected) in cases {
+            let (text, reference) = (text.replace("sha256:00", &digest), reference.replace("sha256:00", &digest));
+            let (text, reference) = (text.as_str(), reference.as_str());
+            let patterns = vec![pattern(text)];
+            assert_eq!(match_image(&patterns, reference).is_some(), expected, "{text} on {reference}");
+            assert_eq!(
+                ImagePatterns::from(patterns).find(reference).is_some(),
+                expected,
+                "{text} on {reference}, indexed"
+            );
+        }
+    }
+
+    #[test]
+    fn the_first_match_wins_across_lists() {
+        let mut patterns = ImagePatterns::from(vec![pattern("a.io/x/*"), pattern("a.io/**")]);
+        patterns.extend(&ImagePatterns::from(vec![pattern("a.io/x/app:1"), pattern("**")]));
+        let found = |reference: &str| patterns.find(reference).map(|found| found.pattern.as_str());
+        assert_eq!(found("a.io/x/app:1"), Some("a.io/x/*"));
+        assert_eq!(found("a.io/y/app:1"), Some("a.io/**"));
+        assert_eq!(found("b.io/y/app:1"), Some("**"));
+        assert_eq!(patterns.len(), 4);
+        assert!(ImagePatterns::from(Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn what_is_no_reference_is_covered_by_nothing() {
+        for reference in ["", "$(IMAGE)", "a//b", "Example/App", &format!("example.com/{}", "a".repeat(300))] {
+            assert!(match_image(&[pattern("**")], reference).is_none(), "{reference}");
+            assert!(ImagePatterns::from(vec![pattern("**")]).find(reference).is_none(), "{reference}");
+        }
+    }
+
+    #[test]
+    fn ten_thousand_patterns_are_not_scanned() {
+        let kinds: [fn(usize) -> String; 6] = [
+            |n| format!("registry.example.com/team-{n}/**"),
+            |n| format!("registry.example.com/app-{n}-*"),
+            |n| format!("registry.example.com/**/service-{n}"),
+            |n| format!("**/tool-{n}"),
+            |n| format!("registry.example.com/one/app:{n}"),
+            |n| format!("registry.example.com/exact/{n}"),
+        ];
+        for make in kinds {
+            let patterns = (0..10_000).map(|n| pattern(&make(n))).collect::<Vec<_>>();
+            let indexed = Indexed::new(patterns);
+            assert!(indexed.ends.len() <= 8, "{} lengths for {}", indexed.ends.len(), make(0));
+            let chained = indexed.next.iter().flatten().count();
+            assert_eq!(chained, 0, "each of {} has a key of its own", make(0));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_index_finds_what_a_scan_finds(
+            patterns in prop::collection::vec("(a\\.b/|\\*\\*/|)[ab*/]{0,5}[ab*](:[ab*]{1,2})?(@\\*)?", 0..12),
+            reference in "(a\\.b/|docker\\.io/|)([ab]{1,2}/){0,2}[ab](:[ab]{1,2})?(@sha256:0{64})?",
+        ) {
+            let patterns: Vec<_> = patterns.iter().map(|text| pattern(text)).collect();
+            let scanned = match_image(&patterns, &reference).cloned();
+            prop_assert_eq!(ImagePatterns::from(patterns).find(&reference).cloned(), scanned);
+        }
+
+        #[test]
+        fn any_text_is_taken(patterns in prop::collection::vec(".{0,20}", 0..4), reference in ".{0,30}") {
+            let patterns: Vec<_> = patterns.iter().map(|text| pattern(text)).collect();
+            let scanned = match_image(&patterns, &reference).cloned();
+            prop_assert_eq!(ImagePatterns::from(patterns).find(&reference).cloned(), scanned);
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Policy files to a [`PolicySet`], or to every problem they have.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry as MapEntry;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+
+use super::check::{Checker, MAX_PROBLEMS, Places, problem};
+use super::schema::{Object, POD_SPEC, Shape};
+use super::{NodePolicy, Origin, PodPolicy, PodPolicySpec, PolicySet};
+use crate::manifest::{Document, LineIndex, Problem, Span, documents_from_bytes};
+
+/// Largest policy file, in bytes. A ConfigMap holds 1 MiB at most, and ten thousand image patterns take as much.
+pub const MAX_FILE: usize = 4 << 20;
+
+/// Most policies for pods in a set: each review asks every one of them whether it matches.
+pub const MAX_POLICIES: usize = 1000;
+
+/// The policy files of all directories, as they were read.
+#[derive(Debug, Clone, Default)]
+pub struct Files {
+    /// In order of name.
+    pub texts: Vec<PolicyFile>,
+    /// What could not be read.
+    pub problems: Vec<Problem>,
+}
+
+/// One policy file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PolicyFile {
+    /// As problems and origins call it.
+    pub name: String,
+    /// What it holds.
+    pub bytes: Vec<u8>,
+}
+
+impl Files {
+    /// Hash of names, contents and problems, hexadecimal.
+    ///
+    /// FNV-1a with 64 bits: it tells an edit from none, by the same number in every replica and release. It is no
+    /// protection: who can write policies needs no collision. By chance two versions collide once in 2^64.
+    pub fn hash(&self) -> String {
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        let mut feed = |bytes: &[u8]| {
+            // The length first, so that bytes moved from one text to the next count.
+            for byte in (bytes.len() as u64).to_le_bytes().iter().chain(bytes) {
+                hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+            }
+        };
+        for file in &self.texts {
+            feed(file.name.as_bytes());
+            feed(&file.bytes);
+        }
+        for problem in &self.problems {
+            feed(problem.to_string().as_bytes());
+        }
+        format!("{hash:016x}")
+    }
+}
+
+impl PolicySet {
+    /// What holds without policy files, for every command: `policies/default.yaml`, which the program carries.
+    pub fn built_in() -> Self {
+        let file = ("built-in default.yaml", include_str!("../../policies/default.yaml"));
+        // It is part of the program, and a test loads it.
+        Self::from_files(&[file]).unwrap_or_default()
+    }
+
+    /// Reads files given as name and contents, in any order. Fails with every problem of every file, in order of file
+    /// and place.
+    pub fn from_files<N: AsRef<str>, B: AsRef<[u8]>>(files: &[(N, B)]) -> Result<Self, Vec<Problem>> {
+        let texts = files
+            .iter()
+            .map(|(name, bytes)| PolicyFile { name: name.as_ref().to_owned(), bytes: bytes.as_ref().to_owned() });
+        Self::load(&Files { texts: texts.collect(), problems: Vec::new() })
+    }
+
+    /// As [`from_files`](Self::from_files), for files that may not all have been readable.
+    pub fn load(files: &Files) -> Result<Self, Vec<Problem>> {
+        let mut texts: Vec<_> = files.texts.iter().collect();
+        texts.sort_unstable();
+        let mut loader = Loader { problems: files.problems.clone(), ..Loader::default() };
+        if texts.is_empty() && files.problems.is_empty() {
+            let nowhere =
+                problem("policies", &LineIndex::new(""), Span::empty(0), "there is no policy file".to_owned());
+            loader.problems.push(Problem { hint: Some("policies/default.yaml is a good start".to_owned()), ..nowhere });
+        }
+        for file in texts {
+            loader.file(file);
+        }
+        loader
+            .pods
+            .sort_by(|a, b| (b.policy.spec.priority, &a.policy.name).cmp(&(a.policy.spec.priority, &b.policy.name)));
+        if loader.pods.len() > MAX_POLICIES {
+            let message = format!("there are {} PodPolicies, and at most {MAX_POLICIES} are taken", loader.pods.len());
+            loader.problems.push(Problem {
+                hint: Some("merge policies that differ only in their namespaces".to_owned()),
+                ..problem("policies", &LineIndex::new(""), Span::empty(0), message)
+            });
+        } else {
+            loader.collisions();
+        }
+        if loader.problems.is_empty() {
+            Ok(Self {
+                pods: loader.pods.into_iter().map(|pod| pod.policy).collect(),
+                nodes: loader.nodes.map_or_else(NodePolicy::default, |(policy, _)| policy),
+                hash: files.hash(),
+                ..Self::default()
+            })
+        } else {
+            loader.problems.sort_by(|a, b| (&a.source, a.span.start).cmp(&(&b.source, b.span.start)));
+            Err(loader.problems)
+        }
+    }
+}
+
+#[derive(Default)]
+struct Loader<'f> {
+    problems: Vec<Problem>,
+    pods: Vec<Loaded<'f>>,
+    nodes: Option<(NodePolicy, Origin)>,
+    names: BTreeMap<(&'static str, String), Origin>,
+}
+
+/// A PodPolicy, and where its keys are to the byte.
+struct Loaded<'f> {
+    policy: PodPolicy,
+    file: &'f PolicyFile,
+    places: Places,
+}
+
+impl<'f> Loader<'f> {
+    fn file(&mut self, file: &'f PolicyFile) {
+        let bytes = &file.bytes;
+        let text = std::str::from_utf8(bytes).unwrap_or_default();
+        let mut checker = Checker::new(&file.name, text);
+        if bytes.len() > MAX_FILE {
+            checker.report(
+                Span::empty(0),
+                format!("the file has {} bytes; a policy file has at most {MAX_FILE}", bytes.len()),
+            );
+        } else {
+            let documents = documents_from_bytes(&file.name, bytes);
+            if documents.is_empty() {
+                checker.report(Span::empty(0), "the file holds no policy: write one, or remove the file");
+            }
+            for document in documents {
+                match document {
+                    Ok(document) => self.document(&mut checker, file, &document),
+                    Err(problem) => self.problems.push(problem),
+                }
+            }
+        }
+        self.problems.append(&mut checker.problems);
+    }
+
+    fn document(&mut self, checker: &mut Checker<'_>, file: &'f PolicyFile, document: &Document) {
+        let Some((kind, places)) = checker.document(&document.node) else { return };
+        let name = document.node.at_pointer("/metadata/name");
+        let span = name.map_or(document.node.span, |name| name.span);
+        let name = name.and_then(|name| name.as_str()).unwrap_or_default().to_owned();
+        let file_name: Arc<str> = file.name.as_str().into();
+        let origin =
+            |span: Span, checker: &Checker<'_>| Origin { file: Arc::clone(&file_name), line: checker.line(span) };
+        match self.names.entry((kind, name.clone())) {
+            MapEntry::Occupied(first) => {
+                let Origin { file, line } = first.get();
+                let message = format!("there is a second {kind} `{name}`; the first is at {file}:{line}");
+                checker.report(span, message).hint("give one of them another name");
+                return;
+            }
+            MapEntry::Vacant(free) => {
+                free.insert(origin(span, checker));
+            }
+        }
+        if kind == "NodePolicy" {
+            if let Some((_, Origin { file, line })) = &self.nodes {
+                let message =
+                    format!("there is a second NodePolicy, and there may be one; the first is at {file}:{line}");
+                checker.report(span, message).hint("put both into one document");
+            } else if let Some(policy) = read(checker, document) {
+                self.nodes = Some((policy, origin(span, checker)));
+            }
+            return;
+        }
+        let Some(mut spec) = read::<PodPolicySpec>(checker, document) else { return };
+        let item = |list: &str, at: usize| {
+            document.node.at_pointer(&format!("/spec/{list}/{at}")).map(|node| origin(node.span, checker))
+        };
+        if let Some(images) = spec.detect.as_mut().and_then(|detect| detect.images.as_mut()) {
+            images.set_origins(|at| item("detect/images", at));
+        }
+        if let Some(actions) = spec.rules.as_mut().and_then(|rules| rules.actions.as_mut()) {
+            for (at, action) in actions.iter_mut().enumerate() {
+                action.origin = item("rules/actions", at);
+            }
+        }
+        let mut origins: BTreeMap<_, _> =
+            places.iter().map(|(key, span)| (key.clone(), origin(*span, checker))).collect();
+        origins.insert(String::new(), origin(document.node.span, checker));
+        self.pods.push(Loaded { policy: PodPolicy { name, spec, origins }, file, places });
+    }
+
+    /// Reports keys that two policies of one priority set for the same subjects: neither could be told to decide.
+    fn collisions(&mut self) {
+        let mut keys = Vec::new();
+        deciding(&POD_SPEC, "", &mut keys);
+        let mut found = Vec::new();
+        for group in self.pods.chunk_by(|a, b| a.policy.spec.priority == b.policy.spec.priority) {
+            for (at, one) in group.iter().enumerate() {
+                for other in group.iter().skip(at + 1) {
+                    let (here, there) = (&one.policy.spec.matches.namespaces, &other.policy.spec.matches.namespaces);
+                    if !here.disjoint(there) {
+                        found.extend(keys.iter().filter_map(|key| collision(key, one, other)));
+                    }
+                    if found.len() >= MAX_PROBLEMS {
+                        self.problems.extend(found);
+                        return;
+                    }
+                }
+            }
+        }
+        self.problems.extend(found);
+    }
+}
+
+fn collision(key: &str, one: &Loaded<'_>, other: &Loaded<'_>) -> Option<Problem> {
+    let place = |loaded: &Loaded<'_>| loaded.places.get(key).copied();
+    let (mut first, mut second) = ((place(one)?, one), (place(other)?, other));
+    if (second.1.file, second.0) < (first.1.file, first.0) {
+        std::mem::swap(&mut first, &mut second);
+    }
+    let (policy, (span, Loaded { file, .. })) = (&first.1.policy, second);
+    let Origin { file: first_file, line } = policy.origin(key);
+    let text = std::str::from_utf8(&file.bytes).unwrap_or_default();
+    let message = format!(
+        "`spec.{key}` is also set at {first_file}:{line} by PodPolicy `{}`, with the same priority {}",
+        policy.name, policy.spec.priority
+    );
+    let hint = "give one of them another priority, or let match.namespaces.include of both name different namespaces without `*`";
+    Some(Problem { hint: Some(hint.to_owned()), ..problem(&file.name, &LineIndex::new(text), span, message) })
+}
+
+/// Keys of which one policy's value decides; lists are laid together, and `priority` and `match` are the policy's own.
+fn deciding(object: &Object, path: &str, keys: &mut Vec<String>) {
+    for key in object.keys {
+        let path = if path.is_empty() { key.name.to_owned() } else { format!("{path}.{}", key.name) };
+        match &key.shape {
+            _ if matches!(path.as_str(), "priority" | "match") => {}
+            Shape::Object(below) => deciding(below, &path, keys),
+            Shape::List(_) => {}
+            _ => keys.push(path),
+        }
+    }
+}
+
+/// What the walk let through, as its type. A failure here is a gap in the schema, and still no panic.
+fn read<T: DeserializeOwned>(checker: &mut Checker<'_>, document: &Document) -> Option<T> {
+    let spec = document.json.get("spec").cloned().unwrap_or_default();
+    match serde_json::from_value(spec) {
+        Ok(policy) => Some(policy),
+        Err(error) => {
+            checker.report(document.node.span, format!("`spec` cannot be read: {error}"));
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "load_tests.rs"]
+mod tests;

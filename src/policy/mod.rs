@@ -1,0 +1,29 @@
+//! Policy files: what cluster admins write, and what holds for one subject.
+//!
+//! [`directory::read`] reads the files of directories. [`PolicySet::load`] makes a set of them: each document becomes the
+//! span tree of [`manifest`](crate::manifest), one walk along the [`schema`] reports everything that is wrong with its
+//! place, and only what is right becomes [`types`](PodPolicySpec). A [`Store`] keeps the last good set while files
+//! change. [`PolicySet::settings`] lays the policies that match a subject over each other; [`Settings::effective_action`]
+//! says what a finding does, [`ImagePatterns::find`] what an image is said to be.
+//!
+//! All of it is pure but [`directory`].
+
+mod check;
+pub mod directory;
+mod glob;
+mod images;
+mod load;
+mod rules;
+pub mod schema;
+mod selector;
+mod settings;
+mod store;
+mod text;
+mod types;
+mod wildcard;
+
+pub use images::{ImagePatterns, match_image};
+pub use load::{Files, MAX_FILE, MAX_POLICIES, PolicyFile};
+pub use selector::Labels;
+pub use store::{Outcome, Store};
+pub use types::*;

@@ -1,0 +1,118 @@
+//! Label selectors, as Kubernetes means them.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{LabelOperator, LabelRequirement, LabelSelector};
+
+/// Labels, wherever they are kept: a reviewed pod's stay raw JSON, so that no review builds a map of them.
+pub trait Labels {
+    /// The value of the label of that key.
+    fn label(&self, key: &str) -> Option<&str>;
+}
+
+impl Labels for BTreeMap<String, String> {
+    fn label(&self, key: &str) -> Option<&str> {
+        self.get(key).map(String::as_str)
+    }
+}
+
+/// The object under `metadata.labels`. Anything else has no labels.
+impl Labels for Value {
+    fn label(&self, key: &str) -> Option<&str> {
+        self.get(key).and_then(Self::as_str)
+    }
+}
+
+impl<T: Labels> Labels for Option<T> {
+    fn label(&self, key: &str) -> Option<&str> {
+        self.as_ref().and_then(|labels| labels.label(key))
+    }
+}
+
+impl<T: Labels + ?Sized> Labels for &T {
+    fn label(&self, key: &str) -> Option<&str> {
+        T::label(self, key)
+    }
+}
+
+/// No labels.
+impl Labels for () {
+    fn label(&self, _: &str) -> Option<&str> {
+        None
+    }
+}
+
+impl LabelSelector {
+    /// Whether it asks for nothing.
+    pub fn is_empty(&self) -> bool {
+        self.match_labels.is_empty() && self.match_expressions.is_empty()
+    }
+
+    /// Whether every pair and every requirement holds; an empty selector matches everything.
+    pub fn matches(&self, labels: &dyn Labels) -> bool {
+        self.match_labels.iter().all(|(key, value)| labels.label(key) == Some(value))
+            && self.match_expressions.iter().all(|requirement| requirement.matches(labels))
+    }
+}
+
+impl LabelRequirement {
+    fn matches(&self, labels: &dyn Labels) -> bool {
+        let found = labels.label(&self.key);
+        let listed = |value: &str| self.values.iter().any(|listed| listed == value);
+        match self.operator {
+            LabelOperator::In => found.is_some_and(listed),
+            LabelOperator::NotIn => !found.is_some_and(listed),
+            LabelOperator::Exists => found.is_some(),
+            LabelOperator::DoesNotExist => found.is_none(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn operators_are_those_of_kubernetes() {
+        let labels = json!({"tier": "web", "empty": "", "number": 1});
+        let cases = [
+            (json!({}), true),
+            (json!({"matchLabels": {"tier": "web"}}), true),
+            (json!({"matchLabels": {"tier": "db"}}), false),
+            (json!({"matchLabels": {"tier": "web", "zone": "a"}}), false),
+            (json!({"matchExpressions": [{"key": "tier", "operator": "In", "values": ["db", "web"]}]}), true),
+            (json!({"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}), false),
+            (json!({"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["web"]}]}), false),
+            // An absent key is not in any list: labels.Requirement.Matches says so.
+            (json!({"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["a"]}]}), true),
+            (json!({"matchExpressions": [{"key": "empty", "operator": "Exists"}]}), true),
+            (json!({"matchExpressions": [{"key": "zone", "operator": "Exists"}]}), false),
+            (json!({"matchExpressions": [{"key": "zone", "operator": "DoesNotExist"}]}), true),
+            (json!({"matchExpressions": [{"key": "empty", "operator": "In", "values": [""]}]}), true),
+            (
+                json!({"matchLabels": {"tier": "web"}, "matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}),
+                false,
+            ),
+        ];
+        for (selector, expected) in cases {
+            let parsed: LabelSelector = serde_json::from_value(selector.clone()).unwrap();
+            assert_eq!(parsed.matches(&labels), expected, "{selector}");
+        }
+    }
+
+    #[test]
+    fn labels_may_be_absent_or_no_object_at_all() {
+        let asks = LabelSelector { match_labels: BTreeMap::from([("a".into(), "b".into())]), ..Default::default() };
+        assert!(!asks.matches(&None::<&Value>));
+        assert!(!asks.matches(&json!(["a"])));
+        assert!(!asks.matches(&()));
+        assert!(asks.matches(&Some(&json!({"a": "b"}))));
+        assert!(LabelSelector::default().matches(&Value::Null));
+    }
+}

@@ -1,0 +1,270 @@
+//! Forms of text in policy files: what each one takes, and what to write instead.
+
+use super::schema::Text;
+use super::wildcard::MAX_PATTERN;
+use crate::engine::windows::Build;
+use crate::engine::world::Taint;
+
+/// What is wrong with a text: why, and what to write instead.
+pub(super) struct Malformed {
+    pub(super) why: String,
+    pub(super) hint: Option<String>,
+}
+
+impl Text {
+    /// What it takes, as an object of a sentence.
+    pub fn expected(self) -> &'static str {
+        match self {
+            Self::Any => "text",
+            Self::Name => "a name of lower-case letters, digits, `-` and `.`",
+            Self::Namespaces => "a namespace name, in which `*` stands for anything",
+            Self::Build => "a Windows build such as 10.0.20348",
+            Self::LabelKey => "a label or taint key such as example.com/team",
+            Self::LabelValue => "a label or taint value",
+            Self::Image => "an image reference, in which `*` and `**` stand for anything",
+            Self::TaintPattern => "a taint as key=value, in which `*` stands for anything",
+            Self::Taint => "a taint as key=value:Effect",
+            Self::Rule => "a rule: its name, its code or a code prefix",
+            Self::Version => "a version of Mullion such as \"0.1\"",
+        }
+    }
+
+    /// The same as a regular expression, where one can say it: for the JSON Schema.
+    pub fn pattern(self) -> Option<&'static str> {
+        match self {
+            Self::Any | Self::LabelKey => None,
+            Self::Name => Some(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"),
+            Self::Namespaces => Some(r"^[-a-z0-9*]+$"),
+            Self::Build => Some(r"^10\.0\.(0|[1-9][0-9]*)$"),
+            Self::LabelValue => Some(r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"),
+            Self::Image => Some(r"^[-A-Za-z0-9_./:@*]+$"),
+            Self::TaintPattern => Some(r"^[^=]+=[^=]*$"),
+            Self::Taint => Some(r"^[^=:]+(=[^=:]*)?:(NoSchedule|PreferNoSchedule|NoExecute)$"),
+            Self::Rule => Some(r"^(MUL[0-9]{0,3}|[a-z][-a-z0-9]*)$"),
+            Self::Version => Some(r"^[0-9]+\.[0-9]+(\.[0-9]+)?$"),
+        }
+    }
+
+    /// Whether `text` has the form. Rules are looked up elsewhere: their names are data.
+    pub(super) fn check(self, text: &str) -> Result<(), Malformed> {
+        let is = |ok: bool, why: &str| if ok { Ok(()) } else { Err(Malformed::new(why)) };
+        match self {
+            Self::Any | Self::Rule => is(!text.is_empty() || self == Self::Any, "it is empty"),
+            Self::Name => {
+                let lower =
+                    |text: &str| text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+                is(
+                    text.len() <= 253 && text.split('.').all(|part| lower(part) && ends_well(part)),
+                    "names of Kubernetes objects have no other characters, and a letter or digit at both ends",
+                )
+            }
+            Self::Namespaces => namespaces(text),
+            Self::Build => text.parse::<Build>().map(|_| ()).map_err(|error| Malformed::new(plain(&error.to_string()))),
+            Self::LabelKey => label_key(text),
+            Self::LabelValue => is(
+                label_value(text),
+                "values have at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends",
+            ),
+            Self::Image => image(text),
+            Self::TaintPattern => taint_pattern(text),
+            Self::Taint => taint(text),
+            Self::Version => version(text),
+        }
+    }
+}
+
+impl Malformed {
+    fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), hint: None }
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+fn ends_well(text: &str) -> bool {
+    let well = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    well(text.chars().next()) && well(text.chars().next_back())
+}
+
+fn label_value(text: &str) -> bool {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    text.is_empty() || (text.len() <= 63 && text.bytes().all(allowed) && ends_well(text))
+}
+
+fn label_key(text: &str) -> Result<(), Malformed> {
+    let (prefix, name) = match text.split_once('/') {
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, text),
+    };
+    if let Some(prefix) = prefix
+        && Text::Name.check(prefix).is_err()
+    {
+        return Err(Malformed::new("what stands before the `/` is no domain name"));
+    }
+    if name.is_empty() || !label_value(name) {
+        return Err(Malformed::new(
+            "keys have at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends, and may have a domain and `/` before that",
+        ));
+    }
+    Ok(())
+}
+
+fn namespaces(text: &str) -> Result<(), Malformed> {
+    if text.is_empty() {
+        return Err(Malformed::new("it is empty"));
+    }
+    if text.len() > 63 && !text.contains('*') {
+        return Err(Malformed::new("namespace names have at most 63 characters"));
+    }
+    match text.chars().find(|c| !(c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '*'))) {
+        None => Ok(()),
+        Some(c @ ('?' | '[' | ']' | '{' | '}' | '!' | '|' | '^' | '$' | '(' | ')')) => {
+            Err(Malformed::new(format!("`{c}` has no meaning here and no namespace name holds it"))
+                .hint("`*` is the only wildcard; write several entries for alternatives"))
+        }
+        Some(c) if c.is_ascii_uppercase() => Err(Malformed::new("namespace names have no upper-case letters")
+            .hint(format!("write `{}`", shown(&text.to_ascii_lowercase())))),
+        Some(c) => Err(Malformed::new(format!("no namespace name holds `{}`", c.escape_debug()))),
+    }
+}
+
+fn image(text: &str) -> Result<(), Malformed> {
+    if text.is_empty() {
+        return Err(Malformed::new("it is empty"));
+    }
+    if text.len() > MAX_PATTERN {
+        return Err(Malformed::new(format!(
+            "it has {} characters; no image name has more than {MAX_PATTERN}",
+            text.len()
+        )));
+    }
+    if let Some((_, rest)) = text.split_once("://") {
+        return Err(Malformed::new("image references have no scheme").hint(format!("write `{}`", shown(rest))));
+    }
+    if text.contains("***") {
+        return Err(Malformed::new("`***` means nothing more than `**`").hint("write `**`"));
+    }
+    if text.starts_with('/') || text.ends_with('/') || text.contains("//") {
+        return Err(Malformed::new("it has an empty path segment, and would match no image").hint(
+            if text.ends_with('/') {
+                format!("write `{}**` for everything below", shown(text))
+            } else {
+                "remove the extra `/`".to_owned()
+            },
+        ));
+    }
+    let allowed = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/' | ':' | '@' | '*');
+    match text.chars().find(|c| !allowed(c)) {
+        None => Ok(()),
+        Some(c) => Err(Malformed::new(format!("no image reference holds `{}`", c.escape_debug()))
+            .hint("`*` and `**` are the only wildcards; write several entries for alternatives")),
+    }
+}
+
+fn taint_pattern(text: &str) -> Result<(), Malformed> {
+    let Some((key, value)) = text.split_once('=') else {
+        return Err(Malformed::new("it has no `=`").hint(format!("write `{}=*` for any value", shown(text))));
+    };
+    if let Some((value, effect)) = value.split_once(':') {
+        return Err(Malformed::new(format!(
+            "the effect `{}` has no place here: taints are known by key and value",
+            shown(effect)
+        ))
+        .hint(format!("write `{}={}`", shown(key), shown(value))));
+    }
+    let plain = |text: &str| text.replace('*', "a");
+    if key.is_empty() || label_key(&plain(key)).is_err() {
+        return Err(Malformed::new(format!("no taint has the key `{}`", shown(key))));
+    }
+    if !label_value(&plain(value)) {
+        return Err(Malformed::new(format!("no taint has the value `{}`", shown(value))));
+    }
+    Ok(())
+}
+
+fn taint(text: &str) -> Result<(), Malformed> {
+    let Some(taint) = Taint::parse(text) else {
+        return Err(Malformed::new("it does not end in `:NoSchedule`, `:PreferNoSchedule` or `:NoExecute`")
+            .hint("write it as kubectl taint does: `os=windows:NoSchedule`"));
+    };
+    label_key(&taint.key)?;
+    if !label_value(&taint.value) {
+        return Err(Malformed::new(format!("no taint has the value `{}`", shown(&taint.value))));
+    }
+    Ok(())
+}
+
+fn version(text: &str) -> Result<(), Malformed> {
+    let parts: Vec<_> = text.split('.').collect();
+    let number =
+        |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()) && part.parse::<u32>().is_ok();
+    if matches!(parts.len(), 2 | 3) && parts.iter().all(number) {
+        return Ok(());
+    }
+    let hint = match text.strip_prefix('v') {
+        Some(rest) if version(rest).is_ok() => format!("write \"{rest}\""),
+        _ => "write major and minor number: \"0.1\"".to_owned(),
+    };
+    Err(Malformed::new("it is no version").hint(hint))
+}
+
+/// A text for a message: one line, and no longer than fits there.
+pub(super) fn shown(text: &str) -> String {
+    let mut shown: String = text.chars().take(60).flat_map(char::escape_debug).collect();
+    if text.chars().nth(60).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// A sentence without what could move a terminal's cursor or end a log line.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// The most similar of `known`: within a third of the text's length (at least 1 edit), letter case counting for little.
+pub(super) fn nearest<'k>(text: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    // No key, word or rule is longer; nothing near can be.
+    if text.len() > 64 {
+        return None;
+    }
+    let limit = (text.chars().count() / 3).max(1) * 2;
+    let distance = |known: &str| {
+        let exact = usize::from(text != known);
+        edits(&text.to_lowercase(), &known.to_lowercase()) * 2 + exact
+    };
+    known
+        .into_iter()
+        .map(|known| (distance(known), known))
+        .filter(|(d, _)| *d <= limit + 1)
+        .min_by_key(|(d, _)| *d)
+        .map(|(_, known)| known)
+}
+
+/// Edits between two texts, neighbours swapped being one (optimal string alignment).
+fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut before: Vec<usize> = Vec::new();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    let mut last = None;
+    for (at, left) in a.chars().enumerate() {
+        let mut next = vec![at + 1];
+        for (column, right) in b.iter().enumerate() {
+            let get = |row: &[usize], column: usize| row.get(column).copied().unwrap_or(usize::MAX - 1);
+            let mut best = (get(&row, column) + usize::from(left != *right))
+                .min(get(&row, column + 1) + 1)
+                .min(get(&next, column) + 1);
+            let previous = column.checked_sub(1).and_then(|column| b.get(column));
+            if last == Some(*right) && previous == Some(&left) {
+                best = best.min(get(&before, column - 1) + 1);
+            }
+            next.push(best);
+        }
+        before = std::mem::replace(&mut row, next);
+        last = Some(left);
+    }
+    row.last().copied().unwrap_or(0)
+}

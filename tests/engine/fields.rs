@@ -1,0 +1,246 @@
+//! Linux-only fields on Windows pods: every one is repaired and then absent, or refused with all the others.
+
+use mullion::engine::rules::linux_only::FIELDS;
+use mullion::policy::Action;
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
+
+/// Sets `value` at a pointer below the pod's own fields, making objects on the way.
+fn set(object: &mut Value, pointer: &str, value: Value) {
+    let mut at = object;
+    let (parents, last) = pointer.rsplit_once('/').unwrap();
+    for token in parents.split('/').skip(1) {
+        at = match token.parse::<usize>() {
+            Ok(index) => &mut at[index],
+            Err(_) => &mut at[token],
+        };
+        if at.is_null() {
+            *at = json!({});
+        }
+    }
+    at[last] = value;
+}
+
+#[derive(Debug, PartialEq)]
+enum Fate {
+    Silent,
+    Warned,
+    Refused,
+}
+
+fn fate(pointer: &str, value: &Value) -> Fate {
+    let mut object = with_image(WINDOWS);
+    set(&mut object, pointer, value.clone());
+    let outcome = create(&object);
+    if outcome.refused() {
+        let last = pointer.rsplit('/').next().unwrap();
+        assert!(outcome.refusal().contains(last), "{}", outcome.refusal());
+        return Fate::Refused;
+    }
+    assert!(outcome.stored.pointer(pointer).is_none(), "{pointer} is still there");
+    assert_eq!(outcome.stored["spec"]["os"]["name"], "windows", "{pointer}");
+    if outcome.mutate.warnings.is_empty() { Fate::Silent } else { Fate::Warned }
+}
+
+#[test]
+fn each_value_has_the_fate_of_the_table() {
+    use Fate::{Refused, Silent, Warned};
+    let spec = "/spec";
+    let sc = "/spec/securityContext";
+    let c = "/spec/containers/0/securityContext";
+    let cases = [
+        (sc, "appArmorProfile", json!({"type": "RuntimeDefault"}), Silent),
+        (sc, "appArmorProfile", json!({"type": "Localhost", "localhostProfile": "x"}), Warned),
+        (sc, "seLinuxOptions", json!({}), Silent),
+        (sc, "seLinuxOptions", json!({"level": "s0"}), Warned),
+        (sc, "seLinuxChangePolicy", json!("MountOption"), Silent),
+        (sc, "seccompProfile", json!({"type": "RuntimeDefault"}), Silent),
+        (sc, "seccompProfile", json!({"type": "Unconfined"}), Silent),
+        (sc, "seccompProfile", json!({"type": "Localhost", "localhostProfile": "x"}), Warned),
+        (sc, "fsGroup", json!(2000), Warned),
+        (sc, "fsGroupChangePolicy", json!("Always"), Silent),
+        (sc, "sysctls", json!([]), Silent),
+        (sc, "sysctls", json!([{"name": "net.ipv4.tcp_syncookies", "value": "1"}]), Warned),
+        (sc, "sysctls", json!([{"name": "kernel.msgmax", "value": "1"}]), Refused),
+        (sc, "runAsUser", json!(0), Refused),
+        (sc, "runAsGroup", json!(0), Warned),
+        (sc, "supplementalGroups", json!([]), Silent),
+        (sc, "supplementalGroups", json!([1]), Warned),
+        (sc, "supplementalGroupsPolicy", json!("Merge"), Silent),
+        (sc, "supplementalGroupsPolicy", json!("Strict"), Warned),
+        (spec, "hostUsers", json!(true), Silent),
+        (spec, "hostUsers", json!(false), Warned),
+        (spec, "hostPID", json!(false), Silent),
+        (spec, "hostPID", json!(true), Refused),
+        (spec, "hostIPC", json!(true), Refused),
+        (spec, "hostNetwork", json!(true), Refused),
+        (spec, "shareProcessNamespace", json!(false), Silent),
+        (spec, "shareProcessNamespace", json!(true), Warned),
+        (spec, "resources", json!({"limits": {"cpu": "1"}}), Refused),
+        (c, "appArmorProfile", json!({"type": "Unconfined"}), Silent),
+        (c, "seLinuxOptions", json!({"user": "u"}), Warned),
+        (c, "seccompProfile", json!({"type": "RuntimeDefault"}), Silent),
+        (c, "capabilities", json!({}), Silent),
+        (c, "capabilities", json!({"drop": ["ALL"]}), Silent),
+        (c, "capabilities", json!({"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}), Warned),
+        (c, "capabilities", json!({"add": ["SYS_PTRACE"]}), Refused),
+        (c, "readOnlyRootFilesystem", json!(false), Silent),
+        (c, "readOnlyRootFilesystem", json!(true), Warned),
+        (c, "privileged", json!(false), Silent),
+        (c, "privileged", json!(true), Refused),
+        (c, "allowPrivilegeEscalation", json!(false), Silent),
+        (c, "allowPrivilegeEscalation", json!(true), Warned),
+        (c, "procMount", json!("Default"), Silent),
+        (c, "procMount", json!("Unmasked"), Refused),
+        (c, "runAsUser", json!(1000), Refused),
+        (c, "runAsGroup", json!(1000), Warned),
+    ];
+    for (place, field, value, expected) in &cases {
+        assert_eq!(fate(&format!("{place}/{field}"), value), *expected, "{place}/{field}: {value}");
+    }
+    // The table above meets every row.
+    for row in &FIELDS {
+        for pointer in [row.pod, row.container.map(|below| below.trim_start_matches('/'))].into_iter().flatten() {
+            let last = pointer.rsplit('/').next().unwrap();
+            assert!(cases.iter().any(|(_, field, ..)| *field == last), "{pointer} has no case");
+        }
+    }
+}
+
+#[test]
+fn every_container_list_is_looked_at() {
+    for list in ["initContainers", "containers"] {
+        let mut object = with_image(WINDOWS);
+        object["spec"][list] = json!([{"name": "x", "image": WINDOWS, "securityContext": {"privileged": true}}]);
+        object["spec"]["containers"][0]["name"] = json!("c");
+        let refusal = create(&object).refusal().to_owned();
+        assert!(refusal.contains(&format!("spec.{list}[0].securityContext.privileged")), "{refusal}");
+    }
+}
+
+#[test]
+fn one_answer_names_all_bad_fields() {
+    let object = pod(json!({
+        "hostNetwork": true,
+        "securityContext": {"runAsUser": 1000},
+        "containers": [
+            {"name": "a", "image": WINDOWS, "securityContext": {"privileged": true, "runAsUser": 0}},
+            {"name": "b", "image": WINDOWS, "securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}},
+        ],
+    }));
+    let outcome = create(&object);
+    let refusal = outcome.refusal();
+    for path in [
+        "spec.hostNetwork",
+        "spec.securityContext.runAsUser",
+        "spec.containers[0].securityContext.privileged",
+        "spec.containers[0].securityContext.runAsUser",
+        "spec.containers[1].securityContext.capabilities",
+        "use windowsOptions.runAsUserName",
+    ] {
+        assert!(refusal.contains(path), "{path} in {refusal}");
+    }
+    assert_eq!(outcome.validate.refusal.as_ref().unwrap().causes.len(), 5);
+    // Nothing is removed from a pod that cannot be sealed.
+    assert!(outcome.stored["spec"].get("os").is_none());
+}
+
+#[test]
+fn what_the_server_would_refuse_first_is_refused_at_mutate() {
+    let mut object = pod(json!({"os": {"name": "windows"}, "containers": [{"name": "c", "image": "app",
+        "securityContext": {"runAsUser": 1}}]}));
+    assert!(create(&object).mutate.refusal.is_some());
+    object["spec"].as_object_mut().unwrap().remove("os");
+    object["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "windows"});
+    let outcome = create(&object);
+    assert!(outcome.mutate.refusal.is_none() && outcome.validate.refusal.is_some());
+}
+
+#[test]
+fn owned_pods_are_refused_only_where_somebody_else_would() {
+    let bad = |field: Value| {
+        let mut spec = json!({"containers": [{"name": "c", "image": WINDOWS}]});
+        spec["securityContext"] = field;
+        pod(spec)
+    };
+    let ignored = owned_by(bad(json!({"runAsUser": 1})), "ReplicaSet");
+    let outcome = create(&ignored);
+    assert!(!outcome.refused());
+    assert_eq!(outcome.stored["metadata"]["labels"]["mullion.dev/findings"], "MUL201");
+    assert!(outcome.stored["spec"]["securityContext"]["runAsUser"] == 1, "the pod runs as it did");
+
+    let unsafe_sysctl = json!({"sysctls": [{"name": "kernel.msgmax", "value": "1"}]});
+    assert!(create(&owned_by(bad(unsafe_sysctl.clone()), "ReplicaSet")).refused(), "the kubelet would");
+    assert!(!create(&owned_by(bad(unsafe_sysctl), "DaemonSet")).refused(), "never a DaemonSet's");
+    // a custom controller's pods are bare pods
+    let mut custom = bad(json!({"runAsUser": 1}));
+    custom["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "example.com/v1", "kind": "Deployment", "name": "o", "controller": true}]);
+    assert!(create(&custom).refused());
+}
+
+#[test]
+fn templates_are_refused_at_apply_time_and_only_for_what_is_new() {
+    let spec = |uid: Option<u32>, image: &str| {
+        let mut spec =
+            json!({"containers": [{"name": "c", "image": image}], "nodeSelector": {"kubernetes.io/os": "windows"}});
+        if let Some(uid) = uid {
+            spec["securityContext"] = json!({"runAsUser": uid});
+        }
+        workload("Deployment", spec)
+    };
+    let refusal = create(&spec(Some(1), "app:1")).refusal().to_owned();
+    assert!(refusal.contains("spec.template.spec.securityContext.runAsUser"), "{refusal}");
+    assert!(!update(&spec(Some(1), "app:1"), &spec(Some(1), "app:2")).refused(), "it was there before");
+    assert!(update(&spec(None, "app:1"), &spec(Some(1), "app:1")).refused());
+}
+
+#[test]
+fn a_template_is_repaired_only_where_the_server_would_refuse_it() {
+    let mut spec = json!({"containers": [{"name": "c", "image": WINDOWS,
+        "securityContext": {"allowPrivilegeEscalation": false}}]});
+    assert!(create(&workload("Deployment", spec.clone())).mutate.patch.is_empty());
+    spec["os"] = json!({"name": "windows"});
+    let stored = create(&workload("Deployment", spec)).stored;
+    assert_eq!(stored["spec"]["template"]["spec"]["containers"][0]["securityContext"], json!({}));
+}
+
+#[test]
+fn ephemeral_containers_are_checked_alone() {
+    use mullion::engine::{Door, Kind, Operation, Request, Subject, answer, review};
+    let mut old = create(&with_image(WINDOWS)).stored;
+    old["spec"]["ephemeralContainers"] =
+        json!([{"name": "e0", "image": WINDOWS, "securityContext": {"capabilities": {"drop": ["ALL"]}}}]);
+    let mut new = old.clone();
+    new["spec"]["ephemeralContainers"].as_array_mut().unwrap().push(
+        json!({"name": "e1", "image": WINDOWS, "securityContext": {"capabilities": {"drop": ["ALL"]}, "allowPrivilegeEscalation": false}}),
+    );
+    let ask = |new: &Value| {
+        let request = Request {
+            operation: Operation::Update,
+            subresource: Some("ephemeralcontainers"),
+            subject: Subject { kind: Kind::Pod, namespace: "default", object: new },
+            old: Some(&old),
+            into_templates: false,
+        };
+        let review = review(&request, &world(), &mullion::policy::PolicySet::default());
+        (answer(&review, new, Door::Mutate), answer(&review, new, Door::Validate))
+    };
+    let (mutate, _) = ask(&new);
+    let paths: Vec<String> = mutate.patch.iter().map(|op| op.path().to_string()).collect();
+    assert_eq!(paths.len(), 2, "{paths:?}");
+    assert!(paths.iter().all(|path| path.starts_with("/spec/ephemeralContainers/1/")), "{paths:?}");
+    new["spec"]["ephemeralContainers"][1]["securityContext"] = json!({"capabilities": {"add": ["SYS_PTRACE"]}});
+    let (mutate, _) = ask(&new);
+    assert!(mutate.refusal.unwrap().message.contains("spec.ephemeralContainers[1]"));
+}
+
+#[test]
+fn the_catalogue_repairs_what_it_says_it_repairs() {
+    for row in &FIELDS {
+        assert!(row.rule.repair || row.rule.default != Action::Repair, "{}", row.rule.name);
+    }
+}

@@ -1,0 +1,169 @@
+//! A cluster to test in, and the few calls every test makes.
+
+use mullion::engine::windows::Build;
+use mullion::engine::world::{Namespace, Node, Nodes, Os, RuntimeClass, Taint, World};
+use mullion::engine::{Answer, Door, Kind, Operation, Request, Review, Subject, answer, review};
+use mullion::policy::PolicySet;
+use serde_json::{Value, json};
+
+/// Two Linux nodes, and Windows nodes of 2019 (untainted), 2022 (`os=Windows`) and 2025 (`os=windows`).
+pub fn world() -> World {
+    let nodes = vec![
+        node("l1", Os::Linux, None, &[]).with_label("disk", "ssd"),
+        node("l2", Os::Linux, None, &[]),
+        node("w2019", Os::Windows, Some(17763), &[]).with_label("agentpool", "win19"),
+        node("w2022", Os::Windows, Some(20348), &["os=Windows:NoSchedule", "spot=true:NoSchedule"]),
+        node("w2025", Os::Windows, Some(26100), &["os=windows:NoSchedule"]),
+    ];
+    let class = |release: &str, build: u32| {
+        let selector = [
+            ("kubernetes.io/os".to_owned(), "windows".to_owned()),
+            ("node.kubernetes.io/windows-build".to_owned(), Build::new(build).to_string()),
+        ];
+        let class = RuntimeClass { handler: "runhcs-wcow-process".into(), node_selector: selector.into(), ours: true };
+        (format!("mullion-windows-{release}"), class)
+    };
+    World {
+        nodes: Some(Nodes::new(nodes)),
+        runtime_classes: [class("ltsc2019", 17763), class("ltsc2022", 20348), class("ltsc2025", 26100)].into(),
+        namespaces: [("default".to_owned(), Namespace::default())].into(),
+        ..World::default()
+    }
+}
+
+/// A node with the labels its kubelet gives it.
+pub fn node(name: &str, os: Os, build: Option<u32>, taints: &[&str]) -> Node {
+    let mut labels = vec![("kubernetes.io/os".to_owned(), os.name().to_owned())];
+    let build = build.map(Build::new);
+    labels.extend(build.map(|build| ("node.kubernetes.io/windows-build".to_owned(), build.to_string())));
+    Node {
+        name: name.to_owned(),
+        os: Some(os),
+        labels: labels.into_iter().collect(),
+        taints: taints.iter().map(|taint| Taint::parse(taint).unwrap()).collect(),
+        build,
+        ..Node::default()
+    }
+}
+
+/// More labels on a node.
+pub trait WithLabel {
+    fn with_label(self, key: &str, value: &str) -> Self;
+}
+
+impl WithLabel for Node {
+    fn with_label(mut self, key: &str, value: &str) -> Self {
+        let labels = self.labels.iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
+        self.labels = labels.chain([(key.to_owned(), value.to_owned())]).collect();
+        self
+    }
+}
+
+/// A pod with that spec in namespace `default`.
+pub fn pod(spec: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}, "spec": spec})
+}
+
+/// A pod of one container with that image.
+pub fn with_image(image: &str) -> Value {
+    pod(json!({"containers": [{"name": "c", "image": image}]}))
+}
+
+/// An object of that kind around a template with that spec.
+pub fn workload(kind: &str, spec: Value) -> Value {
+    let group = if kind.ends_with("Job") { "batch/v1" } else { "apps/v1" };
+    let mut template = json!({"template": {"metadata": {"labels": {"app": "w"}}, "spec": spec}});
+    if kind == "CronJob" {
+        template = json!({"schedule": "@daily", "jobTemplate": {"spec": template}});
+    }
+    json!({"apiVersion": group, "kind": kind, "metadata": {"name": "w", "namespace": "default"}, "spec": template})
+}
+
+/// The same object as if a controller of that kind had made it.
+pub fn owned_by(mut object: Value, kind: &str) -> Value {
+    let group = if kind == "Job" { "batch/v1" } else { "apps/v1" };
+    object["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": group, "kind": kind, "name": "o", "uid": "u", "controller": true}]);
+    object
+}
+
+/// One CREATE, reviewed in [`world`] under the built-in defaults.
+pub fn create(object: &Value) -> Outcome {
+    create_in(object, &world(), &PolicySet::default())
+}
+
+/// One CREATE.
+pub fn create_in(object: &Value, world: &World, policies: &PolicySet) -> Outcome {
+    outcome(Operation::Create, object, None, world, policies)
+}
+
+/// One UPDATE, reviewed in [`world`] under the built-in defaults.
+pub fn update(old: &Value, new: &Value) -> Outcome {
+    outcome(Operation::Update, new, Some(old), &world(), &PolicySet::default())
+}
+
+/// Everything said at both doors, and the object as it would be stored.
+#[derive(Debug)]
+pub struct Outcome {
+    pub review: Review,
+    pub mutate: Answer,
+    pub validate: Answer,
+    pub stored: Value,
+}
+
+pub fn outcome(
+    operation: Operation,
+    object: &Value,
+    old: Option<&Value>,
+    world: &World,
+    policies: &PolicySet,
+) -> Outcome {
+    let kind = Kind::from_name(object["kind"].as_str().unwrap()).unwrap();
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
+    let request = |object| Request {
+        operation,
+        subresource: None,
+        subject: Subject { kind, namespace, object },
+        old,
+        into_templates: false,
+    };
+    let first = review(&request(object), world, policies);
+    let mutate = answer(&first, object, Door::Mutate);
+    let mut stored = object.clone();
+    json_patch::patch(&mut stored, &mutate.patch).expect("the patch applies");
+    let second = review(&request(&stored), world, policies);
+    let validate = answer(&second, &stored, Door::Validate);
+    Outcome { review: first, mutate, validate, stored }
+}
+
+impl Outcome {
+    /// The message of the refusal, at whichever door; panics if there is none.
+    pub fn refusal(&self) -> &str {
+        let refusal = self.mutate.refusal.as_ref().or(self.validate.refusal.as_ref());
+        &refusal.unwrap_or_else(|| panic!("not refused: {:#?}", self.review)).message
+    }
+
+    pub fn refused(&self) -> bool {
+        self.mutate.refusal.is_some() || self.validate.refusal.is_some()
+    }
+
+    pub fn selector(&self) -> Option<&str> {
+        self.stored["spec"]["nodeSelector"]["kubernetes.io/os"].as_str()
+    }
+
+    /// Tolerations as `key=value:effect`.
+    pub fn tolerations(&self) -> Vec<String> {
+        let list = self.stored["spec"]["tolerations"].as_array().cloned().unwrap_or_default();
+        let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
+        list.iter().map(|t| format!("{}={}:{}", text(t, "key"), text(t, "value"), text(t, "effect"))).collect()
+    }
+
+    /// Builds that the stored pod keeps away from.
+    pub fn excluded_builds(&self) -> Vec<String> {
+        let terms = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+        let Some(term) = self.stored.pointer(&format!("{terms}/0")) else { return Vec::new() };
+        let expressions = term["matchExpressions"].as_array().cloned().unwrap_or_default();
+        let builds = expressions.iter().filter(|e| e["key"] == "node.kubernetes.io/windows-build");
+        builds.flat_map(|e| e["values"].as_array().unwrap().clone()).map(|v| v.as_str().unwrap().to_owned()).collect()
+    }
+}

@@ -1,0 +1,237 @@
+//! The shipped policy files are good: alone, and each as the only one of a directory.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, clippy::disallowed_methods, reason = "tests")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use mullion::engine::rules::catalogue;
+use mullion::engine::rules::linux_only::FIELDS;
+use mullion::engine::world::World;
+use mullion::engine::{Door, Kind, Operation, Request, Subject, answer, review};
+use mullion::manifest::Problem;
+use mullion::policy::{Action, Denials, Mode, NodePolicy, PolicySet, Settings, directory};
+use serde_json::{Value, json};
+
+fn shipped() -> Vec<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
+    let files = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "yaml")).collect();
+    files.sort();
+    files
+}
+
+fn told(problems: &[Problem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+fn load(name: &str) -> PolicySet {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies").join(name);
+    PolicySet::from_files(&[(name, fs::read(path).unwrap())]).unwrap_or_else(|all| panic!("{}", told(&all)))
+}
+
+#[test]
+fn each_loads_alone_in_a_directory() {
+    assert!(shipped().len() >= 2);
+    for path in shipped() {
+        let directory = tempfile::tempdir().unwrap();
+        let name = path.file_name().unwrap();
+        fs::copy(&path, directory.path().join(name)).unwrap();
+        let files = directory::read(&[directory.path().to_owned()]);
+        let set = PolicySet::load(&files).unwrap_or_else(|all| panic!("{}", told(&all)));
+        assert!(!set.pods.is_empty(), "{}", path.display());
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(text.matches("\nkind: NodePolicy").count(), 1, "{} holds a NodePolicy", path.display());
+    }
+}
+
+#[test]
+fn the_default_file_says_what_holds_without_it() {
+    let set = load("default.yaml");
+    let written = set.settings("shop", None, &());
+    let mut written = Settings::clone(&written);
+    assert_eq!(written.rules_version.take().as_deref(), Some("0.1"));
+    written.origins.clear();
+    assert_eq!(format!("{written:?}"), format!("{:?}", Settings::default()));
+    assert_eq!(set.nodes, NodePolicy::default());
+}
+
+#[test]
+fn it_holds_without_files() {
+    let (built_in, shipped) = (PolicySet::built_in(), load("default.yaml"));
+    assert!(!shipped.pods.is_empty());
+    let named =
+        |set: &PolicySet| set.pods.iter().map(|pod| (pod.name.clone(), format!("{:?}", pod.spec))).collect::<Vec<_>>();
+    assert_eq!(named(&built_in), named(&shipped));
+    assert_eq!(built_in.nodes, shipped.nodes);
+}
+
+#[test]
+fn nothing_of_kube_system_is_refused() {
+    for name in ["default.yaml", "compatible.yaml"] {
+        let set = load(name);
+        let system = set.settings("kube-system", None, &());
+        assert_eq!(system.denials, Denials::Warn, "{name}");
+        assert_eq!(system.mode, Mode::Enforce, "{name}");
+        for rule in catalogue() {
+            assert_ne!(
+                system.effective_action(rule.code, rule.name, rule.default),
+                Action::Deny,
+                "{name}: {}",
+                rule.name
+            );
+        }
+        assert_eq!(set.settings("shop", None, &()).denials, Denials::Refuse, "{name}");
+    }
+}
+
+const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
+
+/// What an author may write to have a Windows pod; only the last lets the API server judge its fields.
+fn authors() -> [(&'static str, Value); 3] {
+    let containers = json!([{"name": "c", "image": WINDOWS}]);
+    [
+        ("image", json!({"containers": containers})),
+        ("selector", json!({"containers": containers, "nodeSelector": {"kubernetes.io/os": "windows"}})),
+        ("spec.os", json!({"containers": containers, "os": {"name": "windows"}})),
+    ]
+}
+
+/// A refusal, or the pod as it is stored.
+fn create(spec: &Value, policies: &PolicySet) -> Result<Value, String> {
+    let mut object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec});
+    for door in [Door::Mutate, Door::Validate] {
+        let request = Request {
+            operation: Operation::Create,
+            subresource: None,
+            subject: Subject { kind: Kind::Pod, namespace: "shop", object: &object },
+            old: None,
+            into_templates: false,
+        };
+        let answer = answer(&review(&request, &World::default(), policies), &object, door);
+        if let Some(refusal) = answer.refusal {
+            return Err(refusal.message);
+        }
+        json_patch::patch(&mut object, &answer.patch).unwrap();
+    }
+    Ok(object["spec"].take())
+}
+
+/// Whether Kubernetes would refuse a Windows pod: the API server by `validateWindows` and `validatePodResources`
+/// (pkg/apis/core/validation), or a Windows kubelet by `lifecycle/predicate.go`, its sysctl allowlist and
+/// `apparmor/validate_disabled.go`.
+fn kubernetes_refuses(spec: &Value) -> bool {
+    let pod = |key: &str| &spec["securityContext"][key];
+    let container = |key: &str| &spec["containers"][0]["securityContext"][key];
+    let profile = |value: &Value| value["type"].as_str().is_some_and(|kind| kind != "Unconfined");
+    let unsafe_sysctl = |item: &Value| item["name"] != "net.ipv4.tcp_syncookies";
+    let kubelet = profile(pod("appArmorProfile"))
+        || profile(container("appArmorProfile"))
+        || pod("supplementalGroupsPolicy") == "Strict"
+        || pod("sysctls").as_array().is_some_and(|all| all.iter().any(unsafe_sysctl))
+        || !spec["resources"].is_null();
+    let both = ["appArmorProfile", "seLinuxOptions", "seccompProfile", "runAsUser", "runAsGroup"];
+    let only_pod = [
+        "seLinuxChangePolicy",
+        "fsGroup",
+        "fsGroupChangePolicy",
+        "supplementalGroups",
+        "supplementalGroupsPolicy",
+        "sysctls",
+    ];
+    let only_container =
+        ["capabilities", "readOnlyRootFilesystem", "privileged", "allowPrivilegeEscalation", "procMount"];
+    let server = spec["os"]["name"] == "windows"
+        && (both.iter().chain(&only_pod).any(|key| !pod(key).is_null())
+            || both.iter().chain(&only_container).any(|key| !container(key).is_null())
+            || [&spec["hostPID"], &spec["hostIPC"]].into_iter().any(|value| value == true)
+            || [&spec["hostUsers"], &spec["shareProcessNamespace"]].into_iter().any(|value| !value.is_null()));
+    kubelet || server
+}
+
+/// A value of every field of the catalogue's table, the worst one first where there are several.
+fn fields() -> Vec<(&'static str, &'static str, Value)> {
+    let (spec, pod, container) = ("/spec", "/spec/securityContext", "/securityContext");
+    vec![
+        (pod, "runAsUser", json!(1000)),
+        (pod, "runAsGroup", json!(1000)),
+        (pod, "seccompProfile", json!({"type": "Localhost", "localhostProfile": "x"})),
+        (pod, "appArmorProfile", json!({"type": "RuntimeDefault"})),
+        (pod, "appArmorProfile", json!({"type": "Unconfined"})),
+        (pod, "seLinuxOptions", json!({"level": "s0"})),
+        (pod, "seLinuxChangePolicy", json!("MountOption")),
+        (pod, "fsGroup", json!(2000)),
+        (pod, "fsGroupChangePolicy", json!("OnRootMismatch")),
+        (pod, "supplementalGroups", json!([1])),
+        (pod, "supplementalGroupsPolicy", json!("Strict")),
+        (pod, "supplementalGroupsPolicy", json!("Merge")),
+        (pod, "sysctls", json!([{"name": "kernel.msgmax", "value": "1"}])),
+        (pod, "sysctls", json!([{"name": "net.ipv4.tcp_syncookies", "value": "1"}])),
+        (spec, "hostUsers", json!(false)),
+        (spec, "hostPID", json!(true)),
+        (spec, "hostIPC", json!(true)),
+        (spec, "hostNetwork", json!(true)),
+        (spec, "shareProcessNamespace", json!(true)),
+        (spec, "resources", json!({"limits": {"cpu": "1"}})),
+        (container, "runAsUser", json!(0)),
+        (container, "runAsGroup", json!(0)),
+        (container, "privileged", json!(true)),
+        (container, "capabilities", json!({"add": ["SYS_ADMIN"]})),
+        (container, "readOnlyRootFilesystem", json!(true)),
+        (container, "allowPrivilegeEscalation", json!(true)),
+        (container, "procMount", json!("Unmasked")),
+        (container, "seccompProfile", json!({"type": "Localhost", "localhostProfile": "x"})),
+        (container, "appArmorProfile", json!({"type": "Localhost", "localhostProfile": "x"})),
+        (container, "seLinuxOptions", json!({"level": "s0"})),
+    ]
+}
+
+#[test]
+fn compatible_refuses_only_what_kubernetes_would_not_run() {
+    let policies = load("compatible.yaml");
+    let mut refused = BTreeSet::new();
+    for (place, field, value) in fields() {
+        for (author, mut spec) in authors() {
+            match place {
+                "/spec" => spec[field] = value.clone(),
+                "/spec/securityContext" => spec["securityContext"][field] = value.clone(),
+                _ => spec["containers"][0]["securityContext"][field] = value.clone(),
+            }
+            let case = format!("{place}/{field}: {value}, Windows by {author}");
+            match create(&spec, &policies) {
+                Err(message) => {
+                    assert!(kubernetes_refuses(&spec), "{case}: {message}");
+                    assert!(message.contains(&format!(".{field}: ")), "{case}: {message}");
+                    refused.insert(field);
+                }
+                // What is not refused does run: nothing is left in it that would be refused later.
+                Ok(stored) => assert!(!kubernetes_refuses(&stored), "{case}: {stored}"),
+            }
+        }
+    }
+    assert_eq!(Vec::from_iter(refused), ["resources", "sysctls"]);
+    for row in &FIELDS {
+        for pointer in [row.pod, row.container].into_iter().flatten() {
+            let tested = fields().iter().any(|(place, field, _)| format!("{place}/{field}") == pointer);
+            assert!(tested, "{pointer} has no case");
+        }
+    }
+}
+
+#[test]
+fn compatible_refuses_what_no_node_can_run() {
+    let policies = load("compatible.yaml");
+    let other = json!({"name": "d", "image": "mcr.microsoft.com/windows/servercore:ltsc2019"});
+    for (_, spec) in authors() {
+        let mut conflict = spec.clone();
+        conflict["os"]["name"] = json!("windows");
+        conflict["nodeSelector"]["kubernetes.io/os"] = json!("linux");
+        let message = create(&conflict, &policies).unwrap_err();
+        assert!(message.contains("conflicting-os"), "{message}");
+        let mut builds = spec.clone();
+        builds["containers"].as_array_mut().unwrap().push(other.clone());
+        let message = create(&builds, &policies).unwrap_err();
+        assert!(message.contains("no-common-build"), "{message}");
+    }
+}
