@@ -1,5 +1,44 @@
 //! Mullion places and checks pods by operating system in mixed Windows/Linux Kubernetes clusters.
+//!
+//! ```text
+//! AdmissionReview bytes ─┐                                                           ┌─ /mutate    patch, warnings
+//! manifest documents ────┼→ Request → review(&Request, &World, &PolicySet) → Review ─┼─ /validate  refusal, warnings
+//! kubectl get -o json ───┘                       answer(&Review, …, Door)            └─ check, mutate
+//! Node watch → plan_node(…) → NodePlan → one merge patch
+//! ```
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`engine`] | the pure core: [`engine::review()`] and [`engine::answer()`] for subjects, [`engine::node::plan_node`] for nodes |
+//! | [`policy`] | policy files: types, loading with every problem and its place, layering |
+//! | [`manifest`] | YAML and JSON text to objects with spans, and JSON patches back into the text |
+//! | [`world`] | what is known of a cluster, from watches or from a file |
+//! | [`report`] | findings as text and as JSON Lines |
+//! | [`cli`] | one file for each command |
+//! | `webhook` | the HTTPS server: accept loop, TLS, the AdmissionReview envelope, admin port (feature `server`) |
+//! | `controller` | labels, taints and RuntimeClasses (feature `server`) |
+//! | `reload` | policy files read again while a server runs (feature `server`) |
+//! | `telemetry` | every metric and every log event, as typed methods (feature `server`) |
+//!
+//! Where do I add …
+//! - a field Windows cannot have: a row in [`engine::rules::linux_only`], and its case in `tests/engine/fields.rs`;
+//! - another check: a file in [`engine::rules`];
+//! - a Windows release: a row in [`engine::windows`];
+//! - an image name: a row in [`engine::image`];
+//! - a taint that marks Windows nodes: the default in `policies/default.yaml` and in [`policy::NodePolicy`];
+//! - a policy key: [`policy`], types and schema.
 
+pub mod cli;
+#[cfg(feature = "server")]
+pub mod controller;
 pub mod engine;
 pub mod manifest;
 pub mod policy;
+#[cfg(feature = "server")]
+pub mod reload;
+pub mod report;
+#[cfg(feature = "server")]
+pub mod telemetry;
+#[cfg(feature = "server")]
+pub mod webhook;
+pub mod world;

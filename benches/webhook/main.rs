@@ -1,0 +1,48 @@
+//! The webhook against the budgets of its design: `cargo bench --bench webhook`, about two minutes.
+//!
+//! | part | what it prints |
+//! |---|---|
+//! | reviews | time of `review` and `answer`, and of the whole handler (JSON in, JSON out), for four pods in two worlds |
+//! | snapshot | time to make a new world after one change among 20,000 nodes |
+//! | throughput | HTTPS requests per second of the webhook, and of a server that reads the body and answers a constant |
+//! | memory | resident set of the built program with 20,000 nodes, at the start and after 100,000 reviews |
+//!
+//! `cargo bench --bench webhook -- reviews` runs the parts whose names are given. Figures are printed, never asserted:
+//! they are of the machine as much as of Mullion.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a benchmark: it ends where it cannot go on, and prints rounded figures"
+)]
+#![allow(unreachable_pub, reason = "modules of one program")]
+
+mod fleet;
+mod load;
+mod memory;
+mod reviews;
+mod throughput;
+
+fn main() {
+    // Cargo passes `--bench`.
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let runs = |part: &str| wanted.is_empty() || wanted.iter().any(|name| name == part);
+    mullion::webhook::tls::install_crypto();
+    if runs("reviews") {
+        reviews::run();
+    }
+    if runs("snapshot") {
+        reviews::snapshot();
+    }
+    if runs("throughput") {
+        throughput::run();
+    }
+    if runs("memory") {
+        memory::run();
+    }
+}

@@ -1,0 +1,76 @@
+//! The resident set of the built program with a large world.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+
+use crate::fleet;
+use crate::load::{self, Identity};
+
+const REVIEWS: usize = 100_000;
+
+/// Ends the program whatever happens.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+impl Running {
+    /// A line of `/proc/PID/status`, in MiB.
+    fn mebibytes(&self, key: &str) -> f64 {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+        line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1024.0
+    }
+}
+
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+pub fn run() {
+    println!("\nmemory of the webhook, MiB: resident set, and its peak");
+    let identity = Identity::new();
+    let client = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    for (nodes, namespaces) in [(5, 5), (20_000, 2_000)] {
+        let world = identity.folder.path().join("world.json");
+        fs::write(&world, fleet::dump(nodes, namespaces).to_string()).unwrap();
+        let size = fs::metadata(&world).unwrap().len() as f64 / 1024.0 / 1024.0;
+        let address: SocketAddr = ([127, 0, 0, 1], free_port()).into();
+        let program = Command::new(env!("CARGO_BIN_EXE_mullion"))
+            .args(["webhook", "--bind", &address.to_string(), "--admin-bind", "127.0.0.1:0", "--tls-dir"])
+            .arg(identity.folder.path())
+            .arg("--world")
+            .arg(&world)
+            .env("MULLION_LOG", "off")
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let program = Running(program);
+        let requests: Vec<_> = [2_000, 15_000]
+            .into_iter()
+            .flat_map(|bytes| fleet::pods().map(|(_, spec)| load::request(&fleet::review(&spec, bytes))))
+            .collect();
+        client.block_on(async {
+            while TcpStream::connect(address).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            load::once(address, &identity.connector, &requests).await;
+            let (start, peak) = (program.mebibytes("VmRSS"), program.mebibytes("VmHWM"));
+            println!("{nodes:6} nodes, world file of {size:.0} MiB, at the start: {start:.1}, {peak:.1}");
+            let stop = Arc::new(AtomicBool::new(false));
+            load::many(address, &identity.connector, &Arc::new(requests), 16, REVIEWS, &stop).await;
+            let (end, peak) = (program.mebibytes("VmRSS"), program.mebibytes("VmHWM"));
+            println!("{nodes:6} nodes, after {REVIEWS} reviews: {end:.1}, {peak:.1}");
+        });
+    }
+}

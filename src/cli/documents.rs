@@ -1,0 +1,212 @@
+//! From texts to the objects in them.
+
+use std::io;
+
+use super::Io;
+use super::input::SourceText;
+use crate::engine::{Kind, Operation, Request, Subject};
+use crate::manifest::{self, Document, LineColumn, LineIndex, Node, NotAnObject, Object, Problem, Span};
+use crate::report::counted;
+use crate::report::json::ObjectName;
+use crate::report::text::{Message, Place, Severity};
+
+/// One file, read.
+#[derive(Debug)]
+pub struct File<'t> {
+    /// Its name and text.
+    pub source: &'t SourceText,
+    /// Its documents in order, the broken ones as problems.
+    pub documents: Vec<Result<Parsed, Problem>>,
+    lines: LineIndex<'t>,
+}
+
+/// One document and the objects in it: one, or the items of a List.
+#[derive(Debug)]
+pub struct Parsed {
+    /// The document.
+    pub document: Document,
+    objects: Vec<Result<Object, NotAnObject>>,
+}
+
+/// One object of a document.
+#[derive(Debug, Clone, Copy)]
+pub enum Found<'d> {
+    /// It is, or carries, a pod.
+    Subject(Carrier<'d>),
+    /// A Namespace.
+    Namespace(&'d Object),
+    /// Any other Kubernetes object.
+    Other,
+    /// Not a Kubernetes object.
+    Skipped,
+}
+
+/// A subject in its document.
+#[derive(Debug, Clone, Copy)]
+pub struct Carrier<'d> {
+    /// What it is.
+    pub kind: Kind,
+    /// The object.
+    pub object: &'d Object,
+    document: &'d Document,
+}
+
+impl<'t> File<'t> {
+    /// Reads every document of `source`.
+    pub fn new(source: &'t SourceText) -> Self {
+        let mut documents = Vec::new();
+        for document in manifest::documents(&source.name, &source.text) {
+            documents.push(match document {
+                Ok(document) => Ok(Parsed { objects: manifest::objects(&document), document }),
+                Err(problem) => Err(problem),
+            });
+        }
+        Self { documents, lines: LineIndex::new(&source.text), source }
+    }
+
+    /// The objects of the documents that can be read, in order.
+    pub fn objects(&self) -> impl Iterator<Item = Found<'_>> {
+        self.documents.iter().flatten().flat_map(Parsed::objects)
+    }
+
+    /// Line and column of a byte.
+    pub fn line_column(&self, offset: usize) -> LineColumn {
+        self.lines.line_column(offset)
+    }
+
+    /// `span` as a place in this file.
+    pub fn place(&self, span: Span) -> Place<'_> {
+        let LineColumn { line, column } = self.line_column(span.start);
+        Place { file: &self.source.name, text: &self.source.text, span: span.range(), line, column }
+    }
+
+    /// Says on stderr which documents are broken, each with its source; how many there are.
+    pub fn report_broken(&self, io: &mut Io<'_>) -> io::Result<usize> {
+        let mut broken = 0;
+        for problem in self.documents.iter().filter_map(|document| document.as_ref().err()) {
+            broken += 1;
+            io.show(&Message {
+                severity: Severity::Error,
+                code: None,
+                title: problem.message.clone(),
+                place: self.place(problem.span),
+                label: String::new(),
+                notes: problem.related.iter().map(|(_, what)| what.clone()).collect(),
+                help: problem.hint.clone().unwrap_or_default(),
+            })?;
+        }
+        Ok(broken)
+    }
+}
+
+/// Says on stderr how many documents are no Kubernetes objects, if any.
+pub fn report_skipped(files: &[File<'_>], io: &mut Io<'_>) -> io::Result<()> {
+    let skipped = files.iter().flat_map(File::objects).filter(|found| matches!(found, Found::Skipped)).count();
+    match skipped {
+        0 => Ok(()),
+        _ => io.say(format_args!("{}: no apiVersion or no kind", counted(skipped, "skipped document"))),
+    }
+}
+
+impl Parsed {
+    /// What it holds, in order.
+    pub fn objects(&self) -> impl Iterator<Item = Found<'_>> {
+        self.objects.iter().map(|object| match object {
+            Err(_) => Found::Skipped,
+            Ok(object) if object.kind == "Namespace" && object.api_version == "v1" => Found::Namespace(object),
+            Ok(object) => match Kind::from_name(&object.kind) {
+                Some(kind) => Found::Subject(Carrier { kind, object, document: &self.document }),
+                None => Found::Other,
+            },
+        })
+    }
+}
+
+impl<'d> Carrier<'d> {
+    /// Its namespace; `default` where it names none.
+    pub fn namespace(&self, default: &'d str) -> &'d str {
+        self.object.namespace.as_deref().unwrap_or(default)
+    }
+
+    /// What it is called.
+    pub fn name(&self, default_namespace: &str) -> ObjectName {
+        let name = self.object.name.as_ref().or(self.object.generate_name.as_ref());
+        ObjectName {
+            kind: self.kind.name(),
+            namespace: self.namespace(default_namespace).to_owned(),
+            name: name.cloned().unwrap_or_default(),
+        }
+    }
+
+    /// The question whether it may be created.
+    pub fn creation(&self, default_namespace: &'d str) -> Request<'d> {
+        let namespace = self.namespace(default_namespace);
+        Request {
+            operation: Operation::Create,
+            subresource: None,
+            subject: Subject { kind: self.kind, namespace, object: &self.object.value },
+            old: None,
+            into_templates: false,
+        }
+    }
+
+    /// What to show for `pointer`, which counts from the object.
+    pub fn span_of(&self, pointer: &str) -> Span {
+        span_of(&self.document.node, &self.object.pointer_prefix, pointer)
+    }
+}
+
+/// What to show for `pointer` in the object at `prefix`: key and value where it is a member of a map, else the value;
+/// for one that does not exist its nearest ancestor that does, at most the object.
+fn span_of(root: &Node, prefix: &str, pointer: &str) -> Span {
+    let object = root.nearest(prefix);
+    let mut pointer = pointer;
+    while let Some((parent, token)) = pointer.rsplit_once('/') {
+        if let Some(node) = object.at_pointer(pointer) {
+            let key = token.replace("~1", "/").replace("~0", "~");
+            return match object.at_pointer(parent).and_then(|parent| parent.get(&key)) {
+                // The key of what an alias or a merge key brings in stands elsewhere, perhaps below.
+                Some(entry) if entry.key_span.start <= node.span.start => {
+                    Span::new(entry.key_span.start, node.span.end)
+                }
+                _ => node.span,
+            };
+        }
+        pointer = parent;
+    }
+    object.span
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn shown<'t>(text: &'t str, prefix: &str, pointer: &str) -> &'t str {
+        let document = manifest::documents("t.yaml", text).remove(0).unwrap();
+        &text[span_of(&document.node, prefix, pointer).range()]
+    }
+
+    #[test]
+    fn a_pointer_shows_key_and_value_or_the_nearest_ancestor() {
+        let text = "spec:\n  containers:\n  - name: a\n    image: b # c\n  x: {a/b: 1}\n  y: &y\n    z: 2\n  w: *y\n";
+        let table = [
+            ("/spec/containers/0/image", "image: b"),
+            ("/spec/containers/0", "name: a\n    image: b"),
+            ("/spec/containers/0/securityContext/runAsUser", "name: a\n    image: b"),
+            ("/spec/x/a~1b", "a/b: 1"),
+            ("/spec/x/nothing", "x: {a/b: 1}"),
+            ("/spec/w", "w: *y"),
+            ("/spec/w/z", "z: 2"),
+            ("/spec/containers/7/image", "containers:\n  - name: a\n    image: b"),
+        ];
+        for (pointer, expected) in table {
+            assert!(shown(text, "", pointer).starts_with(expected), "{pointer}: {:?}", shown(text, "", pointer));
+        }
+        assert!(shown(text, "", "/status").starts_with("spec:"));
+        assert!(shown(text, "", "").starts_with("spec:"));
+        assert_eq!(shown(text, "/spec/containers/0", "/name"), "name: a");
+        assert!(shown(text, "/spec/containers/0", "/nothing").starts_with("name: a"), "never outside the object");
+    }
+}

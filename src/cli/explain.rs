@@ -1,0 +1,199 @@
+//! `mullion explain`: why a subject is treated as it is.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::check::{Output, effect};
+use super::documents::{Carrier, File, Found, report_skipped};
+use super::input::Inputs;
+use super::knowledge::{Knowledge, KnowledgeArgs};
+use super::{Io, Outcome};
+use crate::engine::finding::Finding;
+use crate::engine::fit::Placement;
+use crate::engine::note::because;
+use crate::engine::review::Circumstance;
+use crate::engine::world::Node;
+use crate::engine::{Door, Review, answer, review};
+use crate::policy::{Action, Origin, Settings};
+use crate::report::json::{ObjectName, SubjectRecord};
+use crate::report::text::printable;
+
+/// Arguments of `explain`.
+#[derive(Debug, Clone, Args)]
+pub struct Explain {
+    /// What to explain.
+    #[command(flatten)]
+    pub inputs: Inputs,
+    /// By which policies, in which cluster.
+    #[command(flatten)]
+    pub knowledge: KnowledgeArgs,
+    /// How explanations are written; JSON is one object per subject and line
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub output: Output,
+}
+
+/// Verdict, evidence, settings, changes and nodes of one subject.
+#[derive(Debug, Serialize)]
+struct Explanation<'a> {
+    #[serde(flatten)]
+    subject: SubjectRecord<'a>,
+    because: String,
+    /// Every finding for which it would be refused, as a sentence.
+    refused: Vec<String>,
+    settings: Vec<Setting<'a>>,
+    /// Nodes that could run its pods once Mullion has placed them; `None` without a world that has nodes.
+    nodes: Option<Vec<&'a str>>,
+}
+
+/// One key of the policies.
+#[derive(Debug, Serialize)]
+struct Setting<'a> {
+    key: &'static str,
+    value: Value,
+    /// `None`: the built-in default.
+    origin: Option<&'a Origin>,
+}
+
+/// Explains every subject of the input.
+pub fn run(args: &Explain, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+    let texts = args.inputs.read("explain", io.stdin)?;
+    let mut knowledge = args.knowledge.load()?;
+    let files: Vec<File<'_>> = texts.sources.iter().map(File::new).collect();
+    knowledge.add_namespaces(&files);
+    texts.report(io)?;
+    report_skipped(&files, io)?;
+    let mut unreadable = texts.unreadable.len();
+    let mut explained = 0;
+    for file in &files {
+        unreadable += file.report_broken(io)?;
+        for found in file.objects() {
+            let Found::Subject(subject) = found else { continue };
+            let namespace = args.inputs.namespace.as_str();
+            let name = subject.name(namespace);
+            let review = review(&subject.creation(namespace), &knowledge.world, &knowledge.policies);
+            let explanation = Explanation {
+                subject: SubjectRecord::new(&name, &review),
+                because: because(&review.decision),
+                refused: refused(&review),
+                settings: settings(&review.settings),
+                nodes: nodes(&subject, namespace, &knowledge),
+            };
+            explained += 1;
+            match args.output {
+                Output::Json => {
+                    serde_json::to_writer(&mut *io.stdout, &explanation)?;
+                    io.stdout.write_all(b"\n")?;
+                }
+                Output::Text => {
+                    let at = file.line_column(subject.object.span.start).line;
+                    let text = explanation.text(&name, &format!("{}:{at}", file.source.name), &review);
+                    io.stdout.write_all(text.as_bytes())?;
+                }
+            }
+        }
+    }
+    if explained == 0 {
+        io.say("nothing to explain: no pod and no object with a pod template")?;
+    }
+    Ok(if unreadable > 0 { Outcome::Unreadable } else { Outcome::Clean })
+}
+
+fn refused(review: &Review) -> Vec<String> {
+    let refused = review.findings.iter().filter(|finding| effect(review, finding) == Action::Deny);
+    refused.map(Finding::sentence).collect()
+}
+
+/// Every setting that decides placement, in the order of a policy file.
+fn settings(settings: &Settings) -> Vec<Setting<'_>> {
+    let table = [
+        ("mode", json!(settings.mode)),
+        ("optOut.ignore", json!(settings.ignore)),
+        ("detect.os", json!(settings.os)),
+        ("detect.default", json!(settings.default)),
+        ("place.nodeSelector.mode", json!(settings.node_selector)),
+        ("place.tolerations.mode", json!(settings.tolerations)),
+        ("place.build.mode", json!(settings.build)),
+        ("place.runtimeClass.mode", json!(settings.runtime_class)),
+        ("place.specOS.mode", json!(settings.spec_os)),
+        ("workloads", json!(settings.workloads)),
+        ("rules.version", json!(settings.rules_version)),
+        ("rules.denials", json!(settings.denials)),
+    ];
+    let setting = |(key, value)| Setting { key, value, origin: settings.origins.get(key) };
+    table.into_iter().map(setting).filter(|setting| !setting.value.is_null()).collect()
+}
+
+/// The nodes of the world on which the scheduler could put the pods as Mullion leaves them.
+fn nodes<'w>(subject: &Carrier<'_>, namespace: &str, knowledge: &'w Knowledge) -> Option<Vec<&'w str>> {
+    let nodes = knowledge.world.nodes.as_ref()?;
+    let mut request = subject.creation(namespace);
+    request.into_templates = true;
+    let pods = review(&request, &knowledge.world, &knowledge.policies);
+    let mut placed = subject.object.value.clone();
+    let patch = answer(&pods, &placed, Door::Mutate).patch;
+    // What cannot be applied leaves the object as its author wrote it.
+    let applied = json_patch::patch(&mut placed, &patch).is_ok();
+    let object = if applied { &placed } else { &subject.object.value };
+    let spec = object.pointer(&format!("{}/spec", subject.kind.pod_pointer()))?;
+    let placement = Placement::deserialize(spec).ok()?;
+    let takes = |node: &&Node| {
+        let repelled = node.taints.iter().any(|t| t.effect != "PreferNoSchedule" && !placement.tolerates(t));
+        !node.unschedulable && !repelled && placement.fits(&node.name, |key| node.labels.get(key))
+    };
+    Some(nodes.iter().filter(takes).map(|node| node.name.as_str()).collect())
+}
+
+impl Explanation<'_> {
+    fn text(&self, name: &ObjectName, place: &str, review: &Review) -> String {
+        let mut lines = vec![format!("{name} ({place})")];
+        let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let member = |of: &Value, key: &str| of.get(key).map(word).unwrap_or_default();
+        let json = serde_json::to_value(&self.subject).unwrap_or_default();
+        lines.push(format!("  os: {}, because of {}", member(&json, "os"), self.because));
+        for evidence in json.get("evidence").and_then(Value::as_array).into_iter().flatten() {
+            let of = ["path", "image", "name"].iter().filter_map(|key| evidence.get(*key)?.as_str());
+            let of: Vec<&str> = of.collect();
+            let how = evidence.get("how").map(word).map(|how| format!(", by {how}")).unwrap_or_default();
+            lines.push(format!(
+                "    {} says {}: {}{how}",
+                member(evidence, "source"),
+                member(evidence, "says"),
+                of.join(" ")
+            ));
+        }
+        lines.push("  changes:".to_owned());
+        for change in json.get("changes").and_then(Value::as_array).into_iter().flatten() {
+            let why = change.get("reason").or(change.get("code")).map(word).unwrap_or_default();
+            let value = change.get("value").map(|value| format!(" = {}", word(value))).unwrap_or_default();
+            lines.push(format!("    {} {}{value} ({why})", member(change, "op"), member(change, "path")));
+        }
+        if review.changes.is_empty() {
+            let template = matches!(review.circumstance, Circumstance::Template { .. });
+            let pods = template && review.decision.decided().is_some() && self.refused.is_empty();
+            let more =
+                if pods { "; its pods get theirs when they are made (mutate --templates shows them)" } else { "" };
+            lines.push(format!("    none{more}"));
+        }
+        lines.extend(self.refused.iter().map(|finding| format!("  refused: {finding}")));
+        lines.extend(review.advice.as_ref().map(|advice| format!("  advice: {advice}")));
+        match &self.nodes {
+            None => lines.push("  nodes: not known; name a --world file".to_owned()),
+            Some(none) if none.is_empty() => lines.push("  nodes: none could run it".to_owned()),
+            Some(nodes) => lines.push(format!("  nodes: {}", nodes.join(", "))),
+        }
+        lines.push("  settings:".to_owned());
+        for Setting { key, value, origin } in &self.settings {
+            let origin =
+                origin.map_or("built-in default".to_owned(), |origin| format!("{}:{}", origin.file, origin.line));
+            lines.push(format!("    {key}: {} ({origin})", word(value)));
+        }
+        lines.iter().fold(String::new(), |mut text, line| {
+            // Writing to a String cannot fail.
+            let _infallible = writeln!(text, "{}", printable(line));
+            text
+        })
+    }
+}

@@ -1,0 +1,52 @@
+use std::fmt;
+use std::io::{self, Read, Write};
+
+use anstream::{AutoStream, ColorChoice};
+
+use crate::report::text::{self, Message};
+
+/// Where a command reads and writes. Data goes to `stdout`, talk to `stderr`.
+///
+/// The handles are raw: what `mutate` prints must be byte for byte what it read, and a stream that strips escape
+/// sequences would not leave it so. Whether text for people is coloured is a flag instead.
+pub struct Io<'a> {
+    /// Read at most once, for the input `-`.
+    pub stdin: &'a mut dyn Read,
+    /// Data.
+    pub stdout: &'a mut dyn Write,
+    /// Talk.
+    pub stderr: &'a mut dyn Write,
+    /// Whether `stdout` shows colours.
+    pub colour_stdout: bool,
+    /// Whether `stderr` shows colours.
+    pub colour_stderr: bool,
+}
+
+impl fmt::Debug for Io<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Io")
+            .field("colour_stdout", &self.colour_stdout)
+            .field("colour_stderr", &self.colour_stderr)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Io<'_> {
+    /// One line of talk: `mullion: …`. Control characters are shown, not sent: names in it come from input.
+    pub fn say(&mut self, message: impl fmt::Display) -> io::Result<()> {
+        // On a terminal both streams are one, and talk belongs after the data it is about.
+        self.stdout.flush()?;
+        writeln!(self.stderr, "mullion: {}", text::printable(&message.to_string()))
+    }
+
+    /// A message with its source, as talk.
+    pub fn show(&mut self, message: &Message<'_>) -> io::Result<()> {
+        self.stdout.flush()?;
+        self.stderr.write_all(message.render(self.colour_stderr).as_bytes())
+    }
+}
+
+/// Whether a stream shows colours: a terminal, unless `NO_COLOR` or `TERM=dumb` says otherwise.
+pub(super) fn colour<S: anstream::stream::RawStream>(stream: &S) -> bool {
+    AutoStream::choice(stream) != ColorChoice::Never
+}

@@ -1,0 +1,233 @@
+//! `mullion mutate`: the input as the webhook would leave it.
+
+use std::io;
+
+use clap::Args;
+use json_patch::PatchOperation;
+use similar::TextDiff;
+
+use super::documents::{Carrier, File, Found, Parsed, report_skipped};
+use super::input::Inputs;
+use super::knowledge::{Knowledge, KnowledgeArgs};
+use super::{Io, Outcome};
+use crate::engine::{Answer, Door, Refusal, Subject, answer, review};
+use crate::manifest::{self, ObjectPatch};
+
+/// Arguments of `mutate`.
+#[derive(Debug, Clone, Args)]
+pub struct Mutate {
+    /// What to change.
+    #[command(flatten)]
+    pub inputs: Inputs,
+    /// By which policies, in which cluster.
+    #[command(flatten)]
+    pub knowledge: KnowledgeArgs,
+    /// Write placement and repairs into every pod template, for Git and for Helm post-rendering; admission leaves most
+    /// of them to the pods
+    #[arg(long)]
+    pub templates: bool,
+    /// Print what would change as a unified diff instead
+    #[arg(long)]
+    pub diff: bool,
+}
+
+/// Prints the changed input. Nothing is printed before everything has been read.
+pub fn run(args: &Mutate, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+    let texts = args.inputs.read("mutate", io.stdin)?;
+    let mut knowledge = args.knowledge.load()?;
+    let files: Vec<File<'_>> = texts.sources.iter().map(File::new).collect();
+    knowledge.add_namespaces(&files);
+
+    texts.report(io)?;
+    let mut unreadable = texts.unreadable.len();
+    for file in &files {
+        unreadable += file.report_broken(io)?;
+    }
+    if unreadable > 0 {
+        io.say("nothing was changed or printed; correct the input first")?;
+        return Ok(Outcome::Unreadable);
+    }
+    report_skipped(&files, io)?;
+
+    let mut outcome = Outcome::Clean;
+    let mut stream = Stream::default();
+    for file in &files {
+        let changed = Changed::new(file, args, &knowledge);
+        for refused in &changed.refused {
+            outcome = outcome.max(Outcome::Findings);
+            refused.report(io)?;
+        }
+        if args.diff {
+            let (name, old) = (&file.source.name, &file.source.text);
+            TextDiff::from_lines(old.as_str(), changed.text.as_str())
+                .unified_diff()
+                .header(name, name)
+                .to_writer(&mut *io.stdout)?;
+        } else {
+            stream.append(&changed.text, io)?;
+        }
+    }
+    Ok(outcome)
+}
+
+/// One file with the patches applied.
+struct Changed {
+    text: String,
+    refused: Vec<Refused>,
+}
+
+/// What stays as it was, and why.
+struct Refused {
+    what: String,
+    why: Vec<String>,
+}
+
+impl Changed {
+    fn new(file: &File<'_>, args: &Mutate, knowledge: &Knowledge) -> Self {
+        let mut replacements = Vec::new();
+        let mut refused = Vec::new();
+        for parsed in file.documents.iter().flatten() {
+            let patches = patches(file, parsed, args, knowledge, &mut refused);
+            let patches: Vec<ObjectPatch<'_>> =
+                patches.iter().map(|(prefix, operations)| ObjectPatch { pointer_prefix: prefix, operations }).collect();
+            match manifest::edit(&file.source.text, &parsed.document, &patches) {
+                Ok(replacement) => replacements.extend(replacement),
+                Err(error) => refused.push(Refused {
+                    what: format!("{}: the patch cannot be written and the document stays as it is", file.source.name),
+                    why: vec![error.to_string()],
+                }),
+            }
+        }
+        Self { text: manifest::splice(&file.source.text, &replacements), refused }
+    }
+}
+
+/// The patch of each object of a document that is not refused, with the object's pointer.
+fn patches<'d>(
+    file: &File<'_>,
+    parsed: &'d Parsed,
+    args: &'d Mutate,
+    knowledge: &Knowledge,
+    refused: &mut Vec<Refused>,
+) -> Vec<(&'d str, Vec<PatchOperation>)> {
+    let mut patches = Vec::new();
+    for found in parsed.objects() {
+        let Found::Subject(subject) = found else { continue };
+        match patch(&subject, args, knowledge) {
+            Ok(operations) => patches.push((subject.object.pointer_prefix.as_str(), operations)),
+            Err(refusal) => refused.push(Refused::new(file, &subject, &args.inputs.namespace, &refusal)),
+        }
+    }
+    patches
+}
+
+/// The webhook's patch, unless either of its doors refuses: `/mutate` sees the object as it is, `/validate` as patched.
+fn patch(subject: &Carrier<'_>, args: &Mutate, knowledge: &Knowledge) -> Result<Vec<PatchOperation>, Refusal> {
+    let mut request = subject.creation(&args.inputs.namespace);
+    request.into_templates = args.templates;
+    let before = review(&request, &knowledge.world, &knowledge.policies);
+    let Answer { refusal, patch, .. } = answer(&before, &subject.object.value, Door::Mutate);
+    if let Some(refusal) = refusal {
+        return Err(refusal);
+    }
+    let mut patched = subject.object.value.clone();
+    if json_patch::patch(&mut patched, &patch).is_err() {
+        // `manifest::edit` says which operation does not fit.
+        return Ok(patch);
+    }
+    request.subject = Subject { object: &patched, ..request.subject };
+    let after = review(&request, &knowledge.world, &knowledge.policies);
+    answer(&after, &patched, Door::Validate).refusal.map_or(Ok(patch), Err)
+}
+
+impl Refused {
+    fn new(file: &File<'_>, subject: &Carrier<'_>, default_namespace: &str, refusal: &Refusal) -> Self {
+        let at = file.line_column(subject.object.span.start);
+        let name = subject.name(default_namespace);
+        let what = format!("{}:{}:{}: {name} is refused and stays as it is", file.source.name, at.line, at.column);
+        let causes = refusal.causes.iter().map(|cause| format!("{} {}: {}", cause.reason, cause.field, cause.message));
+        let mut why: Vec<String> = causes.collect();
+        if why.is_empty() {
+            why.push(refusal.message.clone());
+        }
+        Self { what, why }
+    }
+
+    fn report(&self, io: &mut Io<'_>) -> io::Result<()> {
+        io.say(format_args!("{}:", self.what))?;
+        self.why.iter().try_for_each(|why| io.say(format_args!("  {why}")))
+    }
+}
+
+/// Several files as one stream of documents.
+#[derive(Default)]
+struct Stream {
+    /// Something other than white space was written, and this is how it ended.
+    tail: Option<Tail>,
+}
+
+#[derive(Clone, Copy)]
+struct Tail {
+    /// Its last line is ended.
+    ended: bool,
+    /// By this.
+    line_break: &'static str,
+    /// A marker already stands at the end.
+    marked: bool,
+    /// So far all was JSON, of which values may follow each other without a marker.
+    json: bool,
+}
+
+impl Stream {
+    fn append(&mut self, text: &str, io: &mut Io<'_>) -> io::Result<()> {
+        let Some(tail) = self.tail else {
+            self.tail = Tail::of(text, true);
+            return io.stdout.write_all(text.as_bytes());
+        };
+        // A byte-order mark belongs at the start of a stream only.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let Some(next) = Tail::of(text, tail.json) else { return Ok(()) };
+        if !tail.ended {
+            io.stdout.write_all(tail.line_break.as_bytes())?;
+        }
+        let marker = if tail.marked || next.json { None } else { marker_before(text) };
+        if let Some(marker) = marker {
+            io.stdout.write_all(marker.as_bytes())?;
+            io.stdout.write_all(tail.line_break.as_bytes())?;
+        }
+        self.tail = Some(next);
+        io.stdout.write_all(text.as_bytes())
+    }
+}
+
+impl Tail {
+    /// How `text` ends; `None` if it holds nothing. `json`: whether all before it was JSON.
+    fn of(text: &str, json: bool) -> Option<Self> {
+        let content = text.trim_start_matches('\u{feff}').trim();
+        let last = content.lines().next_back()?;
+        Some(Self {
+            ended: text.ends_with('\n'),
+            line_break: if text.contains("\r\n") { "\r\n" } else { "\n" },
+            marked: matches!(last.trim_end(), "---" | "..."),
+            json: json && content.starts_with(['{', '[']),
+        })
+    }
+}
+
+/// What must stand between a document and `text` for the two to stay two.
+fn marker_before(text: &str) -> Option<&'static str> {
+    for (at, line) in text.lines().enumerate() {
+        if line == "---" || line.starts_with("--- ") {
+            return None;
+        }
+        if line.starts_with('%') {
+            // Directives may follow the end of a document only.
+            return Some("...");
+        }
+        // A blank first line could become part of a block scalar that ends the document before; a comment ends that.
+        if !line.starts_with('#') && (at == 0 || !line.trim().is_empty()) {
+            return Some("---");
+        }
+    }
+    Some("---")
+}

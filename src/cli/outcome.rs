@@ -1,0 +1,22 @@
+use std::process::ExitCode;
+
+/// How a command ended: its exit code. The highest that applies wins, so they are ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// 0: nothing to report.
+    Clean,
+    /// 1: findings at `--fail-on`, or a refused document.
+    Findings,
+    /// 2: unreadable or malformed input, or wrong usage.
+    Unreadable,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Clean => Self::SUCCESS,
+            Outcome::Findings => Self::from(1),
+            Outcome::Unreadable => Self::from(2),
+        }
+    }
+}

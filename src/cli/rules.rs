@@ -1,0 +1,105 @@
+//! `mullion rules`: the rule catalogue, or one rule's page.
+
+use clap::Args;
+use serde::Serialize;
+use similar::get_close_matches;
+
+use super::check::Output;
+use super::{Io, Outcome, UsageError};
+use crate::engine::rules::{Rule, catalogue, find};
+use crate::policy::Action;
+use crate::report::table;
+
+/// Arguments of `rules`.
+#[derive(Debug, Clone, Args)]
+pub struct Rules {
+    /// One rule, by code (MUL201) or name (run-as-user)
+    #[arg(value_name = "CODE|NAME")]
+    pub rule: Option<String>,
+    /// How rules are written; JSON is one object per line
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub output: Output,
+}
+
+/// One line of `rules -o json`.
+#[derive(Debug, Serialize)]
+struct Record {
+    code: &'static str,
+    name: &'static str,
+    summary: &'static str,
+    action: Action,
+    repair: bool,
+    why: &'static str,
+    instead: &'static str,
+}
+
+/// Prints the rules in order of code.
+pub fn run(args: &Rules, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+    let rules: Vec<&Rule> = match &args.rule {
+        Some(named) => vec![find(named).ok_or_else(|| unknown(named))?],
+        None => catalogue().collect(),
+    };
+    match args.output {
+        Output::Json => {
+            for rule in &rules {
+                serde_json::to_writer(&mut *io.stdout, &Record::from(*rule))?;
+                io.stdout.write_all(b"\n")?;
+            }
+        }
+        Output::Text => {
+            match rules.as_slice() {
+                [rule] if args.rule.is_some() => io.stdout.write_all(page(rule).as_bytes())?,
+                _ => {
+                    let mut rows = vec![["CODE", "NAME", "DEFAULT", "SUMMARY"].map(str::to_owned)];
+                    rows.extend(rules.iter().map(|rule| {
+                        [rule.code, rule.name, action_name(rule.default), rule.summary].map(str::to_owned)
+                    }));
+                    table::write(io.stdout, &rows)?;
+                }
+            }
+        }
+    }
+    Ok(Outcome::Clean)
+}
+
+impl From<&Rule> for Record {
+    fn from(rule: &Rule) -> Self {
+        let Rule { code, name, summary, default, repair, why, instead } = *rule;
+        Self { code, name, summary, action: default, repair, why, instead }
+    }
+}
+
+fn page(rule: &Rule) -> String {
+    let Rule { code, name, summary, default, repair, why, instead } = *rule;
+    let instead = if instead.is_empty() { String::new() } else { format!("Instead: {instead}.\n") };
+    let repair = if repair { "a policy may have it repaired" } else { "there is no repair" };
+    format!(
+        "{code} {name}: {summary}\n\n{why}.\n{instead}\nDefault action: {default}; {repair}.\n\
+         Change it in a PodPolicy: spec.rules.actions: [{{rule: {name}, action: Warn}}]\n",
+        why = capital(why),
+        default = action_name(default),
+    )
+}
+
+fn capital(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
+}
+
+fn action_name(action: Action) -> &'static str {
+    match action {
+        Action::Allow => "Allow",
+        Action::Warn => "Warn",
+        Action::Repair => "Repair",
+        Action::Deny => "Deny",
+    }
+}
+
+fn unknown(named: &str) -> UsageError {
+    let known: Vec<&str> = catalogue().flat_map(|rule| [rule.name, rule.code]).collect();
+    let advice = match get_close_matches(named, &known, 1, 0.6).as_slice() {
+        [near, ..] => format!("did you mean {near}?"),
+        [] => "mullion rules lists them".to_owned(),
+    };
+    UsageError(format!("there is no rule {named}; {advice}"))
+}

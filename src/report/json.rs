@@ -1,0 +1,196 @@
+//! JSON Lines: one record per line, told apart by `type`. The keys are a contract; more may come, none go.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Totals;
+use crate::engine::Review;
+use crate::engine::change::{Cause, Change, Edit};
+use crate::engine::finding::{Finding, field_path};
+use crate::engine::verdict::{Basis, Evidence, Says, Source, Verdict};
+use crate::policy::Action;
+
+/// One line of `check -o json`.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Record<'a> {
+    /// One rule fired in one place.
+    Finding(FindingRecord<'a>),
+    /// One subject was judged; its findings came before.
+    Subject(SubjectRecord<'a>),
+    /// The last line.
+    Summary(&'a Totals),
+}
+
+/// Which object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ObjectName {
+    /// `Pod`, `Deployment`, …
+    pub kind: &'static str,
+    /// Its namespace, as filled in for those that lack one.
+    pub namespace: String,
+    /// `metadata.name`, else `metadata.generateName`; empty without either.
+    pub name: String,
+}
+
+impl fmt::Display for ObjectName {
+    /// `Deployment default/web`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = if self.name.is_empty() { "(no name)" } else { &self.name };
+        write!(f, "{} {}/{name}", self.kind, self.namespace)
+    }
+}
+
+/// A finding with its place in the file.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs, reason = "the members of a finding under the same names")]
+pub struct FindingRecord<'a> {
+    pub code: &'a str,
+    pub rule: &'a str,
+    pub action: Action,
+    pub file: &'a str,
+    /// 1-based, as all four.
+    pub line: usize,
+    /// In characters.
+    pub column: usize,
+    pub end_line: usize,
+    /// Of the character after the last.
+    pub end_column: usize,
+    pub object: &'a ObjectName,
+    pub path: &'a str,
+    pub pointer: &'a str,
+    pub message: &'a str,
+    pub help: &'a str,
+}
+
+/// What a subject came to.
+#[derive(Debug, Serialize)]
+pub struct SubjectRecord<'a> {
+    object: &'a ObjectName,
+    os: Verdict,
+    basis: Basis,
+    evidence: Vec<EvidenceRecord<'a>>,
+    changes: Vec<ChangeRecord<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<&'a str>,
+}
+
+/// One signal; the keys beside `says` and `source` depend on the source.
+#[derive(Debug, Default, Serialize)]
+struct EvidenceRecord<'a> {
+    says: &'static str,
+    source: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    how: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pointer: Option<&'a str>,
+}
+
+/// One intended edit.
+#[derive(Debug, Serialize)]
+struct ChangeRecord<'a> {
+    cause: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'a str>,
+    op: &'static str,
+    path: String,
+    pointer: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<&'a Value>,
+}
+
+impl<'a> FindingRecord<'a> {
+    /// The record of `finding`, which comes to `action`, in `object` at lines and columns from `start` to `end`.
+    pub fn new(
+        finding: &'a Finding,
+        action: Action,
+        object: &'a ObjectName,
+        file: &'a str,
+        start: (usize, usize),
+        end: (usize, usize),
+    ) -> Self {
+        Self {
+            code: finding.code,
+            rule: finding.rule,
+            action,
+            file,
+            line: start.0,
+            column: start.1,
+            end_line: end.0,
+            end_column: end.1,
+            object,
+            path: &finding.path,
+            pointer: &finding.pointer,
+            message: &finding.message,
+            help: &finding.help,
+        }
+    }
+}
+
+impl<'a> SubjectRecord<'a> {
+    /// The record of `object`.
+    pub fn new(object: &'a ObjectName, review: &'a Review) -> Self {
+        Self {
+            object,
+            os: review.decision.verdict,
+            basis: review.decision.basis,
+            evidence: review.decision.evidence.iter().map(EvidenceRecord::new).collect(),
+            changes: review.changes.iter().map(ChangeRecord::new).collect(),
+            advice: review.advice.as_deref(),
+        }
+    }
+}
+
+impl<'a> EvidenceRecord<'a> {
+    fn new(evidence: &'a Evidence) -> Self {
+        let says = match evidence.says {
+            Says::Os(os) => os.name(),
+            Says::Any => "any",
+            Says::Multi => "multi",
+            Says::LooksWindows => "looksWindows",
+        };
+        let empty = Self { says, ..Self::default() };
+        match &evidence.source {
+            Source::Field(pointer) => {
+                Self { source: "field", path: Some(field_path(pointer)), pointer: Some(pointer), ..empty }
+            }
+            Source::Namespace(name) => Self { source: "namespace", name: Some(name), ..empty },
+            Source::Policy(name) => Self { source: "policy", name: Some(name), ..empty },
+            Source::Node(name) => Self { source: "node", name: Some(name), ..empty },
+            Source::Image { pointer, image, how } => Self {
+                source: "image",
+                image: Some(image),
+                how: Some(how),
+                path: Some(field_path(pointer)),
+                pointer: Some(pointer),
+                ..empty
+            },
+        }
+    }
+}
+
+impl<'a> ChangeRecord<'a> {
+    fn new(change: &'a Change) -> Self {
+        let (cause, reason, code) = match change.cause {
+            Cause::Placement(reason) => ("placement", Some(reason), None),
+            Cause::Rule(code) => ("rule", None, Some(code)),
+        };
+        let (op, pointer, value) = match &change.edit {
+            Edit::Set { pointer, value } => ("set", pointer, Some(value)),
+            Edit::Remove { pointer } => ("remove", pointer, None),
+            Edit::Append { pointer, value } => ("append", pointer, Some(value)),
+        };
+        Self { cause, reason, code, op, path: field_path(pointer), pointer, value }
+    }
+}

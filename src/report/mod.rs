@@ -1,0 +1,120 @@
+//! What a review found, written for people ([`text`]) and for machines ([`json`]).
+//!
+//! Rendering only: nothing here judges, reads files or decides an exit code.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::policy::Action;
+
+pub mod json;
+pub mod table;
+pub mod text;
+
+/// What a whole run came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Totals {
+    /// Pods and objects with a pod template.
+    pub subjects: usize,
+    /// All findings: the next three together.
+    pub findings: usize,
+    /// Those that refuse.
+    pub denied: usize,
+    /// Those that are said.
+    pub warned: usize,
+    /// Those that are changed without being asked.
+    pub repaired: usize,
+    /// Kubernetes objects that neither are nor carry a pod.
+    pub other_objects: usize,
+    /// Documents that are no Kubernetes object: no `apiVersion` or no `kind`.
+    pub skipped_documents: usize,
+    /// Documents that are no YAML or JSON.
+    pub broken_documents: usize,
+    /// Files that could not be read at all.
+    pub unreadable_files: usize,
+}
+
+impl Totals {
+    /// Counts one finding; what a policy allows is none.
+    pub fn count(&mut self, action: Action) {
+        let counter = match action {
+            Action::Allow => return,
+            Action::Warn => &mut self.warned,
+            Action::Repair => &mut self.repaired,
+            Action::Deny => &mut self.denied,
+        };
+        *counter += 1;
+        self.findings += 1;
+    }
+}
+
+impl fmt::Display for Totals {
+    /// `3 subjects, 2 findings (1 denied, 1 warned), 1 skipped document`: parts that are zero are left out, except the
+    /// first two.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}", counted(self.subjects, "subject"), counted(self.findings, "finding"))?;
+        let by_action = [(self.denied, "denied"), (self.warned, "warned"), (self.repaired, "repaired")];
+        let by_action: Vec<String> =
+            by_action.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        if !by_action.is_empty() {
+            write!(f, " ({})", by_action.join(", "))?;
+        }
+        for (count, what) in [
+            (self.other_objects, "other object"),
+            (self.skipped_documents, "skipped document"),
+            (self.broken_documents, "broken document"),
+            (self.unreadable_files, "unreadable file"),
+        ] {
+            if count > 0 {
+                write!(f, ", {}", counted(count, what))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `1 subject`, `2 subjects`.
+pub fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_are_one_line() {
+        let table = [
+            (Totals::default(), "0 subjects, 0 findings"),
+            (
+                Totals { subjects: 3, findings: 2, denied: 1, warned: 1, skipped_documents: 1, ..Totals::default() },
+                "3 subjects, 2 findings (1 denied, 1 warned), 1 skipped document",
+            ),
+            (
+                Totals {
+                    subjects: 1,
+                    findings: 1,
+                    repaired: 1,
+                    other_objects: 2,
+                    broken_documents: 1,
+                    ..Totals::default()
+                },
+                "1 subject, 1 finding (1 repaired), 2 other objects, 1 broken document",
+            ),
+        ];
+        for (totals, expected) in table {
+            assert_eq!(totals.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_allowed_is_no_finding() {
+        let mut totals = Totals::default();
+        for action in [Action::Allow, Action::Warn, Action::Repair, Action::Deny, Action::Deny] {
+            totals.count(action);
+        }
+        assert_eq!((totals.findings, totals.denied, totals.warned, totals.repaired), (4, 2, 1, 1));
+    }
+}

@@ -1,0 +1,209 @@
+//! Compiler-style messages with a snippet of the source.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
+
+/// Longest source line that is shown, in bytes. Minified JSON puts a whole object on one line, where a snippet says
+/// nothing and costs the width of the object for every message.
+const LONGEST_LINE: usize = 400;
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// Refused, or unreadable.
+    Error,
+    /// Said.
+    Warning,
+    /// Changed without harm.
+    Note,
+}
+
+/// A stretch of a file.
+#[derive(Debug, Clone)]
+pub struct Place<'a> {
+    /// As the user named it.
+    pub file: &'a str,
+    /// The whole text of the file.
+    pub text: &'a str,
+    /// Bytes of `text`.
+    pub span: Range<usize>,
+    /// 1-based line of `span.start`.
+    pub line: usize,
+    /// 1-based column of `span.start`, in characters.
+    pub column: usize,
+}
+
+/// One message.
+#[derive(Debug, Clone)]
+pub struct Message<'a> {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Rule code; none for unreadable documents.
+    pub code: Option<&'a str>,
+    /// One line.
+    pub title: String,
+    /// Where.
+    pub place: Place<'a>,
+    /// A few words under the source line; may be empty.
+    pub label: String,
+    /// What it is about, one line each.
+    pub notes: Vec<String>,
+    /// What to do; may be empty.
+    pub help: String,
+}
+
+impl Message<'_> {
+    /// The message as lines of text, the last one ended, followed by an empty one.
+    pub fn render(&self, colour: bool) -> String {
+        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+        let level = match self.severity {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+            Severity::Note => Level::NOTE,
+        };
+        let mut title = level.primary_title(printable(&self.title).into_owned());
+        if let Some(code) = self.code {
+            title = title.id(code);
+        }
+        let file = printable(self.place.file);
+        let line = self.place.source_line();
+        let mut group = match &line {
+            Some((line, marked)) => {
+                let mut mark = AnnotationKind::Primary.span(marked.clone());
+                if !self.label.is_empty() {
+                    mark = mark.label(printable(&self.label).into_owned());
+                }
+                let snippet = Snippet::source(line.as_str()).line_start(self.place.line).path(&file);
+                title.element(snippet.annotation(mark))
+            }
+            None => title.element(Origin::path(&*file).line(self.place.line).char_column(self.place.column)),
+        };
+        if line.is_none() && !self.label.is_empty() {
+            group = group.element(Level::NOTE.message(printable(&self.label).into_owned()));
+        }
+        for note in &self.notes {
+            group = group.element(Level::NOTE.message(printable(note).into_owned()));
+        }
+        if !self.help.is_empty() {
+            group = group.element(Level::HELP.message(printable(&self.help).into_owned()));
+        }
+        let mut text = renderer.render(&[group]);
+        text.push_str("\n\n");
+        text
+    }
+}
+
+impl Place<'_> {
+    /// The first line of the span and what to mark in it; `None` where that line is no help.
+    ///
+    /// One line is cut out instead of handing the whole file over, because the renderer indexes all it is given for
+    /// every message; and of a span over many lines (a map that lacks a member) the first line says which.
+    fn source_line(&self) -> Option<(String, Range<usize>)> {
+        let at = self.span.start.min(self.text.len());
+        let start = self.text.get(..at)?.rfind(['\n', '\r']).map_or(0, |end| end + 1);
+        let start = if start == 0 && self.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { start };
+        let end = self.text.get(at..)?.find(['\n', '\r']).map_or(self.text.len(), |length| at + length);
+        let line = self.text.get(start..end)?;
+        if line.trim().is_empty() || line.len() > LONGEST_LINE {
+            return None;
+        }
+        let at = at.max(start);
+        let marked = at - start..self.span.end.clamp(at, end) - start;
+        // The renderer shows C0 itself. C1 has the same length in UTF-8 as the dot, so that the marks stay right.
+        Some((line.replace(|c: char| ('\u{80}'..='\u{9f}').contains(&c), "·"), marked))
+    }
+}
+
+/// `text` on one line without anything a terminal would act on: control characters and those that turn the direction
+/// of text are written as Rust escapes. Names and values in messages come from input.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let acts = |c: char| c.is_control() || matches!(c, '\u{200d}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    if !text.contains(acts) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if acts(c) {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn message<'a>(text: &'a str, marked: &str) -> Message<'a> {
+        let start = text.find(marked).unwrap();
+        let line = text[..start].matches('\n').count() + 1;
+        let column = start - text[..start].rfind('\n').map_or(0, |at| at + 1) + 1;
+        Message {
+            severity: Severity::Error,
+            code: Some("MUL201"),
+            title: "run-as-user: Windows has no numeric user ids".to_owned(),
+            place: Place { file: "web.yaml", text, span: start..start + marked.len(), line, column },
+            label: String::new(),
+            notes: vec!["Pod default/web: spec.securityContext.runAsUser".to_owned()],
+            help: "use windowsOptions.runAsUserName".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_message_points_at_its_line() {
+        let text = "spec:\r\n  securityContext:\r\n    runAsUser: 1000\r\n    fsGroup: 1\r\n";
+        let expected = "\
+error[MUL201]: run-as-user: Windows has no numeric user ids
+ --> web.yaml:3:5
+  |
+3 |     runAsUser: 1000
+  |     ^^^^^^^^^^^^^^^
+  |
+  = note: Pod default/web: spec.securityContext.runAsUser
+  = help: use windowsOptions.runAsUserName
+
+";
+        assert_eq!(message(text, "runAsUser: 1000").render(false), expected);
+        assert!(message(text, "runAsUser: 1000").render(true).contains("\u{1b}["), "colour");
+    }
+
+    #[test]
+    fn only_the_first_line_of_a_long_span_is_shown() {
+        let text = "a: 1\nspec:\n  containers: []\n  volumes: []\n";
+        let shown = message(text, "spec:\n  containers: []\n  volumes: []").render(false);
+        assert!(shown.contains("2 | spec:\n  | ^^^^^\n"), "{shown}");
+        assert!(!shown.contains("volumes"), "{shown}");
+    }
+
+    #[test]
+    fn minified_json_is_not_shown_but_its_place_is() {
+        let text = format!("{{\"a\": [{}], \"runAsUser\": 5}}", "1,".repeat(5000));
+        let shown = message(&text, "\"runAsUser\": 5").render(false);
+        assert!(shown.contains("--> web.yaml:1:10011"), "{shown}");
+        assert!(shown.len() < 400, "{shown}");
+    }
+
+    #[test]
+    fn a_byte_order_mark_moves_nothing() {
+        let text = "\u{feff}runAsUser: 1\n";
+        let shown = message(text, "runAsUser: 1").render(false);
+        assert!(shown.contains("1 | runAsUser: 1\n  | ^^^^^^^^^^^^\n"), "{shown}");
+    }
+
+    #[test]
+    fn input_cannot_steer_the_terminal() {
+        let text = "name: \u{9b}31m\u{1b}]0;x\u{7}\u{202e}\n";
+        let mut hostile = message(text, "name: \u{9b}31m");
+        hostile.title = "bad \u{1b}[31m\nname \u{202e}".to_owned();
+        hostile.notes = vec!["\u{1b}[2J".to_owned()];
+        hostile.help = "\u{9b}2J".to_owned();
+        let shown = hostile.render(false);
+        assert!(!shown.contains(|c: char| c.is_control() && c != '\n' || c == '\u{202e}'), "{shown:?}");
+    }
+}

@@ -1,0 +1,538 @@
+//! What Mullion says about itself: the log's set-up, and every metric and event as a typed method.
+//!
+//! Metric and event names stand here and nowhere else. No label ever carries a name that a user chose (namespace, pod,
+//! image): each would be a time series of its own. No event ever carries an object or a part of one.
+
+use std::fmt;
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::engine::{Door, Kind, Operation};
+use crate::policy::Action;
+
+/// The environment variable that says what is logged, in the syntax of `RUST_LOG`: `mullion=debug,kube=info`. A level
+/// alone (`debug`) is that of Mullion's own events; libraries speak up from `warn`.
+pub const LOG_VARIABLE: &str = "MULLION_LOG";
+
+/// What `/metrics` answers with: `OpenMetrics` text, not the older Prometheus format.
+pub const METRICS_CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Upper bounds in seconds. A review takes microseconds; the API server gives it a second.
+const REVIEW_BUCKETS: [f64; 12] = [1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 1e-1, 1.0];
+
+/// Sends events to standard error: as text on a terminal, else as one JSON object per line. The level is `info` unless
+/// [`LOG_VARIABLE`] says otherwise; a second call does nothing.
+///
+/// Panics are logged with their place only: a panic's message may quote what was being looked at.
+pub fn init() {
+    let wanted = std::env::var(LOG_VARIABLE).unwrap_or_default();
+    let (filter, problem) = match EnvFilter::try_new(directives(&wanted)) {
+        Ok(filter) => (filter, None),
+        Err(error) => (EnvFilter::new(directives("")), Some(error)),
+    };
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let installed = if std::io::stderr().is_terminal() {
+        let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        builder.with_ansi(colour).try_init()
+    } else {
+        builder.json().flatten_event(true).with_current_span(false).with_span_list(false).try_init()
+    };
+    if installed.is_err() {
+        return;
+    }
+    if let Some(error) = problem {
+        tracing::warn!(variable = LOG_VARIABLE, %error, "log filter not understood; logging at level info, try debug");
+    }
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        tracing::error!(%place, "panicked");
+    }));
+}
+
+/// Every metric of one process. Cheap to clone; clones share the numbers.
+#[derive(Clone)]
+pub struct Metrics(Arc<Inner>);
+
+struct Inner {
+    registry: Registry,
+    reviews: Family<ReviewLabels, Counter>,
+    durations: Family<DoorLabels, Histogram, fn() -> Histogram>,
+    findings: Family<FindingLabels, Counter>,
+    panics: Counter,
+    bad_requests: Family<BadRequestLabels, Counter>,
+    handshake_failures: Counter,
+    accept_errors: Counter,
+    connections: Gauge,
+    policy_errors: Gauge,
+    policy_last_good: Gauge,
+    policy_reloads: Family<OutcomeLabels, Counter>,
+    tls_reloads: Family<OutcomeLabels, Counter>,
+}
+
+/// What became of one review.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Decision {
+    /// Allowed as it is.
+    Allowed,
+    /// Allowed with a patch.
+    Patched,
+    /// Refused.
+    Refused,
+    /// Allowed unseen: not a kind, or not an operation, that Mullion speaks to.
+    Skipped,
+    /// Allowed because the object could not be read as one of its kind.
+    Unreadable,
+    /// Allowed because the review panicked.
+    Panicked,
+}
+
+/// Why a request got no review at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BadRequest {
+    /// No AdmissionReview: 400.
+    Malformed,
+    /// Not `application/json`: 415.
+    ContentType,
+    /// Longer than the cap: 413.
+    TooLarge,
+    /// Slower than its deadline: 408.
+    Slow,
+    /// The client went away while it was sending: 400 that nobody reads.
+    Broken,
+    /// Too many bytes of other bodies are in memory: 503.
+    Busy,
+}
+
+/// How re-reading files ended, where they had changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// The new content is in force.
+    Loaded,
+    /// The new content is bad; the old stays in force.
+    Failed,
+}
+
+/// One review, for the log. Never carries any part of the object but its names.
+#[derive(Debug, Clone, Copy)]
+pub struct Reviewed<'a> {
+    /// Which door was asked.
+    pub door: Door,
+    /// `request.uid`.
+    pub uid: &'a str,
+    /// `request.kind.kind`.
+    pub kind: &'a str,
+    /// `kind` if it is one that Mullion knows.
+    pub known_kind: Option<Kind>,
+    /// `request.subResource`, or empty.
+    pub subresource: &'a str,
+    /// `request.namespace`, or empty.
+    pub namespace: &'a str,
+    /// `request.name`, else `metadata.generateName`, or empty.
+    pub name: &'a str,
+    /// What is being done; `None` if the word is unknown.
+    pub operation: Option<Operation>,
+    /// `request.dryRun`.
+    pub dry_run: bool,
+    /// What became of it.
+    pub decision: Decision,
+    /// From the first byte in hand to the answer.
+    pub took: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReviewLabels {
+    door: &'static str,
+    operation: &'static str,
+    kind: &'static str,
+    decision: Decision,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DoorLabels {
+    door: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FindingLabels {
+    door: &'static str,
+    rule: &'static str,
+    action: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct BadRequestLabels {
+    reason: BadRequest,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OutcomeLabels {
+    outcome: Outcome,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+impl Metrics {
+    /// All at zero.
+    pub fn new() -> Self {
+        let durations: fn() -> Histogram = || Histogram::new(REVIEW_BUCKETS);
+        let mut inner = Inner {
+            registry: Registry::with_prefix("mullion"),
+            reviews: Family::default(),
+            durations: Family::new_with_constructor(durations),
+            findings: Family::default(),
+            panics: Counter::default(),
+            bad_requests: Family::default(),
+            handshake_failures: Counter::default(),
+            accept_errors: Counter::default(),
+            connections: Gauge::default(),
+            policy_errors: Gauge::default(),
+            policy_last_good: Gauge::default(),
+            policy_reloads: Family::default(),
+            tls_reloads: Family::default(),
+        };
+        inner.register();
+        Self(Arc::new(inner))
+    }
+
+    /// The text of `/metrics`.
+    pub fn encode(&self) -> Result<String, fmt::Error> {
+        let mut text = String::new();
+        encode(&mut text, &self.0.registry)?;
+        Ok(text)
+    }
+
+    /// One review was answered; `findings` are rule code and action of each. Logged at info if anything came of it,
+    /// else at debug.
+    pub fn reviewed<'f>(&self, reviewed: &Reviewed<'_>, findings: impl Iterator<Item = (&'f str, Action)>)
+    where
+        'f: 'static,
+    {
+        let door = door_name(reviewed.door);
+        self.0
+            .reviews
+            .get_or_create(&ReviewLabels {
+                door,
+                operation: operation_name(reviewed.operation),
+                kind: reviewed.known_kind.map_or("other", Kind::name),
+                decision: reviewed.decision,
+            })
+            .inc();
+        self.0.durations.get_or_create(&DoorLabels { door }).observe(reviewed.took.as_secs_f64());
+        let mut codes: Vec<&str> = Vec::new();
+        for (rule, action) in findings {
+            self.0.findings.get_or_create(&FindingLabels { door, rule, action: action_name(action) }).inc();
+            if !codes.contains(&rule) {
+                codes.push(rule);
+            }
+        }
+        reviewed.log(&codes);
+    }
+
+    /// A review panicked, and was answered as allowed.
+    pub fn review_panicked(&self, uid: &str) {
+        self.0.panics.inc();
+        tracing::error!(uid = short(uid), "the review panicked; the request is allowed unreviewed");
+    }
+
+    /// A request got no review.
+    pub fn bad_request(&self, reason: BadRequest, text: &str) {
+        self.0.bad_requests.get_or_create(&BadRequestLabels { reason }).inc();
+        tracing::debug!(reason = reason.name(), text, "request not understood");
+    }
+
+    /// A connection was accepted. It counts until the guard is dropped.
+    #[must_use]
+    pub fn connection(&self) -> ConnectionGuard {
+        self.0.connections.inc();
+        ConnectionGuard(self.0.connections.clone())
+    }
+
+    /// A connection did not get through its TLS handshake. Debug only: every port scan and TCP health check is one.
+    pub fn handshake_failed(&self, peer: std::net::SocketAddr, error: &dyn fmt::Display) {
+        self.0.handshake_failures.inc();
+        tracing::debug!(%peer, %error, "TLS handshake failed");
+    }
+
+    /// `accept` failed, most often for want of file descriptors.
+    pub fn accept_failed(&self, error: &std::io::Error) {
+        self.0.accept_errors.inc();
+        tracing::warn!(%error, "cannot accept connections for now; trying again");
+    }
+
+    /// Policy files were read and are in force; `now` in seconds since 1970.
+    pub fn policies_loaded(&self, hash: &str, policies: usize, now: i64) {
+        self.0.policy_errors.set(0);
+        self.0.policy_last_good.set(now);
+        self.0.policy_reloads.get_or_create(&OutcomeLabels { outcome: Outcome::Loaded }).inc();
+        tracing::info!(hash, policies, "policies in force");
+    }
+
+    /// Policy files changed and are bad; the last good set stays.
+    pub fn policies_failed(&self, problems: &[String]) {
+        self.0.policy_errors.set(i64::try_from(problems.len()).unwrap_or(i64::MAX));
+        self.0.policy_reloads.get_or_create(&OutcomeLabels { outcome: Outcome::Failed }).inc();
+        for problem in problems {
+            tracing::error!(problem, "policy file not usable; the last good policies stay in force");
+        }
+    }
+
+    /// A changed certificate pair is served from now on.
+    pub fn tls_loaded(&self) {
+        self.0.tls_reloads.get_or_create(&OutcomeLabels { outcome: Outcome::Loaded }).inc();
+        tracing::info!("serving a new certificate");
+    }
+
+    /// A changed certificate pair is bad; the old one stays.
+    pub fn tls_failed(&self, error: &dyn fmt::Display) {
+        self.0.tls_reloads.get_or_create(&OutcomeLabels { outcome: Outcome::Failed }).inc();
+        tracing::error!(%error, "certificate not usable; still serving the one before");
+    }
+}
+
+/// Counts one connection for as long as it lives.
+#[derive(Debug)]
+pub struct ConnectionGuard(Gauge);
+
+impl Drop for ConnectionGuard {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl Inner {
+    fn register(&mut self) {
+        let r = &mut self.registry;
+        r.register("admission_reviews", "Admission reviews answered", self.reviews.clone());
+        let help = "Time from the whole body in hand to the answer";
+        r.register_with_unit("review_duration", help, Unit::Seconds, self.durations.clone());
+        r.register("rule_findings", "Findings, by what the policy does with them", self.findings.clone());
+        r.register("review_panics", "Reviews that panicked and were answered as allowed", self.panics.clone());
+        r.register("bad_requests", "Requests that got no review", self.bad_requests.clone());
+        r.register("tls_handshake_failures", "Failed TLS handshakes", self.handshake_failures.clone());
+        r.register("accept_errors", "Failures to accept a connection", self.accept_errors.clone());
+        r.register("connections", "Open connections", self.connections.clone());
+        r.register("policy_load_errors", "Problems in the policy files as they are now", self.policy_errors.clone());
+        let help = "When the policies in force were loaded, in seconds since 1970";
+        r.register("policy_last_good_timestamp", help, self.policy_last_good.clone());
+        r.register("policy_reload", "Changes of the policy files", self.policy_reloads.clone());
+        r.register("tls_reload", "Changes of the certificate files", self.tls_reloads.clone());
+    }
+}
+
+impl Reviewed<'_> {
+    fn log(&self, codes: &[&str]) {
+        macro_rules! event {
+            ($level:ident) => {
+                tracing::$level!(
+                    uid = short(self.uid),
+                    door = door_name(self.door),
+                    kind = short(self.kind),
+                    subresource = short(self.subresource),
+                    namespace = short(self.namespace),
+                    name = short(self.name),
+                    operation = operation_name(self.operation),
+                    dry_run = self.dry_run,
+                    decision = self.decision.name(),
+                    rules = codes.join(","),
+                    micros = u64::try_from(self.took.as_micros()).unwrap_or(u64::MAX),
+                    "reviewed"
+                )
+            };
+        }
+        match self.decision {
+            Decision::Allowed | Decision::Skipped if codes.is_empty() => event!(debug),
+            Decision::Allowed | Decision::Skipped | Decision::Patched | Decision::Refused => event!(info),
+            Decision::Unreadable | Decision::Panicked => event!(warn),
+        }
+    }
+}
+
+impl Decision {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Patched => "patched",
+            Self::Refused => "refused",
+            Self::Skipped => "skipped",
+            Self::Unreadable => "unreadable",
+            Self::Panicked => "panicked",
+        }
+    }
+}
+
+impl BadRequest {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed",
+            Self::ContentType => "content_type",
+            Self::TooLarge => "too_large",
+            Self::Slow => "slow",
+            Self::Broken => "broken",
+            Self::Busy => "busy",
+        }
+    }
+}
+
+impl Outcome {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Loaded => "loaded",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+macro_rules! label_by_name {
+    ($($type:ty),+) => {$(
+        impl EncodeLabelValue for $type {
+            fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
+                EncodeLabelValue::encode(&self.name(), encoder)
+            }
+        }
+    )+};
+}
+label_by_name!(Decision, BadRequest, Outcome);
+
+fn door_name(door: Door) -> &'static str {
+    match door {
+        Door::Mutate => "mutate",
+        Door::Validate => "validate",
+    }
+}
+
+fn operation_name(operation: Option<Operation>) -> &'static str {
+    match operation {
+        Some(Operation::Create) => "create",
+        Some(Operation::Update) => "update",
+        Some(Operation::Delete) => "delete",
+        Some(Operation::Connect) => "connect",
+        None => "other",
+    }
+}
+
+fn action_name(action: Action) -> &'static str {
+    match action {
+        Action::Allow => "allow",
+        Action::Warn => "warn",
+        Action::Repair => "repair",
+        Action::Deny => "deny",
+    }
+}
+
+/// The filter that `wanted` means.
+fn directives(wanted: &str) -> String {
+    let wanted = wanted.trim();
+    if wanted.is_empty() {
+        "warn,mullion=info".to_owned()
+    } else if wanted.parse::<LevelFilter>().is_ok() {
+        // At debug, h2 alone writes ten events for each request.
+        format!("warn,mullion={wanted}")
+    } else {
+        wanted.to_owned()
+    }
+}
+
+/// At most 253 bytes, the longest name Kubernetes has: whoever reaches the port chooses these texts.
+fn short(text: &str) -> &str {
+    let end = (0..=text.len().min(253)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    text.get(..end).unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn reviewed(decision: Decision) -> Reviewed<'static> {
+        Reviewed {
+            door: Door::Mutate,
+            uid: "u",
+            kind: "Pod",
+            known_kind: Some(Kind::Pod),
+            subresource: "",
+            namespace: "shop",
+            name: "web-0",
+            operation: Some(Operation::Create),
+            dry_run: false,
+            decision,
+            took: Duration::from_micros(30),
+        }
+    }
+
+    #[test]
+    fn names_are_the_documented_ones_and_nobody_chose_a_label() {
+        let metrics = Metrics::new();
+        metrics.reviewed(&reviewed(Decision::Patched), [("MUL201", Action::Deny)].into_iter());
+        metrics.bad_request(BadRequest::TooLarge, "long");
+        metrics.policies_loaded("ab", 1, 1_700_000_000);
+        metrics.policies_failed(&["a:1:1: no".to_owned(), "b:1:1: no".to_owned()]);
+        metrics.tls_failed(&"no");
+        let text = metrics.encode().unwrap();
+        for line in [
+            r#"mullion_admission_reviews_total{door="mutate",operation="create",kind="Pod",decision="patched"} 1"#,
+            r#"mullion_review_duration_seconds_count{door="mutate"} 1"#,
+            r#"mullion_rule_findings_total{door="mutate",rule="MUL201",action="deny"} 1"#,
+            r#"mullion_bad_requests_total{reason="too_large"} 1"#,
+            "mullion_policy_load_errors 2",
+            "mullion_policy_last_good_timestamp 1700000000",
+            r#"mullion_policy_reload_total{outcome="failed"} 1"#,
+            r#"mullion_tls_reload_total{outcome="failed"} 1"#,
+            "mullion_review_panics_total 0",
+            "# EOF",
+        ] {
+            assert!(text.lines().any(|found| found == line), "no line {line} in\n{text}");
+        }
+        assert!(!text.contains("shop") && !text.contains("web-0"), "{text}");
+    }
+
+    #[test]
+    fn connections_count_while_they_live() {
+        let metrics = Metrics::new();
+        let guard = metrics.connection();
+        assert!(metrics.encode().unwrap().contains("mullion_connections 1"));
+        drop(guard);
+        assert!(metrics.encode().unwrap().contains("mullion_connections 0"));
+    }
+
+    #[test]
+    fn a_level_alone_is_that_of_our_own_events() {
+        for (wanted, means) in [
+            ("", "warn,mullion=info"),
+            (" debug ", "warn,mullion=debug"),
+            ("off", "warn,mullion=off"),
+            ("kube=debug,info", "kube=debug,info"),
+            ("mullion", "mullion"),
+        ] {
+            assert_eq!(directives(wanted), means);
+            EnvFilter::try_new(directives(wanted)).unwrap();
+        }
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        assert_eq!(short("web-0"), "web-0");
+        assert_eq!(short(&"é".repeat(200)), "é".repeat(126));
+    }
+}

@@ -1,0 +1,164 @@
+//! Bytes to answer: the whole of an admission call but the network.
+//!
+//! What comes of what, in one place. Mullion fails open: a review that cannot be made never stops a pod.
+//!
+//! | the request | the answer |
+//! |---|---|
+//! | no AdmissionReview v1: truncated, garbage, foreign, a member missing, object nested deeper than 127 | 400, text |
+//! | a kind or operation Mullion does not speak to; DELETE and CONNECT | allowed |
+//! | a known kind whose object is missing or no JSON object | allowed, audit annotation `unreadable` |
+//! | the review panics | allowed, warning, audit annotation `panicked` |
+//! | anything else | what the engine says |
+//!
+//! What fails before there are bytes (too long, too slow, wrong type) is the table of [`body`](super::body).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::envelope::{AdmissionRequest, AdmissionResponse, EnvelopeError};
+use super::state::State;
+use crate::engine::answer::Answer;
+use crate::engine::finding::Finding;
+use crate::engine::world::World;
+use crate::engine::{self, Door, Kind, Operation, Request, Review, Subject};
+use crate::policy::PolicySet;
+use crate::telemetry::{Decision, Reviewed};
+
+/// Audit annotation: the object could not be read as one of its kind; what was expected.
+const UNREADABLE: &str = "unreadable";
+/// Audit annotation: the review panicked.
+const PANICKED: &str = "panicked";
+
+/// The engine as the webhook asks it: one review, one answer. A seam, so that tests can see what becomes of answers
+/// and panics without a subject that provokes them.
+pub type Judge = fn(&Request<'_>, &World, &PolicySet, Door) -> (Review, Answer);
+
+/// The engine itself.
+pub fn engine(request: &Request<'_>, world: &World, policies: &PolicySet, door: Door) -> (Review, Answer) {
+    let review = engine::review(request, world, policies);
+    let answer = engine::answer(&review, request.subject.object, door);
+    (review, answer)
+}
+
+/// Answers the AdmissionReview in `body`, asked at `door`: the body of a 200. Never panics; takes microseconds.
+pub fn handle(state: &State, door: Door, body: &[u8]) -> Result<Vec<u8>, EnvelopeError> {
+    let started = Instant::now();
+    let request = AdmissionRequest::parse(body)?;
+    let found = judge(state, door, &request)?;
+    let answer = found.response.encode(&request)?;
+    let generate_name = found.generate_name.as_deref().unwrap_or("");
+    state.metrics.reviewed(
+        &Reviewed {
+            door,
+            uid: &request.uid,
+            kind: &request.kind.kind,
+            known_kind: request.known_kind(),
+            subresource: request.subresource().unwrap_or(""),
+            namespace: request.namespace(),
+            name: if request.name().is_empty() { generate_name } else { request.name() },
+            operation: request.operation(),
+            dry_run: request.dry_run.unwrap_or(false),
+            decision: found.decision,
+            took: started.elapsed(),
+        },
+        found.findings.iter().map(|finding| (finding.code, finding.action)),
+    );
+    Ok(answer)
+}
+
+/// What came of one request.
+struct Found {
+    decision: Decision,
+    response: AdmissionResponse,
+    findings: Vec<Finding>,
+    generate_name: Option<String>,
+}
+
+fn judge(state: &State, door: Door, request: &AdmissionRequest<'_>) -> Result<Found, EnvelopeError> {
+    let (Some(kind), Some(operation)) = (request.known_kind(), request.operation()) else {
+        return Ok(Found::nothing(Decision::Skipped));
+    };
+    if matches!(operation, Operation::Delete | Operation::Connect) {
+        return Ok(Found::nothing(Decision::Skipped));
+    }
+    let object = parse(request.object)?;
+    if !object.is_object() {
+        let mut found = Found::nothing(Decision::Unreadable);
+        let text = format!("request.object is {}, expected a {}", json_type(&object), kind.name());
+        found.response.audit.insert(UNREADABLE, text);
+        return Ok(found);
+    }
+    let old = Some(parse(request.old_object)?).filter(|old| !old.is_null());
+    let mut found = review(state, door, request, kind, operation, &object, old.as_ref());
+    found.generate_name = object.pointer("/metadata/generateName").and_then(Value::as_str).map(str::to_owned);
+    Ok(found)
+}
+
+fn review(
+    state: &State,
+    door: Door,
+    request: &AdmissionRequest<'_>,
+    kind: Kind,
+    operation: Operation,
+    object: &Value,
+    old: Option<&Value>,
+) -> Found {
+    let own_namespace = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or("");
+    let namespace = if request.namespace().is_empty() { own_namespace } else { request.namespace() };
+    let question = Request {
+        operation,
+        subresource: request.subresource(),
+        subject: Subject { kind, namespace, object },
+        old,
+        into_templates: false,
+    };
+    let (world, policies) = (state.world.load(), state.policies.load());
+    // Sound to go on after: the question and both snapshots are only read, and the result is dropped.
+    let judged = catch_unwind(AssertUnwindSafe(|| (state.judge)(&question, &world, &policies, door)));
+    let Ok((review, answer)) = judged else {
+        state.metrics.review_panicked(&request.uid);
+        let mut found = Found::nothing(Decision::Panicked);
+        found
+            .response
+            .warnings
+            .push("mullion: internal error; this object was not checked, please report it".to_owned());
+        found.response.audit.insert(PANICKED, "the review failed; the request was allowed unreviewed".to_owned());
+        return found;
+    };
+    let patch = if door == Door::Mutate { answer.patch } else { Vec::new() };
+    let decision = match (&answer.refusal, patch.is_empty()) {
+        (Some(_), _) => Decision::Refused,
+        (None, false) => Decision::Patched,
+        (None, true) => Decision::Allowed,
+    };
+    Found {
+        decision,
+        response: AdmissionResponse { refusal: answer.refusal, patch, warnings: answer.warnings, audit: answer.audit },
+        findings: review.findings,
+        generate_name: None,
+    }
+}
+
+impl Found {
+    fn nothing(decision: Decision) -> Self {
+        Self { decision, response: AdmissionResponse::default(), findings: Vec::new(), generate_name: None }
+    }
+}
+
+fn parse(text: Option<&RawValue>) -> serde_json::Result<Value> {
+    text.map_or(Ok(Value::Null), |text| serde_json::from_str(text.get()))
+}
+
+fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "missing or null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}

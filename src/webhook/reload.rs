@@ -1,0 +1,64 @@
+//! What the webhook does with files that changed under it: policies and the certificate.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::state::State;
+use super::tls::Certificate;
+use crate::reload::{Source, Step, every, read};
+
+/// What is to say about the policy files beside the set in force.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PolicyReport {
+    /// The directories, as they were given.
+    pub directories: Vec<String>,
+    /// What is wrong with the files as they are now; empty while they are in force.
+    pub problems: Vec<String>,
+    /// When the set in force was loaded, in seconds since 1970; `None` for the built-in one.
+    pub last_good: Option<i64>,
+}
+
+/// Reads the policies once and puts them in force if they are good. After a bad reading the set before stays; its
+/// problems are returned.
+pub fn policies_once(state: &State, step: Step, now: i64) -> Result<(), Vec<String>> {
+    let report = state.policy_report.load();
+    match step {
+        Step::Unchanged => Ok(()),
+        Step::Replaced(set) => {
+            state.metrics.policies_loaded(&set.hash, set.pods.len(), now);
+            state.policies.store(set);
+            let directories = report.directories.clone();
+            let report = PolicyReport { directories, problems: Vec::new(), last_good: Some(now) };
+            state.policy_report.store(Arc::new(report));
+            Ok(())
+        }
+        Step::Kept(problems) => {
+            let report = PolicyReport { problems: problems.clone(), ..PolicyReport::clone(&report) };
+            state.policy_report.store(Arc::new(report));
+            Err(problems)
+        }
+    }
+}
+
+/// Reads the policies every `interval` until `stop` is cancelled.
+pub async fn policies(state: Arc<State>, mut source: Source, interval: Duration, stop: CancellationToken) {
+    every(interval, stop, move || {
+        if let Err(problems) = policies_once(&state, read(&mut source), jiff::Timestamp::now().as_second()) {
+            state.metrics.policies_failed(&problems);
+        }
+    })
+    .await;
+}
+
+/// Reads the certificate every `interval` until `stop` is cancelled; `seen` is the content it was loaded from.
+pub async fn certificate(
+    state: Arc<State>,
+    certificate: Arc<Certificate>,
+    mut seen: u64,
+    interval: Duration,
+    stop: CancellationToken,
+) {
+    every(interval, stop, move || seen = certificate.reload(seen, &state.metrics)).await;
+}

@@ -1,0 +1,64 @@
+//! `POST /mutate` and `POST /validate`.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use axum::Router;
+use axum::extract::{Request, State as Extract};
+use axum::http::{HeaderValue, StatusCode, Version, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::post;
+
+use super::body::{self, Limits, Pool, Unread};
+use super::handler;
+use super::state::State;
+use crate::engine::Door;
+use crate::telemetry::BadRequest;
+
+/// What the routes share.
+struct Shared {
+    state: Arc<State>,
+    limits: Limits,
+    pool: Pool,
+}
+
+/// The routes of the TLS port. Other methods get 405, other paths 404.
+pub fn router(state: Arc<State>, limits: Limits) -> Router {
+    let shared = Arc::new(Shared { state, limits, pool: Pool::default() });
+    Router::new()
+        .route("/mutate", post(|shared, request| answer(shared, Door::Mutate, request)))
+        .route("/validate", post(|shared, request| answer(shared, Door::Validate, request)))
+        .with_state(shared)
+}
+
+async fn answer(Extract(shared): Extract<Arc<Shared>>, door: Door, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let read = body::read(&parts.headers, parts.uri.query(), body, &shared.limits, &shared.pool).await;
+    let outcome = read.and_then(|(bytes, _share)| {
+        handler::handle(&shared.state, door, &bytes).map_err(|error| Unread {
+            reason: BadRequest::Malformed,
+            text: error.to_string(),
+            close: false,
+        })
+    });
+    let (mut response, close) = match outcome {
+        Ok(json) => (([(header::CONTENT_TYPE, "application/json")], json).into_response(), false),
+        Err(unread) => (refuse(&shared.state, &unread), unread.close),
+    };
+    // A client that reconnects reaches another replica. HTTP/2 has no such header; its connections get a GOAWAY.
+    let close = close || shared.state.draining.load(Ordering::Acquire);
+    if close && parts.version <= Version::HTTP_11 {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+fn refuse(state: &State, unread: &Unread) -> Response {
+    state.metrics.bad_request(unread.reason, &unread.text);
+    let status = unread.status();
+    let mut response = (status, format!("mullion: {}\n", unread.text)).into_response();
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
+}

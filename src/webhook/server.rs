@@ -1,0 +1,222 @@
+//! The accept loop. Nothing one client does, or does not do, holds up another.
+//!
+//! Own loop rather than `axum::serve`: a TLS handshake inside `accept` would let one silent client block all others.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::service::TowerToHyperService;
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use crate::telemetry::{ConnectionGuard, Metrics};
+
+/// What one connection, and all together, may take.
+#[derive(Debug, Clone)]
+pub struct ConnectionLimits {
+    /// Open connections; further clients wait in the kernel's queue. Below 1024, the usual soft limit of descriptors.
+    pub connections: usize,
+    /// How long a TLS handshake may take.
+    pub handshake: Duration,
+    /// How long a connection may be silent, or take for the head of a request. Longer than the 90 s after which Go
+    /// drops an idle connection: were it shorter, the API server would now and then send into one just closed, and
+    /// that pod would pass unseen.
+    pub idle: Duration,
+    /// How long requests under way may take after the shutdown began.
+    pub drain: Duration,
+    /// The pause after `accept` failed for want of descriptors or memory.
+    pub accept_backoff: Duration,
+}
+
+impl Default for ConnectionLimits {
+    fn default() -> Self {
+        Self {
+            connections: 768,
+            handshake: Duration::from_secs(5),
+            idle: Duration::from_secs(120),
+            drain: Duration::from_secs(20),
+            accept_backoff: Duration::from_millis(100),
+        }
+    }
+}
+
+/// Serves `router` on `listener`, with TLS if there is a configuration for it, until `stop` is cancelled; then lets
+/// requests under way finish, up to [`ConnectionLimits::drain`]. Errors of clients and of `accept` never end it.
+pub async fn serve(
+    listener: TcpListener,
+    tls: Option<Arc<ServerConfig>>,
+    router: Router,
+    limits: ConnectionLimits,
+    metrics: Metrics,
+    stop: CancellationToken,
+) {
+    let slots = Arc::new(Semaphore::new(limits.connections));
+    let graceful = GracefulShutdown::new();
+    let shared = Arc::new(Shared { tls: tls.map(TlsAcceptor::from), router, http: http(&limits), limits, metrics });
+    loop {
+        let next = async {
+            // The semaphore is never closed.
+            let slot = Arc::clone(&slots).acquire_owned().await.ok();
+            (slot, listener.accept().await)
+        };
+        let (slot, accepted) = tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            next = next => next,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                let guard = (slot, shared.metrics.connection());
+                tokio::spawn(connection(Arc::clone(&shared), stream, graceful.watcher(), guard));
+            }
+            // The client is gone already; there is nothing to wait for.
+            Err(error) if is_of_client(&error) => {}
+            Err(error) => {
+                shared.metrics.accept_failed(&error);
+                sleep(shared.limits.accept_backoff).await;
+            }
+        }
+    }
+    drop(listener);
+    if timeout(shared.limits.drain, graceful.shutdown()).await.is_err() {
+        tracing::warn!("some connections did not finish in time; dropping them");
+    }
+}
+
+struct Shared {
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    http: auto::Builder<TokioExecutor>,
+    limits: ConnectionLimits,
+    metrics: Metrics,
+}
+
+/// Held for as long as the connection lives.
+type Guard = (Option<OwnedSemaphorePermit>, ConnectionGuard);
+
+fn http(limits: &ConnectionLimits) -> auto::Builder<TokioExecutor> {
+    let mut http = auto::Builder::new(TokioExecutor::new());
+    // hyper's clock for the head runs between requests as well, so it cannot be shorter than `idle`.
+    http.http1().timer(TokioTimer::new()).header_read_timeout(limits.idle).max_buf_size(64 << 10);
+    http.http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(Duration::from_secs(30))
+        .keep_alive_timeout(Duration::from_secs(10))
+        .max_concurrent_streams(64)
+        .max_header_list_size(16 << 10);
+    http
+}
+
+async fn connection(shared: Arc<Shared>, stream: TcpStream, watcher: Watcher, guard: Guard) {
+    let _guard = guard;
+    // Small answers must not wait for acknowledgements. It fails only on a socket that is dead.
+    if stream.set_nodelay(true).is_err() {
+        return;
+    }
+    let Ok(peer) = stream.peer_addr() else { return };
+    let stream = Idle::new(stream, shared.limits.idle);
+    let Some(tls) = &shared.tls else {
+        return http_connection(&shared, stream, watcher).await;
+    };
+    match timeout(shared.limits.handshake, tls.accept(stream)).await {
+        Ok(Ok(stream)) => http_connection(&shared, stream, watcher).await,
+        Ok(Err(error)) => shared.metrics.handshake_failed(peer, &error),
+        Err(_) => shared.metrics.handshake_failed(peer, &"it took too long"),
+    }
+}
+
+async fn http_connection<S>(shared: &Shared, stream: S, watcher: Watcher)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = TowerToHyperService::new(shared.router.clone());
+    let connection = shared.http.serve_connection(TokioIo::new(stream), service).into_owned();
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::trace!(%error, "connection ended");
+    }
+}
+
+fn is_of_client(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+/// A stream that fails once nothing came from the other side, or went to it, for a while. It covers what hyper has no
+/// clock for: the wait for the first byte, a silent HTTP/2 client, an answer that nobody reads.
+struct Idle<S> {
+    stream: S,
+    limit: Duration,
+    last: Instant,
+    // Reset only when it fires: moving a timer costs more than looking at the clock.
+    alarm: Pin<Box<Sleep>>,
+}
+
+impl<S> Idle<S> {
+    fn new(stream: S, limit: Duration) -> Self {
+        let last = Instant::now();
+        Self { stream, limit, last, alarm: Box::pin(sleep_until(last + limit)) }
+    }
+
+    /// Notes progress, or fails if there was none for too long.
+    fn check<T>(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if outcome.is_ready() {
+            self.last = Instant::now();
+            return outcome;
+        }
+        while self.alarm.as_mut().poll(cx).is_ready() {
+            let due = self.last + self.limit;
+            if due <= Instant::now() {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            self.alarm.as_mut().reset(due);
+        }
+        Poll::Pending
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Idle<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let outcome = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        self.check(cx, outcome)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Idle<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.check(cx, outcome)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write_vectored(cx, bytes);
+        self.check(cx, outcome)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

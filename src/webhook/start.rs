@@ -1,0 +1,162 @@
+//! From flags to a running server, and down again.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use arc_swap::ArcSwap;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::args::Args;
+use super::body::Limits;
+use super::reload::{self, PolicyReport};
+use super::server::{ConnectionLimits, serve};
+use super::state::State;
+use super::tls::{self, Certificate};
+use super::{admin, routes};
+use crate::engine::world::World;
+use crate::policy::PolicySet;
+use crate::reload::{Source, files};
+use crate::telemetry;
+use crate::world::{connect, file, live};
+
+/// Runs until SIGTERM or SIGINT. An error means that it could not start, and says what to do: exit code 2; or that a
+/// part of it broke, and that it is better started anew than left with a world that stands still. It logs
+/// to standard error from several threads, so the caller must not hold its lock.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    telemetry::init();
+    tls::install_crypto();
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the async runtime")?
+        .block_on(start(args))
+}
+
+async fn start(args: &Args) -> anyhow::Result<()> {
+    // First of all: a signal during the start must not find the default action.
+    let signals = Signals::install().context("cannot listen for signals")?;
+    let stop = CancellationToken::new();
+    let (certificate, seen) = Certificate::load(&args.tls_dir)?;
+    let config = Arc::new(certificate.server_config()?);
+    let (world, synced, live) = world(args).await?;
+    let state = Arc::new(State::new(world, synced, Arc::new(ArcSwap::from_pointee(PolicySet::built_in()))));
+    state.certificate.store(true, Ordering::Release);
+    if let Some(source) = policies(args, &state)? {
+        tokio::spawn(reload::policies(Arc::clone(&state), source, args.reload_interval, stop.clone()));
+    }
+    tokio::spawn(reload::certificate(Arc::clone(&state), certificate, seen, args.reload_interval, stop.clone()));
+
+    let admin = listen(args.admin_bind, "--admin-bind").await?;
+    let main = listen(args.bind, "--bind").await?;
+    tracing::info!(bind = %main.local_addr()?, admin = %admin.local_addr()?, "serving");
+    let limits = ConnectionLimits::default();
+    let metrics = state.metrics.clone();
+    let admin_routes = admin::router(Arc::clone(&state));
+    let admin_stop = CancellationToken::new();
+    let admin_limits = ConnectionLimits { connections: 64, drain: Duration::from_secs(1), ..limits.clone() };
+    let mut admin = tokio::spawn(serve(admin, None, admin_routes, admin_limits, metrics.clone(), admin_stop.clone()));
+    let main_routes = routes::router(Arc::clone(&state), Limits::default());
+    let mut main = tokio::spawn(serve(main, Some(config), main_routes, limits, metrics, stop.clone()));
+
+    let watches = async {
+        match &live {
+            Some(live) => live.ended().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = signals.wait(&state, args.drain_delay) => {}
+        _ = &mut main => bail!("the HTTPS server ended by itself"),
+        _ = &mut admin => bail!("the admin server ended by itself"),
+        () = watches => bail!("the watches of the cluster ended by themselves"),
+    }
+    stop.cancel();
+    main.await.context("the HTTPS server ended early")?;
+    // Last, so that probes and scrapes are answered to the end.
+    admin_stop.cancel();
+    admin.await.context("the admin server ended early")?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+async fn listen(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind(address).await;
+    listener.with_context(|| format!("cannot listen on {address}; choose another address with {flag}"))
+}
+
+/// Facts, whether they are complete, and what must live as long as they are wanted.
+type Facts = (Arc<ArcSwap<World>>, Arc<AtomicBool>, Option<Arc<live::Live>>);
+
+async fn world(args: &Args) -> anyhow::Result<Facts> {
+    if let Some(path) = &args.world {
+        return Ok((Arc::new(ArcSwap::from_pointee(read_world(path)?)), Arc::new(AtomicBool::new(true)), None));
+    }
+    let client = connect::client(args.kubeconfig.as_deref()).await;
+    let client = client.context("no cluster to watch (--world FILE needs none)")?;
+    let live = Arc::new(live::Live::start(client));
+    let synced = Arc::new(AtomicBool::new(false));
+    let (waiter, flag) = (Arc::clone(&live), Arc::clone(&synced));
+    tokio::spawn(async move {
+        waiter.synced().await;
+        flag.store(true, Ordering::Release);
+    });
+    Ok((Arc::clone(&live.snapshot), synced, Some(live)))
+}
+
+fn read_world(path: &Path) -> anyhow::Result<World> {
+    let name = path.display().to_string();
+    let bytes = std::fs::read(path).with_context(|| format!("{name}: cannot read the world file of --world"))?;
+    file::from_text(&name, &bytes).map_err(|problem| anyhow!("{problem}"))
+}
+
+/// The policies of `--policies`, in force in `state`, and the source of later ones; `None` without directories.
+fn policies(args: &Args, state: &State) -> anyhow::Result<Option<Source>> {
+    if args.policies.is_empty() {
+        return Ok(None);
+    }
+    let directories = args.policies.iter().map(|dir| dir.display().to_string()).collect();
+    state.policy_report.store(Arc::new(PolicyReport { directories, ..PolicyReport::default() }));
+    let mut source = files(args.policies.clone());
+    let first = source();
+    if let Err(problems) = reload::policies_once(state, first, jiff::Timestamp::now().as_second()) {
+        bail!("the policies cannot be used, and there are no earlier ones:\n{}", problems.join("\n"));
+    }
+    Ok(Some(source))
+}
+
+/// What ends the process.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn install() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// Returns when it is time to stop accepting: at once on SIGINT (a person waits) or a second signal, else
+    /// `delay` after SIGTERM, unready meanwhile.
+    async fn wait(mut self, state: &State, delay: Duration) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {
+                state.draining.store(true, Ordering::Release);
+                return;
+            }
+            _ = self.terminate.recv() => {}
+        }
+        state.draining.store(true, Ordering::Release);
+        tracing::info!(seconds = delay.as_secs_f64(), "asked to stop; still accepting for a while");
+        tokio::select! {
+            () = tokio::time::sleep(delay) => {}
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

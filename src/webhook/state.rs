@@ -1,0 +1,69 @@
+//! What every request reads: the facts, the policies, and what is still missing before requests are welcome.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arc_swap::ArcSwap;
+
+use super::handler::{self, Judge};
+use super::reload::PolicyReport;
+use crate::engine::world::World;
+use crate::policy::PolicySet;
+use crate::telemetry::Metrics;
+
+/// Shared by all connections; nothing in it is ever locked for longer than a pointer swap.
+#[derive(Debug)]
+pub struct State {
+    /// What is known of the cluster; replaced whole.
+    pub world: Arc<ArcSwap<World>>,
+    /// Whether `world` is complete: the first listing of everything watched is in.
+    pub world_synced: Arc<AtomicBool>,
+    /// The policies in force; replaced whole.
+    pub policies: Arc<ArcSwap<PolicySet>>,
+    /// What is to say about the policy files, for `/policies`.
+    pub policy_report: ArcSwap<PolicyReport>,
+    /// Whether a certificate is loaded.
+    pub certificate: AtomicBool,
+    /// Whether the process is about to stop: no longer ready, and HTTP/1 clients are asked to reconnect.
+    pub draining: AtomicBool,
+    /// The engine.
+    pub judge: Judge,
+    /// Numbers and events.
+    pub metrics: Metrics,
+}
+
+impl State {
+    /// Over a world and policies that others keep up to date.
+    pub fn new(world: Arc<ArcSwap<World>>, world_synced: Arc<AtomicBool>, policies: Arc<ArcSwap<PolicySet>>) -> Self {
+        Self {
+            world,
+            world_synced,
+            policies,
+            policy_report: ArcSwap::default(),
+            certificate: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
+            judge: handler::engine,
+            metrics: Metrics::new(),
+        }
+    }
+
+    /// Over facts that never change: `--world FILE`, and tests.
+    pub fn fixed(world: World, policies: PolicySet) -> Self {
+        Self::new(
+            Arc::new(ArcSwap::from_pointee(world)),
+            Arc::new(AtomicBool::new(true)),
+            Arc::new(ArcSwap::from_pointee(policies)),
+        )
+    }
+
+    /// What is missing before requests are welcome; empty: ready. Policies are there from the start, or the process
+    /// is not.
+    pub fn missing(&self) -> Vec<&'static str> {
+        let checks = [
+            (self.certificate.load(Ordering::Acquire), "no certificate is loaded"),
+            (self.world_synced.load(Ordering::Acquire), "nodes, namespaces and RuntimeClasses are not synced yet"),
+            (!self.draining.load(Ordering::Acquire), "shutting down"),
+        ];
+        checks.into_iter().filter(|(ok, _)| !ok).map(|(_, text)| text).collect()
+    }
+}

@@ -1,0 +1,23 @@
+//! From `--kubeconfig`, or from inside a cluster, to a client.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+
+use super::watch;
+
+/// A client for the cluster of the kubeconfig's current context; without a file, for the cluster this pod runs in.
+pub async fn client(kubeconfig: Option<&Path>) -> anyhow::Result<Client> {
+    let config = match kubeconfig {
+        Some(path) => {
+            let unusable = || format!("{}: not usable as a kubeconfig; pass another to --kubeconfig", path.display());
+            let read = Kubeconfig::read_from(path).with_context(unusable)?;
+            let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
+            config.with_context(unusable)?
+        }
+        None => Config::incluster().context("not inside a cluster; pass --kubeconfig FILE")?,
+    };
+    watch::client(config).context("cannot make a client for the cluster")
+}

@@ -1,0 +1,285 @@
+//! The world as a file: what `kubectl get nodes,runtimeclasses,namespaces -o json` (or `-o yaml`) prints.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::objects;
+use crate::engine::labels::LabelPool;
+use crate::engine::world::{Node, Nodes, World};
+use crate::manifest::{MAX_BYTES, Problem, Span, documents_from_bytes};
+
+/// A world, and what else the file held.
+#[derive(Debug, Clone, Default)]
+pub struct Loaded {
+    /// The facts.
+    pub world: World,
+    /// Objects of kinds that are no part of a world; they were ignored.
+    pub ignored: usize,
+}
+
+/// How to make a world file, for messages.
+const RECIPE: &str = "make one with: kubectl get nodes,runtimeclasses,namespaces -o json";
+
+/// Reads a world file, JSON or YAML, one object or many or Lists of them. `name` is what messages call the file.
+///
+/// `nodes` is known as soon as the file has a Node or a `NodeList`, an empty one too; without either it stays `None`,
+/// and the engine treats the nodes as unknown rather than as absent.
+pub fn from_text(name: &str, bytes: &[u8]) -> Result<World, Box<Problem>> {
+    load(name, bytes).map(|loaded| loaded.world)
+}
+
+/// As [`from_text`], with a count of what was ignored.
+pub fn load(name: &str, bytes: &[u8]) -> Result<Loaded, Box<Problem>> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let mut reader = Reader { name, nodes: None, labels: LabelPool::default(), loaded: Loaded::default(), taken: 0 };
+    if let Some(documents) = json_documents(name, bytes)? {
+        for document in documents {
+            reader.text(document)?;
+        }
+    } else {
+        let documents = yaml_documents(name, bytes)?;
+        if documents.is_empty() {
+            return Err(problem(name, "the world file is empty".to_owned()));
+        }
+        for document in &documents {
+            reader.object(document, "")?;
+        }
+    }
+    let Reader { nodes, mut loaded, taken, .. } = reader;
+    if taken == 0 && loaded.ignored > 0 {
+        return Err(problem(name, "there is no Node, RuntimeClass or Namespace in it".to_owned()));
+    }
+    loaded.world.nodes = nodes.map(Nodes::new);
+    Ok(loaded)
+}
+
+struct Reader<'a> {
+    name: &'a str,
+    nodes: Option<Vec<Node>>,
+    labels: LabelPool,
+    loaded: Loaded,
+    /// Objects and lists of the kinds that make a world.
+    taken: usize,
+}
+
+/// A `v1` List, its items still text.
+#[derive(Deserialize)]
+struct List<'a> {
+    kind: String,
+    #[serde(borrow)]
+    items: Vec<&'a RawValue>,
+}
+
+impl Reader<'_> {
+    /// Takes a JSON document. The items of a List are taken one by one: parsed together, a dump of 20,000 nodes is ten
+    /// times the memory of what is kept of them, and the process never gives it back.
+    fn text(&mut self, document: &RawValue) -> Result<(), Box<Problem>> {
+        match serde_json::from_str(document.get()) {
+            Ok(List { kind, items }) if kind == "List" => {
+                for item in items {
+                    self.text(item)?;
+                }
+                Ok(())
+            }
+            _ => {
+                let object = serde_json::from_str(document.get());
+                self.object(&object.map_err(|error| problem(self.name, format!("not JSON: {error}")))?, "")
+            }
+        }
+    }
+
+    /// Takes one object or a list of them. `kind` is what the list around it says: the items of a `NodeList` from the
+    /// API itself (`kubectl get --raw`) have no `kind` of their own.
+    fn object(&mut self, object: &Value, kind: &str) -> Result<(), Box<Problem>> {
+        let kind = object.get("kind").and_then(Value::as_str).unwrap_or(kind);
+        let items = object.get("items").and_then(Value::as_array);
+        match (kind, items) {
+            ("Node", _) => {
+                let node = objects::node_from_value(object, &mut self.labels)
+                    .map_err(|error| self.unreadable(kind, object, &error))?;
+                // A virtual node is no part of a world, yet proves that nodes were dumped.
+                self.nodes.get_or_insert_default().extend(node);
+                self.taken += 1;
+            }
+            ("RuntimeClass", _) => {
+                let (name, class) =
+                    objects::runtime_class_from_value(object).map_err(|error| self.unreadable(kind, object, &error))?;
+                self.loaded.world.runtime_classes.insert(name, class);
+                self.taken += 1;
+            }
+            ("Namespace", _) => {
+                let (name, namespace) =
+                    objects::namespace_from_value(object).map_err(|error| self.unreadable(kind, object, &error))?;
+                self.loaded.world.namespaces.insert(name, namespace);
+                self.taken += 1;
+            }
+            (list, Some(items)) if list.ends_with("List") => {
+                let inner = list.strip_suffix("List").unwrap_or_default();
+                if inner == "Node" {
+                    self.nodes.get_or_insert_default();
+                }
+                if matches!(inner, "Node" | "RuntimeClass" | "Namespace") {
+                    self.taken += 1;
+                }
+                for item in items {
+                    self.object(item, inner)?;
+                }
+            }
+            _ => self.loaded.ignored += 1,
+        }
+        Ok(())
+    }
+
+    fn unreadable(&self, kind: &str, object: &Value, error: &serde_json::Error) -> Box<Problem> {
+        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("without a name");
+        problem(self.name, format!("{kind} {name} cannot be read: {error}"))
+    }
+}
+
+/// A problem of the file as a whole.
+fn problem(file: &str, message: String) -> Box<Problem> {
+    Box::new(Problem {
+        source: file.to_owned(),
+        message,
+        span: Span::empty(0),
+        line: 1,
+        column: 1,
+        related: None,
+        hint: Some(RECIPE.to_owned()),
+    })
+}
+
+/// The documents of a JSON file as text; `None` for what is to be read as YAML.
+fn json_documents<'a>(name: &str, bytes: &'a [u8]) -> Result<Option<Vec<&'a RawValue>>, Box<Problem>> {
+    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+        return Ok(None);
+    }
+    // kubectl's JSON of 5,000 nodes has 79 MB: read as JSON, without a span for every value.
+    match serde_json::Deserializer::from_slice(bytes).into_iter().collect() {
+        Ok(documents) => Ok(Some(documents)),
+        Err(error) if bytes.len() > MAX_BYTES => {
+            let whole = *problem(name, format!("not JSON: {error}"));
+            Err(Box::new(Problem { line: error.line(), column: error.column(), ..whole }))
+        }
+        // YAML may start with a brace too; and as YAML, broken JSON gets a better answer.
+        Err(_) => Ok(None),
+    }
+}
+
+/// The documents of any other file as plain values.
+fn yaml_documents(name: &str, bytes: &[u8]) -> Result<Vec<Value>, Box<Problem>> {
+    let documents = documents_from_bytes(name, bytes).into_iter();
+    let values = documents.map(|document| document.map(|document| document.json).map_err(Box::new));
+    values.filter(|value| !matches!(value, Ok(Value::Null))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NODE: &str =
+        r#"{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "w", "labels": {"kubernetes.io/os": "windows"}}}"#;
+
+    fn load_text(text: &str) -> Result<Loaded, Box<Problem>> {
+        load("world.json", text.as_bytes())
+    }
+
+    #[test]
+    fn a_kubectl_dump() {
+        let text = format!(
+            r#"{{"apiVersion": "v1", "kind": "List", "items": [{NODE},
+                {{"kind": "RuntimeClass", "metadata": {{"name": "win"}}, "handler": "runhcs-wcow-process"}},
+                {{"kind": "Namespace", "metadata": {{"name": "web"}}}},
+                {{"kind": "Pod", "metadata": {{"name": "p"}}}}]}}"#
+        );
+        let Loaded { world, ignored } = load_text(&text).unwrap();
+        assert_eq!(world.nodes.as_ref().map(Nodes::len), Some(1));
+        assert!(world.nodes.unwrap().has_windows());
+        assert_eq!((world.runtime_classes.len(), world.namespaces.len(), ignored), (1, 1, 1));
+    }
+
+    #[test]
+    fn yaml_of_the_same() {
+        let text = "\
+apiVersion: v1
+kind: Node
+metadata:
+  name: w
+  labels: {kubernetes.io/os: windows}
+spec:
+  taints:
+  - {key: os, value: Windows, effect: NoSchedule}
+---
+# nothing here
+---
+kind: NamespaceList
+items:
+- metadata: {name: web}
+";
+        let world = from_text("world.yaml", text.as_bytes()).unwrap();
+        let nodes = world.nodes.unwrap();
+        assert_eq!(nodes.windows_taints().iter().next().unwrap().to_string(), "os=Windows:NoSchedule");
+        assert!(world.namespaces.contains_key("web"));
+    }
+
+    #[test]
+    fn nodes_are_known_once_the_file_speaks_of_them() {
+        let virtual_node = r#"{"kind": "Node", "metadata": {"name": "aci", "labels": {"type": "virtual-kubelet"}}}"#;
+        let cases = [
+            (r#"{"kind": "NodeList", "items": []}"#, Some(0)),
+            (r#"{"kind": "NodeList", "items": [{"metadata": {"name": "n"}}]}"#, Some(1)),
+            (NODE, Some(1)),
+            (virtual_node, Some(0)),
+            (r#"{"kind": "NamespaceList", "items": []}"#, None),
+            (r#"{"kind": "List", "items": []}"#, None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(load_text(text).unwrap().world.nodes.map(|nodes| nodes.len()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn several_json_objects_in_a_row() {
+        let text = format!("{NODE}\n{}", NODE.replace("\"w\"", "\"x\""));
+        assert_eq!(load_text(&text).unwrap().world.nodes.unwrap().len(), 2);
+    }
+
+    #[test]
+    fn bad_files_say_what_to_do() {
+        let cases: [(&[u8], &str); 9] = [
+            (b"", "empty"),
+            (b"   \n", "empty"),
+            (b"{\"kind\": \"Node\",\n  oops: [}", "world:2:"),
+            (b"{\"kind\": \"Deployment\", \"metadata\": {}}", "no Node, RuntimeClass or Namespace"),
+            (b"just words", "no Node, RuntimeClass or Namespace"),
+            (b"kind: Node\nmetadata:\n  labels: {}\n", "Node without a name cannot be read: metadata.name is missing"),
+            (
+                b"kind: RuntimeClass\nmetadata: {name: kata}\n",
+                "RuntimeClass kata cannot be read: missing field `handler`",
+            ),
+            (b"\xff\xfe{\x00", "UTF-16"),
+            (b"a: [", "world:1:"),
+        ];
+        for (bytes, expected) in cases {
+            let text = load("world", bytes).unwrap_err().to_string();
+            assert!(text.contains(expected) && text.starts_with("world:"), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn half_a_file_never_panics(cut in 0usize..400, byte in any::<u8>()) {
+            let mut bytes = format!("{{\"kind\": \"List\", \"items\": [{NODE}]}}").into_bytes();
+            // All but the last brace may become whole again by the byte.
+            let whole = cut + 1 >= bytes.len();
+            bytes.truncate(cut);
+            bytes.push(byte);
+            prop_assert!(load("world", &bytes).is_err() || whole);
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! The world of a live cluster: three watches and a snapshot that readers take without waiting.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use futures::StreamExt;
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::api::node::v1 as node_api;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::PartialObjectMeta;
+use kube::runtime::watcher::{Config, Event};
+use kube::{Api, Client, Resource};
+use serde::{Deserialize, Deserializer};
+use tokio::sync::watch as channel;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::objects::{self, Map, NodeSpec, NodeStatus};
+use super::watch;
+use crate::engine::labels::LabelPool;
+use crate::engine::windows::Build;
+use crate::engine::world::{Namespace, Node, Nodes, Os, RuntimeClass, Taint, World};
+
+/// How long changes gather before a new snapshot is made: a rebuild walks every node, and a cluster that starts or
+/// drains a pool changes hundreds at once.
+const GATHER: Duration = Duration::from_millis(100);
+
+/// More distinct taints than any fleet has on purpose; what is beyond is not remembered once it is gone.
+const MAX_SEEN: usize = 256;
+
+/// Taints that come and go with a node's state, some with the time as their value. They never mark an OS.
+const PASSING: [&str; 3] =
+    ["ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "node.cloudprovider.kubernetes.io/"];
+
+/// The watched world. Dropping it ends the watches.
+#[derive(Debug)]
+pub struct Live {
+    /// The latest world; empty, with `nodes: None`, until all three kinds have been read once.
+    pub snapshot: Arc<ArcSwap<World>>,
+    ready: channel::Receiver<bool>,
+    task: JoinHandle<()>,
+}
+
+impl Live {
+    /// Starts watching nodes, RuntimeClasses and namespaces (`get`, `list`, `watch` on each). Returns at once: see
+    /// [`Live::ready`]. Needs a tokio runtime. Nothing that fails later is fatal; it is logged and tried again.
+    pub fn start(client: Client) -> Self {
+        let snapshot = Arc::new(ArcSwap::from_pointee(World::default()));
+        let (say_ready, ready) = channel::channel(false);
+        let task = tokio::spawn(follow(client, Arc::clone(&snapshot), say_ready));
+        Self { snapshot, ready, task }
+    }
+
+    /// The latest world.
+    pub fn world(&self) -> Arc<World> {
+        self.snapshot.load_full()
+    }
+
+    /// Whether nodes, RuntimeClasses and namespaces have all been read once.
+    pub fn ready(&self) -> bool {
+        *self.ready.borrow()
+    }
+
+    /// Waits until nothing is watched any more, which only a defect can cause: the snapshot then stands still.
+    pub async fn ended(&self) {
+        let mut ready = self.ready.clone();
+        // The task owns the sender.
+        while ready.changed().await.is_ok() {}
+    }
+
+    /// Waits until [`Live::ready`]; for ever, where the cluster never answers.
+    pub async fn synced(&self) {
+        // An error means that the task is gone: then nothing will ever be ready.
+        if self.ready.clone().wait_for(|ready| *ready).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A Node without managedFields, images, conditions and the like: 5,000 nodes of 16 KB each stay under 33 MB.
+#[derive(Resource, Deserialize, Clone, Debug)]
+#[resource(inherit = core::Node)]
+pub(crate) struct SlimNode {
+    #[serde(deserialize_with = "slim_metadata")]
+    pub(crate) metadata: ObjectMeta,
+    #[serde(default, deserialize_with = "objects::or_default")]
+    pub(crate) spec: NodeSpec,
+    #[serde(default, deserialize_with = "objects::or_default")]
+    pub(crate) status: NodeStatus,
+}
+
+/// The members of `metadata` that are read; what is not named here is skipped while parsing.
+pub(crate) fn slim_metadata<'de, D: Deserializer<'de>>(from: D) -> Result<ObjectMeta, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Slim {
+        name: Option<String>,
+        namespace: Option<String>,
+        uid: Option<String>,
+        resource_version: Option<String>,
+        labels: Option<Map>,
+        annotations: Option<Map>,
+    }
+    let slim = Slim::deserialize(from)?;
+    Ok(ObjectMeta {
+        name: slim.name,
+        namespace: slim.namespace,
+        uid: slim.uid,
+        resource_version: slim.resource_version,
+        labels: slim.labels,
+        annotations: slim.annotations,
+        ..ObjectMeta::default()
+    })
+}
+
+async fn follow(client: Client, snapshot: Arc<ArcSwap<World>>, say_ready: channel::Sender<bool>) {
+    let streaming = watch::streams_lists(&client).await;
+    let config = Config::default;
+    let mut nodes = watch::changes::<SlimNode>(Api::all(client.clone()), config(), streaming);
+    let mut classes = watch::changes::<node_api::RuntimeClass>(Api::all(client.clone()), config(), streaming);
+    let mut namespaces = watch::changes::<PartialObjectMeta<core::Namespace>>(Api::all(client), config(), streaming);
+
+    let mut gathered = Gathered::default();
+    // When the next snapshot is due; none while nothing has changed.
+    let mut due: Option<Instant> = None;
+    loop {
+        let changed = tokio::select! {
+            Some(event) = nodes.next() => {
+                let pool = &mut gathered.labels;
+                gathered.nodes.apply(event, |slim| node_entry(slim, pool))
+            }
+            Some(event) = classes.next() => gathered.classes.apply(event, class_entry),
+            Some(event) = namespaces.next() => gathered.namespaces.apply(event, namespace_entry),
+            () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                due = None;
+                snapshot.store(Arc::new(gathered.world()));
+                say_ready.send_replace(true);
+                false
+            }
+        };
+        if changed && gathered.complete() {
+            due = due.or_else(|| Some(Instant::now() + GATHER));
+        }
+    }
+}
+
+fn name_of(metadata: &ObjectMeta) -> String {
+    metadata.name.clone().unwrap_or_default()
+}
+
+/// Name, and the node unless it is virtual.
+fn node_entry(slim: SlimNode, pool: &mut LabelPool) -> (String, Option<Arc<Node>>) {
+    let name = name_of(&slim.metadata);
+    let labels = slim.metadata.labels.unwrap_or_default();
+    (name.clone(), objects::node(name, labels, &slim.spec, slim.status, pool).map(Arc::new))
+}
+
+fn class_entry(class: node_api::RuntimeClass) -> (String, Option<RuntimeClass>) {
+    let ours = class.metadata.labels.as_ref().is_some_and(objects::is_ours);
+    let node_selector = class.scheduling.and_then(|scheduling| scheduling.node_selector).unwrap_or_default();
+    (name_of(&class.metadata), Some(RuntimeClass { handler: class.handler, node_selector, ours }))
+}
+
+pub(crate) fn namespace_entry(namespace: PartialObjectMeta<core::Namespace>) -> (String, Option<Namespace>) {
+    let name = name_of(&namespace.metadata);
+    let labels = namespace.metadata.labels.unwrap_or_default();
+    let annotations = namespace.metadata.annotations.unwrap_or_default();
+    (name, Some(objects::namespace(labels, annotations)))
+}
+
+/// Everything read so far.
+#[derive(Default)]
+struct Gathered {
+    nodes: Collection<Arc<Node>>,
+    labels: LabelPool,
+    classes: Collection<RuntimeClass>,
+    namespaces: Collection<Namespace>,
+    seen_taints: BTreeSet<Taint>,
+    seen_builds: BTreeSet<Build>,
+}
+
+impl Gathered {
+    fn complete(&self) -> bool {
+        self.nodes.complete && self.classes.complete && self.namespaces.complete
+    }
+
+    fn world(&mut self) -> World {
+        let windows = self.nodes.entries.values().filter(|node| node.os == Some(Os::Windows));
+        for node in windows {
+            self.seen_builds.extend(node.build);
+            for taint in node.taints.iter().filter(|taint| lasting(taint)) {
+                if self.seen_taints.len() < MAX_SEEN && !self.seen_taints.contains(taint) {
+                    self.seen_taints.insert(taint.clone());
+                }
+            }
+        }
+        World {
+            nodes: Some(Nodes::shared(self.nodes.entries.values().cloned().collect())),
+            runtime_classes: self.classes.entries.clone(),
+            namespaces: self.namespaces.entries.clone(),
+            seen_taints: self.seen_taints.clone(),
+            seen_builds: self.seen_builds.clone(),
+        }
+    }
+}
+
+/// Whether a taint is worth remembering once it is gone.
+fn lasting(taint: &Taint) -> bool {
+    !PASSING.iter().any(|passing| taint.key.starts_with(passing))
+}
+
+/// Objects of one kind by name. A list that comes again replaces all at once, at its end.
+pub(crate) struct Collection<T> {
+    pub(crate) entries: BTreeMap<String, T>,
+    arriving: BTreeMap<String, T>,
+    pub(crate) complete: bool,
+}
+
+impl<T> Default for Collection<T> {
+    fn default() -> Self {
+        Self { entries: BTreeMap::new(), arriving: BTreeMap::new(), complete: false }
+    }
+}
+
+impl<T: PartialEq> Collection<T> {
+    /// Takes one event in; whether anything that readers see is different now. Kubelets write their status every
+    /// few minutes: most events of nodes change nothing.
+    pub(crate) fn apply<K>(&mut self, event: Event<K>, mut entry: impl FnMut(K) -> (String, Option<T>)) -> bool {
+        match event {
+            Event::Init => {
+                self.arriving.clear();
+                false
+            }
+            Event::InitApply(object) => {
+                if let (name, Some(entry)) = entry(object) {
+                    self.arriving.insert(name, entry);
+                }
+                false
+            }
+            Event::InitDone => {
+                let arrived = std::mem::take(&mut self.arriving);
+                if self.complete && self.entries == arrived {
+                    // Equal is not the same: readers' snapshots hold on to what is kept here.
+                    return false;
+                }
+                self.entries = arrived;
+                self.complete = true;
+                true
+            }
+            Event::Apply(object) => match entry(object) {
+                (name, Some(entry)) if self.entries.get(&name) == Some(&entry) => false,
+                (name, Some(entry)) => {
+                    self.entries.insert(name, entry);
+                    true
+                }
+                (name, None) => self.entries.remove(&name).is_some(),
+            },
+            Event::Delete(object) => self.entries.remove(&entry(object).0).is_some(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_end_of_the_watches_is_noticed() {
+        let (say_ready, ready) = channel::channel(false);
+        let (proceed, wait) = tokio::sync::oneshot::channel::<()>();
+        let task = tokio::spawn(async move {
+            say_ready.send_replace(true);
+            wait.await.ok();
+        });
+        let live = Live { snapshot: Arc::default(), ready, task };
+        live.synced().await;
+        let ended = live.ended();
+        tokio::pin!(ended);
+        assert!(futures::poll!(&mut ended).is_pending(), "ready is no end");
+        drop(proceed);
+        tokio::time::timeout(Duration::from_secs(60), ended).await.expect("it ended");
+    }
+
+    fn node_entry(slim: SlimNode) -> (String, Option<Arc<Node>>) {
+        super::node_entry(slim, &mut LabelPool::default())
+    }
+
+    fn slim(object: Value) -> SlimNode {
+        serde_json::from_value(object).unwrap()
+    }
+
+    fn windows(name: &str, taint: &str) -> SlimNode {
+        slim(json!({
+            "metadata": {"name": name, "resourceVersion": "7", "labels": {"kubernetes.io/os": "windows"},
+                "managedFields": [{"manager": "kubelet", "fieldsV1": {"f:metadata": {}}}]},
+            "spec": {"taints": [{"key": taint, "value": "windows", "effect": "NoSchedule"}]},
+            "status": {"nodeInfo": {"kernelVersion": "10.0.20348.1"}, "images": [{"names": ["a"]}]},
+        }))
+    }
+
+    #[test]
+    fn managed_fields_are_never_kept() {
+        let node = windows("a", "os");
+        assert_eq!(node.metadata.managed_fields, None);
+        assert_eq!(node.metadata.resource_version.as_deref(), Some("7"));
+    }
+
+    #[test]
+    fn a_list_is_seen_whole_or_not_at_all() {
+        let mut nodes = Collection::default();
+        assert!(!nodes.apply(Event::Init, node_entry));
+        assert!(!nodes.apply(Event::InitApply(windows("a", "os")), node_entry));
+        assert!(nodes.entries.is_empty() && !nodes.complete);
+        assert!(nodes.apply(Event::InitDone, node_entry));
+        assert_eq!(nodes.entries.len(), 1);
+        // A heartbeat changes nothing.
+        assert!(!nodes.apply(Event::Apply(windows("a", "os")), node_entry));
+        assert!(nodes.apply(Event::Apply(windows("a", "sku")), node_entry));
+        // A second list that breaks off half-way leaves the first in force.
+        assert!(!nodes.apply(Event::Init, node_entry));
+        assert_eq!(nodes.entries.len(), 1);
+        assert!(!nodes.apply(Event::Init, node_entry));
+        assert!(!nodes.apply(Event::InitApply(windows("b", "os")), node_entry));
+        assert!(nodes.apply(Event::InitDone, node_entry));
+        assert_eq!(nodes.entries.keys().collect::<Vec<_>>(), ["b"]);
+        assert!(nodes.apply(Event::Delete(windows("b", "os")), node_entry));
+        assert!(!nodes.apply(Event::Delete(windows("b", "os")), node_entry));
+    }
+
+    #[test]
+    fn a_node_that_turns_virtual_leaves() {
+        let mut nodes = Collection::default();
+        nodes.apply(Event::Apply(windows("a", "os")), node_entry);
+        assert!(nodes.apply(Event::Apply(windows("a", "virtual-kubelet.io/provider")), node_entry));
+        assert!(nodes.entries.is_empty());
+    }
+
+    #[test]
+    fn what_was_seen_stays_known() {
+        let mut gathered = Gathered::default();
+        gathered.nodes.apply(Event::Apply(windows("a", "os")), node_entry);
+        gathered.nodes.apply(Event::Apply(windows("b", "ToBeDeletedByClusterAutoscaler")), node_entry);
+        assert!(gathered.world().mixed());
+        gathered.nodes.apply(Event::Delete(windows("a", "os")), node_entry);
+        gathered.nodes.apply(Event::Delete(windows("b", "os")), node_entry);
+        let world = gathered.world();
+        assert!(!world.nodes.as_ref().unwrap().has_windows());
+        assert_eq!(world.seen_taints.iter().map(ToString::to_string).collect::<Vec<_>>(), ["os=windows:NoSchedule"]);
+        assert_eq!(world.seen_builds.len(), 1);
+        assert!(world.mixed());
+    }
+
+    #[test]
+    fn the_memory_of_taints_is_bounded() {
+        let mut gathered = Gathered::default();
+        for n in 0..MAX_SEEN + 50 {
+            gathered.nodes.apply(Event::Apply(windows("a", &format!("key-{n}"))), node_entry);
+            gathered.world();
+        }
+        assert_eq!(gathered.seen_taints.len(), MAX_SEEN);
+    }
+}

@@ -1,0 +1,842 @@
+//! The command line as people and scripts meet it: the built program, its exit codes and what it prints where.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use mullion::engine::world::World;
+use mullion::engine::{Door, Kind, Operation, Request, Subject, answer, review};
+use mullion::manifest::documents;
+use mullion::policy::PolicySet;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const GOOD: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: good}\nspec:\n  containers: [{name: a, image: a}]\n";
+
+struct Ran {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn spawn<A: AsRef<OsStr>>(args: &[A], env: &[(&str, &str)]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_mullion"))
+        .args(args)
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli"))
+        .env_remove("NO_COLOR")
+        .env_remove("CLICOLOR_FORCE")
+        .envs(env.iter().copied())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts")
+}
+
+fn finish(mut child: Child, input: &[u8]) -> Ran {
+    let mut stdin = child.stdin.take().unwrap();
+    let output = std::thread::scope(|scope| {
+        // Not every command reads its input to the end.
+        scope.spawn(move || drop(stdin.write_all(input)));
+        child.wait_with_output().unwrap()
+    });
+    Ran {
+        code: output.status.code().expect("no signal"),
+        out: String::from_utf8(output.stdout).expect("UTF-8 on stdout"),
+        err: String::from_utf8(output.stderr).expect("UTF-8 on stderr"),
+    }
+}
+
+fn mullion<A: AsRef<OsStr>>(args: &[A], input: &str) -> Ran {
+    finish(spawn(args, &[]), input.as_bytes())
+}
+
+fn records(ran: &Ran) -> Vec<Value> {
+    ran.out.lines().map(|line| serde_json::from_str(line).expect("one JSON value per line")).collect()
+}
+
+fn of_type<'r>(records: &'r [Value], name: &str) -> Vec<&'r Value> {
+    records.iter().filter(|record| record["type"] == name).collect()
+}
+
+fn keys(record: &Value) -> Vec<&str> {
+    record.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+fn write(dir: &TempDir, name: &str, text: impl AsRef<[u8]>) -> String {
+    let path = dir.path().join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn dir() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+// === exit codes and streams ===
+
+#[test]
+fn exit_codes() {
+    let table: &[(&[&str], i32)] = &[
+        (&["check", "pod-windows.yaml"], 0),
+        (&["check", "denied.yaml"], 1),
+        (&["check", "warned.yaml"], 0),
+        (&["check", "--fail-on", "warn", "warned.yaml"], 1),
+        (&["check", "--fail-on", "warn", "denied.yaml"], 1),
+        (&["check", "broken.yaml"], 2),
+        (&["check", "denied.yaml", "broken.yaml"], 2),
+        (&["check", "denied.yaml", "nosuch.yaml"], 2),
+        (&["check", "denied.yaml", "--world", "nosuch.yaml"], 2),
+        (&["check", "denied.yaml", "--world", "denied.yaml"], 2),
+        (&["check", "denied.yaml", "--policies", "nosuch"], 2),
+        (&["check"], 2),
+        (&["check", "-", "-"], 2),
+        (&["check", "-o", "yaml", "denied.yaml"], 2),
+        (&["check", "-n", "No", "denied.yaml"], 2),
+        (&["mutate", "pod-windows.yaml"], 0),
+        (&["mutate", "denied.yaml"], 1),
+        (&["mutate", "--diff", "denied.yaml"], 1),
+        (&["mutate", "denied.yaml", "broken.yaml"], 2),
+        (&["mutate"], 2),
+        (&["image", "nginx"], 0),
+        (&["image", "no reference"], 2),
+        (&["image"], 2),
+        (&["rules"], 0),
+        (&["rules", "MUL201"], 0),
+        (&["rules", "no-such-rule"], 2),
+        (&["compat"], 0),
+        (&["compat", "--image-build", "windows"], 2),
+        (&["policy", "check", "nosuch"], 2),
+        (&["no-such-command"], 2),
+        (&[], 2),
+        (&["--help"], 0),
+        (&["check", "--help"], 0),
+        (&["--version"], 0),
+    ];
+    for (args, code) in table {
+        let ran = mullion(args, "");
+        assert_eq!(ran.code, *code, "{args:?}: {}{}", ran.out, ran.err);
+        if *code == 2 {
+            assert!(!ran.err.is_empty(), "{args:?} says why on stderr");
+        }
+    }
+}
+
+#[test]
+fn errors_are_one_line_that_says_what_to_do() {
+    for command in ["check", "mutate"] {
+        let ran = mullion(&[command], GOOD);
+        let expected =
+            format!("mullion: {command}: nothing to read; name files or directories, or - for standard input\n");
+        assert_eq!((ran.out.as_str(), ran.err), ("", expected));
+    }
+    let ran = mullion(&["rules", "run-as-usr"], "");
+    assert_eq!(ran.err, "mullion: there is no rule run-as-usr; did you mean run-as-user?\n");
+    let ran = mullion(&["check", "--world", "nosuch.yaml", "denied.yaml"], "");
+    assert!(ran.err.starts_with("mullion: nosuch.yaml: the world file cannot be read"), "{}", ran.err);
+    assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
+}
+
+#[test]
+fn findings_are_data_and_the_summary_is_talk() {
+    let ran = mullion(&["check", "denied.yaml"], "");
+    assert!(ran.out.starts_with("error[MUL201]: run-as-user: "), "{}", ran.out);
+    assert!(ran.out.contains("--> denied.yaml:8:5\n"), "{}", ran.out);
+    assert!(ran.out.contains("8 |     runAsUser: 1000\n"), "{}", ran.out);
+    assert!(ran.out.contains("Pod default/denied: spec.securityContext.runAsUser"), "{}", ran.out);
+    assert_eq!(ran.err, "mullion: 1 subject, 1 finding (1 denied)\n");
+    let clean = mullion(&["check", "pod-windows.yaml"], "");
+    assert_eq!((clean.out.as_str(), clean.err.as_str()), ("", "mullion: 1 subject, 0 findings\n"));
+}
+
+#[test]
+fn colour_only_where_it_is_wanted() {
+    let coloured = |env: &[(&str, &str)]| finish(spawn(&["check", "denied.yaml"], env), b"").out.contains('\u{1b}');
+    assert!(!coloured(&[]), "a pipe is no terminal");
+    assert!(coloured(&[("CLICOLOR_FORCE", "1")]));
+    assert!(!coloured(&[("CLICOLOR_FORCE", "0"), ("NO_COLOR", "1")]));
+    let json = finish(spawn(&["check", "-o", "json", "denied.yaml"], &[("CLICOLOR_FORCE", "1")]), b"");
+    assert!(!json.out.contains('\u{1b}'));
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    let many = format!("---\n{}", fs::read_to_string("tests/cli/denied.yaml").unwrap()).repeat(400);
+    for args in [["check", "-"], ["mutate", "-"]] {
+        let mut child = spawn(&args, &[]);
+        // Closed before a byte is written, so that no pipe's size matters.
+        drop(child.stdout.take());
+        let ran = finish(child, many.as_bytes());
+        assert!(!ran.err.contains("roken pipe"), "{}", ran.err);
+        assert_eq!(ran.code, 0, "{args:?}: {}", ran.err);
+    }
+}
+
+// === check -o json ===
+
+#[test]
+fn json_lines_keep_their_contract() {
+    let ran = mullion(&["check", "-o", "json", "mixed.yaml"], "");
+    let records = records(&ran);
+    let object = |record: &Value| assert_eq!(keys(&record["object"]), ["kind", "name", "namespace"]);
+    let wanted = [
+        "action",
+        "code",
+        "column",
+        "endColumn",
+        "endLine",
+        "file",
+        "help",
+        "line",
+        "message",
+        "object",
+        "path",
+        "pointer",
+        "rule",
+        "type",
+    ];
+    let findings = of_type(&records, "finding");
+    assert!(!findings.is_empty());
+    for finding in &findings {
+        assert_eq!(keys(finding), wanted);
+        object(finding);
+        assert_eq!(finding["file"], "mixed.yaml");
+        assert!(["Deny", "Repair", "Warn"].contains(&finding["action"].as_str().unwrap()));
+    }
+    let subjects = of_type(&records, "subject");
+    assert_eq!(subjects.len(), 3);
+    for subject in &subjects {
+        for key in ["object", "os", "evidence", "changes"] {
+            assert!(keys(subject).contains(&key), "{subject}");
+        }
+        object(subject);
+    }
+    assert_eq!(subjects.iter().map(|s| s["os"].as_str().unwrap()).collect::<Vec<_>>(), ["windows", "linux", "linux"]);
+    let summary = records.last().unwrap();
+    assert_eq!(summary["type"], "summary");
+    assert_eq!(of_type(&records, "summary").len(), 1);
+    assert_eq!(summary["subjects"], 3);
+    assert_eq!(summary["findings"], findings.len());
+    assert_eq!(summary["skippedDocuments"], 1);
+    assert_eq!(summary["otherObjects"], 2);
+    let by_action = |action| findings.iter().filter(|finding| finding["action"] == action).count();
+    assert_eq!(summary["denied"], by_action("Deny"));
+    assert_eq!(summary["warned"], by_action("Warn"));
+    assert_eq!(summary["repaired"], by_action("Repair"));
+}
+
+#[test]
+fn places_are_lines_and_columns_of_the_file() {
+    let ran = mullion(&["check", "-o", "json", "list.json"], "");
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    let records = records(&ran);
+    let finding = of_type(&records, "finding")[0];
+    assert_eq!(finding["code"], "MUL201");
+    assert_eq!(finding["pointer"], "/spec/securityContext/runAsUser", "counted from the object, not from the List");
+    assert_eq!(finding["path"], "spec.securityContext.runAsUser");
+    let place = ["line", "column", "endLine", "endColumn"].map(|key| finding[key].as_u64().unwrap());
+    assert_eq!(place, [20, 21, 20, 38]);
+    assert_eq!(finding["object"], serde_json::json!({"kind": "Pod", "namespace": "shop", "name": "denied"}));
+    let namespaces: Vec<&Value> = of_type(&records, "subject").iter().map(|s| &s["object"]["namespace"]).collect();
+    assert_eq!(namespaces, ["shop", "default"]);
+}
+
+#[test]
+fn the_flag_fills_only_a_missing_namespace() {
+    let ran = mullion(&["check", "-o", "json", "-n", "team-a", "list.json"], "");
+    let records = records(&ran);
+    let namespaces: Vec<&Value> = of_type(&records, "subject").iter().map(|s| &s["object"]["namespace"]).collect();
+    assert_eq!(namespaces, ["shop", "team-a"]);
+}
+
+#[test]
+fn namespaces_of_the_input_and_of_the_world_count() {
+    let namespace =
+        "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: here\n  annotations: {mullion.dev/os: windows}\n";
+    let os = |args: &[&str], input: &str| {
+        let ran = mullion(&[&["check", "-o", "json", "-"], args].concat(), input);
+        let records = records(&ran);
+        of_type(&records, "subject")[0]["os"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(os(&["-n", "here"], GOOD), "linux");
+    // Wherever it stands: a file order is no creation order.
+    assert_eq!(os(&["-n", "here"], &format!("{GOOD}---\n{namespace}")), "windows");
+    assert_eq!(os(&["-n", "here"], &format!("{namespace}---\n{GOOD}")), "windows");
+    assert_eq!(os(&["-n", "there"], &format!("{namespace}---\n{GOOD}")), "linux");
+    assert_eq!(os(&["-n", "legacy", "--world", "world.yaml"], GOOD), "windows");
+}
+
+// === inputs ===
+
+#[test]
+fn standard_input_is_named_so() {
+    let denied = fs::read_to_string("tests/cli/denied.yaml").unwrap();
+    let ran = mullion(&["check", "-", "warned.yaml"], &denied);
+    assert_eq!(ran.code, 1);
+    assert!(ran.out.contains("--> <stdin>:8:5\n") && ran.out.contains("--> warned.yaml:9:5\n"), "{}", ran.out);
+}
+
+#[test]
+fn empty_input_is_no_error() {
+    for input in ["", "\n", "# nothing here\n", "---\n", "---\n---\n# a\n---\n", "\u{feff}"] {
+        let ran = mullion(&["check", "-"], input);
+        assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{input:?}: {}", ran.err);
+        assert_eq!(ran.err, "mullion: 0 subjects, 0 findings\n", "{input:?}");
+        let ran = mullion(&["mutate", "-"], input);
+        assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, input, ""));
+    }
+}
+
+#[test]
+fn directories_are_read_recursively_in_order() {
+    let dir = dir();
+    for (name, pod) in [("b.yaml", "b"), ("a/z.yml", "a-z"), ("a/b.JSON", "a-b"), ("c/d/e.yaml", "c-d-e")] {
+        let json = format!(r#"{{"apiVersion": "v1", "kind": "Pod", "metadata": {{"name": "{pod}"}}}}"#);
+        write(&dir, name, json);
+    }
+    for name in [".hidden.yaml", ".git/config.yaml", "a/.x.json", "notes.txt", "yaml", "a/Chart.yaml.bak"] {
+        write(&dir, name, "{ not: [yaml");
+    }
+    let ran = mullion(&["check", "-o", "json", dir.path().to_str().unwrap()], "");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let records = records(&ran);
+    let names: Vec<&Value> = of_type(&records, "subject").iter().map(|s| &s["object"]["name"]).collect();
+    assert_eq!(names, ["a-b", "a-z", "b", "c-d-e"]);
+    // A file that is named is read whatever it is called.
+    let hidden = write(&dir, ".hidden.yaml", GOOD);
+    assert_eq!(mullion(&["check", &hidden], "").err, "mullion: 1 subject, 0 findings\n");
+    fs::create_dir(dir.path().join("empty")).unwrap();
+    let ran = mullion(&["check", dir.path().join("empty").to_str().unwrap()], "");
+    assert_eq!(ran.code, 0);
+    assert!(ran.err.contains("no *.yaml, *.yml or *.json in it"), "{}", ran.err);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_followed_once() {
+    use std::os::unix::fs::symlink;
+    let dir = dir();
+    let at = |name: &str| dir.path().join(name);
+    write(&dir, "..data/pod.yaml", GOOD);
+    symlink("..data/pod.yaml", at("pod.yaml")).unwrap();
+    symlink("pod.yaml", at("same.yaml")).unwrap();
+    write(&dir, "sub/other.yaml", GOOD);
+    symlink("..", at("sub/up")).unwrap();
+    symlink("loop", at("loop")).unwrap();
+    symlink("sub", at("sub-again")).unwrap();
+    symlink("nowhere.txt", at("dangling.txt")).unwrap();
+    let ran = mullion(&["check", dir.path().to_str().unwrap()], "");
+    assert_eq!((ran.code, ran.err.as_str()), (0, "mullion: 2 subjects, 0 findings\n"));
+    symlink("nowhere", at("gone.yaml")).unwrap();
+    let ran = mullion(&["check", dir.path().to_str().unwrap()], "");
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("gone.yaml: ") && ran.err.contains("2 subjects"), "{}", ran.err);
+}
+
+#[test]
+fn a_broken_document_does_not_hide_the_others() {
+    let ran = mullion(&["check", "-o", "json", "broken.yaml", "denied.yaml"], "");
+    assert_eq!(ran.code, 2);
+    let records = records(&ran);
+    let names: Vec<&Value> = of_type(&records, "subject").iter().map(|s| &s["object"]["name"]).collect();
+    assert_eq!(names, ["first", "third", "denied"]);
+    assert_eq!(records.last().unwrap()["brokenDocuments"], 1);
+    assert!(ran.err.contains("--> broken.yaml:10:5\n"), "{}", ran.err);
+    assert!(ran.err.contains("10 | spec: {}"), "{}", ran.err);
+}
+
+#[test]
+fn malformed_input_is_reported_whatever_it_is() {
+    let table: &[(&[u8], &str)] = &[
+        (b"a: [", "<stdin>:1:"),
+        (b"{\"a\": 1", "<stdin>:1:"),
+        (b"apiVersion: v1\nkind: Pod\nkind: Pod\n", "<stdin>:3:1"),
+        (b"a: b\nc: \xe4\n", "<stdin>:2:4: not UTF-8"),
+        (b"\xff\xfea\0:\0", "UTF-16"),
+        (b"a: &a [*a]\n", "<stdin>:1:"),
+        (b"a: \x00\n", "<stdin>:1:"),
+    ];
+    for (bytes, expected) in table {
+        for command in ["check", "mutate"] {
+            let ran = finish(spawn(&[command, "-"], &[]), bytes);
+            assert_eq!(ran.code, 2, "{command} {bytes:?}: {}", ran.err);
+            assert_eq!(ran.out, "", "{command} {bytes:?}");
+            assert!(ran.err.contains(expected), "{command} {bytes:?}: {}", ran.err);
+        }
+    }
+}
+
+#[test]
+fn wrong_types_are_no_crash() {
+    let table = [
+        "apiVersion: v1\nkind: Pod\n",
+        "apiVersion: v1\nkind: Pod\nspec: 1\n",
+        "apiVersion: v1\nkind: Pod\nmetadata: []\nspec: {containers: {a: b}}\n",
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: 5, namespace: [x]}\nspec: {containers: [1, null, {image: 5}]}\n",
+        "apiVersion: apps/v1\nkind: Deployment\nspec: {template: []}\n",
+        "apiVersion: v1\nkind: List\nitems: [{}, 1, {apiVersion: v1, kind: Pod}]\n",
+        "apiVersion: extensions/v1beta1\nkind: DaemonSet\n",
+    ];
+    for input in table {
+        for args in
+            [&["check", "-"][..], &["check", "-o", "json", "-"], &["mutate", "-"], &["mutate", "--templates", "-"]]
+        {
+            let ran = mullion(args, input);
+            assert!(ran.code < 2, "{args:?} {input:?}: {}", ran.err);
+        }
+    }
+}
+
+#[test]
+fn long_streams_are_read_to_the_end() {
+    let stream = format!("---\n{GOOD}").repeat(1100);
+    let ran = mullion(&["check", "-"], &stream);
+    assert_eq!((ran.code, ran.err.as_str()), (0, "mullion: 1100 subjects, 0 findings\n"));
+}
+
+#[test]
+fn line_ends_and_byte_order_marks_move_no_place() {
+    let text = fs::read_to_string("tests/cli/denied.yaml").unwrap();
+    for input in
+        [text.replace('\n', "\r\n"), format!("\u{feff}{text}"), format!("\u{feff}{}", text.replace('\n', "\r\n"))]
+    {
+        let ran = mullion(&["check", "-"], &input);
+        assert!(ran.out.contains("--> <stdin>:8:5\n"), "{}", ran.out);
+        assert!(ran.out.contains("8 |     runAsUser: 1000\n"), "{:?}", ran.out);
+    }
+}
+
+#[test]
+fn names_from_the_input_cannot_steer_a_terminal() {
+    let hostile = "apiVersion: v1\nkind: Pod\nmetadata: {name: \"a\\u001b]0;x\\u0007\\u009b2J\"}\nspec:\n  os: {name: windows}\n  \
+                   securityContext: {runAsUser: 1}\n  containers: [{name: \"\\u001b[2J\", image: a}]\n";
+    for args in [["check", "-"], ["mutate", "-"]] {
+        let ran = mullion(&args, hostile);
+        assert_eq!(ran.code, 1);
+        let talk = if args[0] == "check" { ran.out + &ran.err } else { ran.err };
+        assert!(!talk.contains(|c: char| c.is_control() && c != '\n'), "{talk:?}");
+    }
+}
+
+// === mutate ===
+
+/// `changed` is `original` with lines added between its own.
+fn assert_only_added(original: &str, changed: &str) {
+    let mut rest = changed.split_inclusive('\n');
+    for line in original.split_inclusive('\n') {
+        assert!(rest.any(|found| found == line), "{line:?} is gone from\n{changed}");
+    }
+}
+
+const WINDOWS_POD: &str = "\
+# What stays:   odd  spacing, \"quotes\" and comments
+apiVersion: \"v1\"
+kind: Pod
+metadata:
+    name:   iis   # a name
+spec:
+    containers:
+    -   name: iis
+        image: mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2022
+        args: [ \"a\" ,'b' ]
+    dnsPolicy:    Default
+# the end
+";
+
+#[test]
+fn mutate_changes_nothing_else() {
+    for text in [WINDOWS_POD.to_owned(), WINDOWS_POD.replace('\n', "\r\n"), format!("\u{feff}{WINDOWS_POD}")] {
+        let ran = mullion(&["mutate", "-"], &text);
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+        assert_only_added(&text, &ran.out);
+        assert!(ran.out.contains("kubernetes.io/os: windows"), "{}", ran.out);
+        if text.contains('\r') {
+            assert!(!ran.out.replace("\r\n", "").contains('\n'), "line ends stay as they are");
+        }
+    }
+    let linux = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n";
+    assert_eq!(mullion(&["mutate", "-"], linux).out, linux, "nothing to change");
+}
+
+#[test]
+fn mutate_of_its_own_output_prints_it_unchanged() {
+    let mut inputs: Vec<String> = ["mixed.yaml", "pod-windows.yaml", "denied.yaml", "warned.yaml", "list.json"]
+        .iter()
+        .map(|name| fs::read_to_string(Path::new("tests/cli").join(name)).unwrap())
+        .collect();
+    inputs.push(WINDOWS_POD.replace('\n', "\r\n"));
+    inputs.extend(examples());
+    for input in inputs {
+        for flags in [&["mutate", "-"][..], &["mutate", "--templates", "-"], &["mutate", "--world", "world.yaml", "-"]]
+        {
+            let once = mullion(flags, &input);
+            let twice = mullion(flags, &once.out);
+            assert_eq!(twice.out, once.out, "{flags:?}");
+            assert_eq!(twice.code, once.code, "{flags:?}");
+        }
+    }
+}
+
+/// The manifests of `examples/`, one object each.
+fn examples() -> Vec<String> {
+    let files = fs::read_dir("examples").unwrap().map(|entry| entry.unwrap().path());
+    let manifests = files.filter(|path| path.extension().is_some_and(|end| end == "yaml"));
+    let texts: Vec<String> = manifests.map(|path| fs::read_to_string(path).unwrap()).collect();
+    assert!(texts.len() >= 10);
+    texts
+}
+
+#[test]
+fn mutate_is_the_webhooks_patch() {
+    let read = |text: &str| documents("e.yaml", text).remove(0).unwrap().json;
+    let mut changed = 0;
+    for (text, templates) in examples().iter().flat_map(|text| [(text, false), (text, true)]) {
+        let mut object = read(text);
+        let request = Request {
+            operation: Operation::Create,
+            subresource: None,
+            subject: Subject {
+                kind: Kind::from_name(object["kind"].as_str().unwrap()).unwrap(),
+                namespace: "default",
+                object: &object,
+            },
+            old: None,
+            into_templates: templates,
+        };
+        let review = review(&request, &World::default(), &PolicySet::built_in());
+        if answer(&review, &object, Door::Validate).refusal.is_none() {
+            let patch = answer(&review, &object, Door::Mutate).patch;
+            changed += usize::from(!patch.is_empty());
+            json_patch::patch(&mut object, &patch).unwrap();
+        }
+        let flags = if templates { &["mutate", "--templates", "-"][..] } else { &["mutate", "-"] };
+        assert_eq!(read(&mullion(flags, text).out), object, "{text}");
+    }
+    assert!(changed >= 8, "{changed}");
+}
+
+#[test]
+fn refused_documents_stay_and_are_named() {
+    let denied = fs::read_to_string("tests/cli/denied.yaml").unwrap();
+    let ran = mullion(&["mutate", "-"], &format!("{denied}---\n{WINDOWS_POD}"));
+    assert_eq!(ran.code, 1);
+    assert!(ran.out.starts_with(&denied), "{}", ran.out);
+    assert!(ran.out.contains("kubernetes.io/os: windows"), "the other one is changed");
+    assert!(ran.err.contains("<stdin>:1:1: Pod default/denied is refused and stays as it is:\n"), "{}", ran.err);
+    assert!(ran.err.contains("MUL201 spec.securityContext.runAsUser: "), "{}", ran.err);
+}
+
+#[test]
+fn one_item_of_a_list_may_be_refused() {
+    let ran = mullion(&["mutate", "list.json"], "");
+    assert_eq!(ran.code, 1);
+    let value: Value = serde_json::from_str(&ran.out).expect("still JSON");
+    let original: Value = serde_json::from_str(&fs::read_to_string("tests/cli/list.json").unwrap()).unwrap();
+    assert_eq!(value["items"][0], original["items"][0]);
+    assert_eq!(value["items"][1], original["items"][1]);
+    assert_eq!(value["items"][2]["spec"]["nodeSelector"]["kubernetes.io/os"], "windows");
+}
+
+#[test]
+fn mutate_prints_nothing_unless_all_can_be_read() {
+    let dir = dir();
+    let world = write(&dir, "world.yaml", "{");
+    for args in
+        [&["mutate", "-", "broken.yaml"][..], &["mutate", "-", "nosuch.yaml"], &["mutate", "-", "--world", &world]]
+    {
+        let ran = mullion(args, WINDOWS_POD);
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{args:?}");
+        assert!(!ran.err.is_empty());
+    }
+}
+
+#[test]
+fn several_files_become_one_stream() {
+    let dir = dir();
+    let service = |name: &str| format!("apiVersion: v1\nkind: Service\nmetadata: {{name: {name}}}\n");
+    let json = |name: &str| format!(r#"{{"apiVersion": "v1", "kind": "Service", "metadata": {{"name": "{name}"}}}}"#);
+    let table: Vec<(Vec<String>, String)> = vec![
+        (vec![service("a"), service("b")], format!("{}---\n{}", service("a"), service("b"))),
+        (vec![service("a").trim_end().to_owned(), service("b")], format!("{}---\n{}", service("a"), service("b"))),
+        (vec![service("a"), format!("---\n{}", service("b"))], format!("{}---\n{}", service("a"), service("b"))),
+        (
+            vec![service("a"), format!("# about b\n\n---\n{}", service("b"))],
+            format!("{}# about b\n\n---\n{}", service("a"), service("b")),
+        ),
+        (
+            vec![service("a"), format!("\n---\n{}", service("b"))],
+            format!("{}---\n\n---\n{}", service("a"), service("b")),
+        ),
+        (vec![format!("{}---\n", service("a")), service("b")], format!("{}---\n{}", service("a"), service("b"))),
+        (
+            vec![service("a"), format!("%YAML 1.1\n---\n{}", service("b"))],
+            format!("{}...\n%YAML 1.1\n---\n{}", service("a"), service("b")),
+        ),
+        (vec![service("a"), format!("\u{feff}{}", service("b"))], format!("{}---\n{}", service("a"), service("b"))),
+        (vec![service("a"), String::new(), service("b")], format!("{}---\n{}", service("a"), service("b"))),
+        (vec![json("a"), json("b")], format!("{}\n{}", json("a"), json("b"))),
+        (vec![json("a"), service("b")], format!("{}\n---\n{}", json("a"), service("b"))),
+        (
+            vec![service("a").replace('\n', "\r\n"), service("b")],
+            format!("{}---\r\n{}", service("a").replace('\n', "\r\n"), service("b")),
+        ),
+    ];
+    for (at, (texts, expected)) in table.into_iter().enumerate() {
+        let mut args = vec!["mutate".to_owned()];
+        args.extend(texts.iter().enumerate().map(|(file, text)| write(&dir, &format!("{at}-{file}.yaml"), text)));
+        let ran = mullion(&args, "");
+        assert_eq!((ran.code, ran.out.as_str()), (0, expected.as_str()), "case {at}");
+        let again = mullion(&["check", "-"], &ran.out);
+        assert!(again.err.contains("0 subjects, 0 findings, 2 other objects"), "case {at}: {}", again.err);
+    }
+}
+
+#[test]
+fn a_diff_applies_and_is_empty_without_changes() {
+    let dir = dir();
+    let pod = write(&dir, "pod.yaml", WINDOWS_POD);
+    let ran = mullion(&["mutate", "--diff", &pod], "");
+    assert_eq!(ran.code, 0);
+    assert!(ran.out.starts_with(&format!("--- {pod}\n+++ {pod}\n@@ ")), "{}", ran.out);
+    let added: String = ran.out.lines().filter(|line| line.starts_with('+') && !line.starts_with("+++")).collect();
+    assert!(added.contains("kubernetes.io/os: windows"), "{}", ran.out);
+    assert!(!ran.out.lines().any(|line| line.starts_with('-') && !line.starts_with("---")), "{}", ran.out);
+    assert_eq!(mullion(&["mutate", "--diff", "-"], "apiVersion: v1\nkind: Service\n").out, "");
+}
+
+#[test]
+fn templates_are_changed_only_on_request() {
+    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\nspec:\n  template:\n    spec:\n      \
+                      containers:\n      - name: iis\n        image: mcr.microsoft.com/windows/nanoserver:ltsc2022\n";
+    assert_eq!(mullion(&["mutate", "-"], deployment).out, deployment);
+    let ran = mullion(&["mutate", "--templates", "-"], deployment);
+    assert_only_added(deployment, &ran.out);
+    assert!(ran.out.contains("kubernetes.io/os: windows"), "{}", ran.out);
+}
+
+#[test]
+fn the_world_decides_placement() {
+    let ran = mullion(&["mutate", "--world", "world.yaml", "-"], WINDOWS_POD);
+    assert!(ran.out.contains("value: Windows"), "the taint of the node there: {}", ran.out);
+}
+
+// === policies ===
+
+const POLICY: &str = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: p}\nspec:\n";
+
+#[test]
+fn policies_decide_what_findings_do() {
+    let table = [
+        ("  rules: {actions: [{rule: run-as-user, action: Warn}]}\n", 0, "warning[MUL201]"),
+        ("  rules: {actions: [{rule: MUL201, action: Repair}]}\n", 0, "note[MUL201]"),
+        ("  rules: {actions: [{rule: run-as-user, action: Deny}]}\n", 1, "error[MUL201]"),
+        ("  rules: {denials: Warn}\n", 0, "warning[MUL201]"),
+        ("  mode: Audit\n", 0, "warning[MUL201]"),
+        ("  mode: Disabled\n", 0, ""),
+        ("  match: {namespaces: {include: [elsewhere]}}\n  mode: Disabled\n", 1, "error[MUL201]"),
+    ];
+    // The author's own spec.os leaves no choice but refusal or repair; a selector does.
+    let pod = fs::read_to_string("tests/cli/denied.yaml").unwrap();
+    let pod = pod.replace("os: {name: windows}", "nodeSelector: {kubernetes.io/os: windows}");
+    for (spec, code, expected) in table {
+        let dir = dir();
+        write(&dir, "p.yaml", format!("{POLICY}{spec}"));
+        let ran = mullion(&["check", "--policies", dir.path().to_str().unwrap(), "-"], &pod);
+        assert_eq!(ran.code, code, "{spec}: {}{}", ran.out, ran.err);
+        assert!(ran.out.starts_with(expected) && ran.out.is_empty() == expected.is_empty(), "{spec}: {}", ran.out);
+    }
+}
+
+#[test]
+fn bad_policies_stop_everything_and_are_listed() {
+    let dir = dir();
+    write(&dir, "a.yaml", format!("{POLICY}  prioritty: 1\n  mode: Enforced\n"));
+    write(&dir, "b.yaml", "kind: [\n");
+    let path = dir.path().to_str().unwrap();
+    for args in [
+        &["check", "--policies", path, "-"][..],
+        &["mutate", "--policies", path, "-"],
+        &["image", "--policies", path, "a"],
+    ] {
+        let ran = mullion(args, GOOD);
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{args:?}");
+        assert_eq!(ran.err.lines().count(), 1, "{args:?}: {}", ran.err);
+        assert!(ran.err.contains("a.yaml:5:3: "), "{args:?}: {}", ran.err);
+    }
+    let ran = mullion(&["policy", "check", "warned.yaml"], "");
+    assert!(ran.code == 2 && ran.err.contains("name a directory that holds policy files"), "{}", ran.err);
+    let ran = mullion(&["policy", "check", path], "");
+    assert_eq!(ran.code, 2);
+    for expected in ["a.yaml:5:3: ", "a.yaml:6:9: ", "b.yaml:"] {
+        assert!(ran.err.contains(expected), "{expected}: {}", ran.err);
+    }
+    fs::remove_file(dir.path().join("b.yaml")).unwrap();
+    write(&dir, "a.yaml", POLICY.replace("spec:\n", "spec: {priority: 1}\n"));
+    let ran = mullion(&["policy", "check", path], "");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+}
+
+#[cfg(feature = "server")]
+#[test]
+fn servers_name_every_problem_on_a_line_of_its_own() {
+    let dir = dir();
+    write(&dir, "a.yaml", format!("{POLICY}  prioritty: 1\n  mode: Enforced\n"));
+    let ran = mullion(&["controller", "--policies", dir.path().to_str().unwrap()], "");
+    let lines: Vec<&str> = ran.err.lines().filter(|line| line.starts_with("mullion: ")).collect();
+    assert_eq!((ran.code, ran.out.as_str(), lines.len()), (2, "", 3), "{}", ran.err);
+    assert!(lines[1].contains("a.yaml:5:3: ") && lines[2].contains("a.yaml:6:9: "), "{}", ran.err);
+}
+
+#[cfg(feature = "server")]
+#[test]
+fn a_kubeconfig_that_cannot_be_used_is_named() {
+    let dir = dir();
+    for (name, text) in [("broken", "a: ["), ("empty", "apiVersion: v1\nkind: Config\n")] {
+        let path = write(&dir, name, text);
+        for kubeconfig in [path.clone(), format!("{path}-gone")] {
+            let ran = mullion(&["controller", "--kubeconfig", &kubeconfig], "");
+            assert_eq!((ran.code, ran.out.as_str()), (2, ""));
+            assert!(ran.err.contains(&format!("mullion: {kubeconfig}: ")), "{}", ran.err);
+        }
+    }
+}
+
+// === image, rules, compat ===
+
+#[test]
+fn images_are_answered_in_order() {
+    let ran = mullion(
+        &["image", "-o", "json", "mcr.microsoft.com/windows/nanoserver:ltsc2022", "-"],
+        "\n nginx \r\nredis:7\n",
+    );
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let records = records(&ran);
+    let windows = serde_json::json!({
+        "reference": "mcr.microsoft.com/windows/nanoserver:ltsc2022", "os": "windows",
+        "builds": ["10.0.20348"], "source": "tag",
+    });
+    assert_eq!(records[0], windows);
+    assert_eq!(records[1], serde_json::json!({"reference": "nginx", "os": "unknown", "builds": [], "source": "none"}));
+    assert_eq!(records.len(), 3);
+    let table = mullion(&["image", "nginx"], "");
+    assert_eq!(table.out, "IMAGE  OS       BUILDS  SOURCE\nnginx  unknown  -       none\n");
+    let ran = mullion(&["image", "-o", "json", "bad reference", "nginx"], "");
+    assert_eq!((ran.code, ran.out.lines().count()), (2, 1), "the others are still answered");
+    assert_eq!(mullion(&["image", "-"], "").out, "");
+}
+
+#[test]
+fn policy_patterns_go_before_names() {
+    let dir = dir();
+    let images = |pattern: &str, os: &str| {
+        format!("  detect: {{images: [{{pattern: {pattern}, os: {os}, builds: [10.0.17763]}}]}}\n")
+    };
+    write(&dir, "low.yaml", format!("{POLICY}{}", images("example.com/**", "windows")));
+    let high = POLICY.replace("name: p", "name: high")
+        + "  priority: 5\n  detect: {images: [{pattern: example.com/x/*, os: multi}]}\n";
+    write(&dir, "high.yaml", high);
+    let path = dir.path().to_str().unwrap();
+    let ran = mullion(&["image", "-o", "json", "--policies", path, "example.com/a", "example.com/x/y", "other"], "");
+    let found: Vec<(String, String)> =
+        records(&ran).iter().map(|r| (r["os"].to_string(), r["source"].to_string())).collect();
+    let pair = |os: &str, source: &str| (format!("\"{os}\""), format!("\"{source}\""));
+    assert_eq!(found, [pair("windows", "policy"), pair("multi", "policy"), pair("unknown", "none")], "{}", ran.err);
+}
+
+#[test]
+fn the_catalogue_has_an_object_per_rule() {
+    let rules = records(&mullion(&["rules", "-o", "json"], ""));
+    assert!(rules.len() > 10);
+    for rule in &rules {
+        assert!(rule["code"].as_str().unwrap().starts_with("MUL") && rule["name"].is_string(), "{rule}");
+    }
+    let table = mullion(&["rules"], "");
+    assert_eq!(table.out.lines().count(), rules.len() + 1);
+    for named in ["MUL201", "mul201", "run-as-user"] {
+        let page = mullion(&["rules", named], "").out;
+        assert!(page.starts_with("MUL201 run-as-user: "), "{page}");
+        assert_eq!(records(&mullion(&["rules", named, "-o", "json"], ""))[0]["code"], "MUL201");
+    }
+}
+
+#[test]
+fn compatibility_is_a_table_or_one_answer() {
+    let answer = |args: &[&str]| mullion(&[&["compat"], args].concat(), "").out;
+    assert_eq!(answer(&["--image-build", "10.0.20348", "--host-build", "26100"]), "yes\n");
+    assert_eq!(answer(&["--image-build", "10.0.17763", "--host-build", "10.0.20348.2655"]), "no\n");
+    assert_eq!(answer(&["--image-build", "20348", "--host-build", "26200", "--generation", "R2"]), "no\n");
+    assert_eq!(answer(&["--image-build", "20348", "--host-build", "26200", "--generation", "R3"]), "yes\n");
+    assert_eq!(answer(&["--image-build", "17763"]), "10.0.17763  ltsc2019\n");
+    assert_eq!(answer(&["--host-build", "10.0.26100"]), "10.0.20348  ltsc2022\n10.0.26100  ltsc2025\n");
+    assert!(answer(&[]).contains("\n10.0.25398  23h2 "), "{}", answer(&[]));
+}
+
+// === explain ===
+
+#[test]
+fn an_explanation_names_evidence_changes_settings_and_nodes() {
+    let ran = mullion(&["explain", "-o", "json", "--world", "world.yaml", "mixed.yaml"], "");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let subjects = records(&ran);
+    assert_eq!(subjects.len(), 3);
+    assert_eq!(subjects[1]["os"], "linux");
+    assert_eq!(subjects[1]["nodes"], serde_json::json!([]), "the only node there is Windows");
+    let windows = records(&mullion(&["explain", "-o", "json", "--world", "world.yaml", "pod-windows.yaml"], ""));
+    assert_eq!(windows[0]["nodes"], serde_json::json!(["win-1"]));
+    assert_eq!(windows[0]["settings"][0]["key"], "mode");
+    assert_eq!(windows[0]["settings"][0]["value"], "Enforce");
+    assert!(windows[0]["settings"][0]["origin"]["line"].is_u64(), "{}", windows[0]);
+    let deployment = mullion(&["explain", "-"], include_str!("../examples/windows-2022.yaml")).out;
+    assert!(deployment.contains("none; its pods get theirs when they are made"), "{deployment}");
+    let text = mullion(&["explain", "pod-windows.yaml"], "").out;
+    assert!(text.starts_with("Pod shop/iis (pod-windows.yaml:2)\n  os: windows, because of image "), "{text}");
+    assert!(text.contains("nodes: not known; name a --world file"), "{text}");
+    assert_eq!(windows[0]["refused"], serde_json::json!([]));
+    assert!(!text.contains("refused"), "{text}");
+    assert_eq!(mullion(&["explain", "broken.yaml"], "").code, 2);
+    assert_eq!(mullion(&["explain"], "").code, 2);
+}
+
+#[test]
+fn an_explanation_says_what_would_be_refused() {
+    let ran = mullion(&["explain", "denied.yaml"], "");
+    let line = "\n  refused: MUL201 run-as-user: spec.securityContext.runAsUser: Windows has no numeric user ids; ";
+    assert!(ran.code == 0 && ran.out.contains(line), "{}", ran.out);
+    let refused = &records(&mullion(&["explain", "-o", "json", "denied.yaml"], ""))[0]["refused"];
+    assert!(refused[0].as_str().unwrap().starts_with("MUL201 run-as-user: "), "{refused}");
+}
+
+#[test]
+fn nothing_to_explain_is_said() {
+    for (input, said) in [
+        ("", "mullion: nothing to explain: no pod and no object with a pod template\n"),
+        ("a: 1\n", "mullion: 1 skipped document: no apiVersion or no kind\nmullion: nothing to explain: "),
+    ] {
+        let ran = mullion(&["explain", "-"], input);
+        assert_eq!((ran.code, ran.out.as_str()), (0, ""));
+        assert!(ran.err.starts_with(said), "{}", ran.err);
+    }
+}
+
+#[test]
+fn every_command_counts_what_it_skips() {
+    let input = format!("a: 1\n---\n{GOOD}---\nkind: Pod\n");
+    for command in ["check", "mutate", "explain"] {
+        let ran = mullion(&[command, "-"], &input);
+        assert_eq!(ran.code, 0);
+        assert!(ran.err.contains("2 skipped documents"), "{command}: {}", ran.err);
+    }
+}
+
+#[test]
+fn help_tells_no_other_commands_records() {
+    for command in ["image", "rules", "explain"] {
+        let help = mullion(&[command, "--help"], "").out;
+        assert!(help.contains("json") && !help.contains("records finding"), "{command}: {help}");
+    }
+}

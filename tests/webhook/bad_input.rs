@@ -1,0 +1,235 @@
+//! Bodies that are no review, too long, too slow or hostile.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, StatusCode, header};
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
+use mullion::webhook::body::Limits;
+use mullion::webhook::routes;
+use proptest::prelude::*;
+use serde_json::json;
+
+use crate::support::{Got, pod_review, post, request, router, send, state};
+
+/// After whatever happened, the next one is served.
+async fn still_serves(router: &Router) {
+    assert_eq!(post(router, "/mutate", pod_review("web").to_string()).await.review()["allowed"], true);
+}
+
+fn says(got: &Got, status: StatusCode, text: &str) {
+    assert_eq!(got.status, status, "{}", got.text());
+    assert!(got.text().contains(text), "{}", got.text());
+    assert!(got.body.len() < 500, "short: {}", got.text());
+}
+
+#[tokio::test]
+async fn what_is_no_review_is_400_and_says_why() {
+    let router = router();
+    let whole = pod_review("web").to_string();
+    let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let deep_object = whole.replacen(r#""metadata":{"#, &format!(r#""metadata":{{"x":{},"#, deep(1000)), 1);
+    assert_ne!(whole, deep_object);
+    for (body, text) in [
+        (String::new(), "EOF"),
+        (whole[..whole.len() / 2].to_owned(), "EOF"),
+        ("garbage".to_owned(), "expected value"),
+        ("{}".to_owned(), "expected apiVersion admission.k8s.io/v1"),
+        ("null".to_owned(), "invalid type"),
+        (deep(1000), "AdmissionReview"),
+        ("[".repeat(1_000_000), "AdmissionReview"),
+        (deep_object, "recursion limit"),
+        (whole.replacen("admission.k8s.io/v1", "admission.k8s.io/v1beta1", 1), "found \"admission.k8s.io/v1beta1\""),
+        (whole.replacen("AdmissionReview", "Pod", 1), "found \"admission.k8s.io/v1\" and \"Pod\""),
+        (whole.replacen(r#""uid":"#, r#""id":"#, 1), "missing field `uid`"),
+        (r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}"#.to_owned(), "\"request\""),
+        (format!("{whole} trailing"), "trailing"),
+    ] {
+        for path in ["/mutate", "/validate"] {
+            says(&post(&router, path, body.clone()).await, StatusCode::BAD_REQUEST, text);
+        }
+        still_serves(&router).await;
+    }
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_text_are_400() {
+    let got = post(&router(), "/mutate", vec![0xff_u8; 4096]).await;
+    assert_eq!(got.status, StatusCode::BAD_REQUEST);
+    let mut body = pod_review("web").to_string().into_bytes();
+    let at = body.windows(4).position(|four| four == b"shop").unwrap();
+    body[at] = 0xc3;
+    assert_eq!(post(&router(), "/mutate", body).await.status, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn only_json_is_read() {
+    let router = router();
+    for content_type in ["text/plain", "application/yaml", ""] {
+        let request = Request::post("/mutate").header(header::CONTENT_TYPE, content_type);
+        let got = send(&router, request.body(Body::from(pod_review("web").to_string())).unwrap()).await;
+        says(&got, StatusCode::UNSUPPORTED_MEDIA_TYPE, "application/json");
+    }
+    let bare = Request::post("/mutate").body(Body::from("{}")).unwrap();
+    assert_eq!(send(&router, bare).await.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    still_serves(&router).await;
+}
+
+#[tokio::test]
+async fn ten_mebibytes_are_read_and_one_byte_more_is_not() {
+    let router = router();
+    let padded = |length: usize| {
+        let mut body = pod_review("patch").to_string();
+        body.push_str(&" ".repeat(length - body.len()));
+        body
+    };
+    let cap = Limits::default().body;
+    assert_eq!(post(&router, "/mutate", padded(cap)).await.review()["patchType"], "JSONPatch");
+    for length in [cap + 1, 3 * cap] {
+        let got = post(&router, "/mutate", padded(length)).await;
+        says(&got, StatusCode::PAYLOAD_TOO_LARGE, "10485760");
+        still_serves(&router).await;
+    }
+    // Without a length announced, and without an end.
+    let chunk = Bytes::from(vec![b' '; 1 << 20]);
+    let endless = stream::repeat(chunk).map(Ok::<_, Infallible>);
+    let got = post(&router, "/mutate", Body::from_stream(endless)).await;
+    says(&got, StatusCode::PAYLOAD_TOO_LARGE, "10485760");
+    assert_eq!(got.headers[header::CONNECTION], "close");
+    // Announced as hopeless: not a byte is waited for.
+    let mut hopeless = request("/mutate", Body::from_stream(stream::pending::<Result<Bytes, Infallible>>()));
+    hopeless.headers_mut().insert(header::CONTENT_LENGTH, "999999999999".parse().unwrap());
+    says(&send(&router, hopeless).await, StatusCode::PAYLOAD_TOO_LARGE, "10485760");
+    still_serves(&router).await;
+}
+
+#[tokio::test]
+async fn a_body_that_stalls_or_drips_gets_408() {
+    let hour = Duration::from_secs(3600);
+    let limits = |stall, request| Limits { body_stall: stall, request, ..Limits::default() };
+    let first = || stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"{"))]);
+    let stalled = || Body::from_stream(first().chain(stream::pending()));
+
+    let router = routes::router(state(), limits(Duration::from_millis(20), hour));
+    let got = post(&router, "/mutate", stalled()).await;
+    says(&got, StatusCode::REQUEST_TIMEOUT, "no progress for 20ms");
+    assert_eq!(got.headers[header::CONNECTION], "close");
+    still_serves(&router).await;
+
+    // A byte now and then is progress, but not for ever: the request's own deadline ends it.
+    let drip = stream::unfold((), |()| async {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        Some((Ok::<_, Infallible>(Bytes::from_static(b" ")), ()))
+    });
+    let router = routes::router(state(), limits(hour, hour));
+    let got = post(&router, "/mutate?timeout=50ms", Body::from_stream(drip)).await;
+    says(&got, StatusCode::REQUEST_TIMEOUT, "not complete after 50ms");
+
+    // A deadline longer than the API server allows is not believed.
+    let limits = Limits { request_max: Duration::from_millis(20), ..limits(hour, hour) };
+    let router = routes::router(state(), limits);
+    says(&post(&router, "/mutate?timeout=720h", stalled()).await, StatusCode::REQUEST_TIMEOUT, "after 20ms");
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_is_400() {
+    let broken = stream::iter([Ok(Bytes::from_static(b"{")), Err(std::io::Error::other("reset"))]);
+    let router = router();
+    let got = post(&router, "/mutate", Body::from_stream(broken)).await;
+    says(&got, StatusCode::BAD_REQUEST, "ended early");
+    still_serves(&router).await;
+}
+
+#[tokio::test]
+async fn many_large_bodies_at_once_do_not_take_all_memory() {
+    let router = routes::router(state(), Limits { body_stall: Duration::from_secs(3600), ..Limits::default() });
+    // Seven that wait with 9 MiB each leave 1 MiB of the 64.
+    let (full, mut filled) = tokio::sync::mpsc::channel::<()>(7);
+    let waiting: Vec<_> = (0..7)
+        .map(|_| {
+            let full = full.clone();
+            let large = stream::iter([Ok::<_, Infallible>(Bytes::from(vec![b' '; 9 << 20]))]);
+            let waits = stream::once(async move {
+                full.send(()).await.unwrap();
+                std::future::pending().await
+            });
+            let (router, body) = (router.clone(), Body::from_stream(large.chain(waits)));
+            tokio::spawn(async move { post(&router, "/mutate?timeout=30s", body).await })
+        })
+        .collect();
+    for _ in 0..7 {
+        filled.recv().await.unwrap();
+    }
+    let got = post(&router, "/mutate", vec![b' '; 9 << 20]).await;
+    says(&got, StatusCode::SERVICE_UNAVAILABLE, "too many large requests");
+    still_serves(&router).await;
+    for task in waiting {
+        task.abort();
+        assert!(task.await.unwrap_err().is_cancelled());
+    }
+    assert_eq!(post(&router, "/mutate", vec![b' '; 9 << 20]).await.status, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn a_hostile_review_is_answered_like_any_other() {
+    let router = router();
+    let long = "x".repeat(1 << 20);
+    let mut review = pod_review("web");
+    review["request"]["uid"] = json!(format!("{long}\u{0}\u{1b}[31m\"\\\u{1F980}"));
+    review["request"]["namespace"] = json!(long);
+    let answer = post(&router, "/mutate", review.to_string()).await.review();
+    assert_eq!(answer["uid"], review["request"]["uid"], "echoed whatever it is");
+    still_serves(&router).await;
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever the bytes, the answer is a review or a 4xx.
+    #[test]
+    fn arbitrary_bytes_never_hurt(body in prop::collection::vec(any::<u8>(), 0..2048), mutate in any::<bool>()) {
+        hurts_not(body, mutate)?;
+    }
+
+    /// As above, with bytes that get further: a review with some of them changed, cut or doubled.
+    #[test]
+    fn spoilt_reviews_never_hurt(
+        spoils in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..3_u8), 1..6),
+        mutate in any::<bool>(),
+    ) {
+        let mut body = pod_review("patch-refuse-warn").to_string().into_bytes();
+        for (at, byte, how) in spoils {
+            let at = at.index(body.len());
+            match how {
+                0 => body[at] = byte,
+                1 => body.truncate(at.max(1)),
+                _ => {
+                    let tail = body[at..].to_vec();
+                    body.extend(tail);
+                }
+            }
+        }
+        hurts_not(body, mutate)?;
+    }
+}
+
+fn hurts_not(body: Vec<u8>, mutate: bool) -> Result<(), TestCaseError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let shared = state();
+    let router = routes::router(Arc::clone(&shared), Limits::default());
+    let path = if mutate { "/mutate" } else { "/validate" };
+    runtime.block_on(async {
+        let got = post(&router, path, body).await;
+        prop_assert!(got.status.is_success() || got.status.is_client_error(), "{:?}", got);
+        if got.status.is_success() {
+            let review = got.review();
+            prop_assert_eq!(review.get("patch").is_some(), review.get("patchType").is_some());
+        }
+        still_serves(&router).await;
+        Ok(())
+    })
+}

@@ -1,0 +1,11 @@
+//! The webhook as the API server and less friendly clients meet it.
+#![cfg(feature = "server")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+mod admin;
+mod bad_input;
+mod certificates;
+mod connections;
+mod process;
+mod reviews;
+mod support;

@@ -1,0 +1,143 @@
+//! The built program, with policy files good and bad, and a world from a file.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use mullion_cluster::{MullionProcess, Seen, free_port, wait_for};
+use rustls::RootCertStore;
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+
+use crate::support::{Got, connect, pair, pod_review, within, write_pair};
+
+const GOOD: &str = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: mine}\nspec:\n  priority: 7\n";
+const BAD: &str =
+    "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: mine}\nspec:\n  priorty: 7\n  mode: Of\n";
+const WORLD: &str = r#"{"kind": "NodeList", "items": [{"metadata": {"name": "w", "labels": {"kubernetes.io/os": "windows"}}},
+    {"metadata": {"name": "l", "labels": {"kubernetes.io/os": "linux"}}}]}"#;
+
+/// A folder with `tls`, `policies` and `world.json`.
+fn folder(policy: &str) -> (tempfile::TempDir, RootCertStore) {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["tls", "policies"] {
+        fs::create_dir(dir.path().join(name)).unwrap();
+    }
+    let (certificate, key) = pair();
+    write_pair(&dir.path().join("tls"), &certificate.pem(), &key.serialize_pem());
+    fs::write(dir.path().join("world.json"), WORLD).unwrap();
+    fs::write(dir.path().join("policies/mine.yaml"), policy).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate.der().clone()).unwrap();
+    (dir, roots)
+}
+
+fn arguments(dir: &Path, bind: SocketAddr, admin: SocketAddr) -> Vec<String> {
+    let at = |name: &str| dir.join(name).to_string_lossy().into_owned();
+    let arguments = [
+        ["--bind", &bind.to_string()],
+        ["--admin-bind", &admin.to_string()],
+        ["--tls-dir", &at("tls")],
+        ["--policies", &at("policies")],
+        ["--world", &at("world.json")],
+        ["--reload-interval", "0.05"],
+        ["--drain-delay", "0"],
+    ];
+    ["webhook"].into_iter().chain(arguments.iter().flatten().copied()).map(str::to_owned).collect()
+}
+
+fn loopback() -> SocketAddr {
+    ([127, 0, 0, 1], free_port().unwrap()).into()
+}
+
+#[test]
+fn what_is_bad_at_the_start_is_said_with_its_place_and_exit_code_2() {
+    let cases: [(&str, &str, &[&str]); 4] = [
+        ("policies/mine.yaml", BAD, &["mine.yaml:5:3: ", "priority", "mine.yaml:6:"]),
+        ("policies/mine.yaml", &GOOD[..60], &["mine.yaml:"]),
+        ("world.json", "{\"kind\": \"NodeList\",\n oops", &["world.json:1:1: unclosed bracket"]),
+        ("tls/tls.key", "nothing", &["tls.key", "expected an unencrypted private key"]),
+    ];
+    for (file, text, says) in cases {
+        let (dir, _) = folder(GOOD);
+        fs::write(dir.path().join(file), text).unwrap();
+        let arguments = arguments(dir.path(), loopback(), loopback());
+        let ended = Command::new(env!("CARGO_BIN_EXE_mullion")).args(arguments).output().unwrap();
+        let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(2), "{file}: {told}");
+        assert!(says.iter().all(|says| told.contains(says)), "{file}: {told}");
+        assert!(ended.stdout.is_empty());
+    }
+}
+
+async fn get(admin: SocketAddr, path: &str) -> String {
+    let stream = TcpStream::connect(admin).await.unwrap();
+    let (mut client, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let request = http::Request::get(path).header("host", "x").body(String::new()).unwrap();
+    let got = Got::read(within(client.send_request(request)).await.unwrap()).await;
+    assert_eq!(got.status, 200, "{path}: {}", got.text());
+    got.text().to_owned()
+}
+
+/// Waits for a line of `/metrics`.
+async fn wait_for_metric(admin: SocketAddr, line: &str) {
+    wait_for(line, Duration::from_secs(60), async || {
+        let text = get(admin, "/metrics").await;
+        if text.lines().any(|found| found == line) { Seen::Done(()) } else { Seen::NotYet(text) }
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
+async fn policies_that_turn_bad_later_change_nothing_but_the_metric() {
+    let denies = format!("{GOOD}  rules: {{actions: [{{rule: run-as-user, action: Deny}}]}}\n");
+    let (dir, roots) = folder(&denies);
+    let (bind, admin) = (loopback(), loopback());
+    let process = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
+        .args(arguments(dir.path(), bind, admin))
+        .admin(admin)
+        .start()
+        .await
+        .unwrap();
+    let mut windows = pod_review("web");
+    windows["request"]["object"]["spec"]["containers"][0]["image"] =
+        json!("mcr.microsoft.com/windows/nanoserver:ltsc2022");
+    windows["request"]["object"]["spec"]["securityContext"] = json!({"runAsUser": 1000});
+    let refused = async || {
+        let stream = connect(bind, &roots, b"http/1.1").await;
+        let (mut client, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        let request = http::Request::post("/validate").header("host", "x").header("content-type", "application/json");
+        let request = request.body(windows.to_string()).unwrap();
+        Got::read(within(client.send_request(request)).await.unwrap()).await.review()["allowed"] == false
+    };
+    let policies = async || serde_json::from_str::<Value>(&get(admin, "/policies").await).unwrap();
+    let write = |text: &str| fs::write(dir.path().join("policies/mine.yaml"), text).unwrap();
+    assert!(refused().await);
+    wait_for_metric(admin, "mullion_policy_load_errors 0").await;
+    let good = policies().await;
+
+    write(BAD);
+    wait_for_metric(admin, "mullion_policy_load_errors 2").await;
+    let bad = policies().await;
+    assert_eq!(
+        (&bad["hash"], &bad["policies"], &bad["lastGood"]),
+        (&good["hash"], &good["policies"], &good["lastGood"])
+    );
+    assert!(bad["problems"][0].as_str().unwrap().contains("mine.yaml:5:3: "), "{bad}");
+    assert!(refused().await, "the old set is in force");
+    get(admin, "/readyz").await;
+
+    write(&denies.replace("Deny", "Warn"));
+    wait_for_metric(admin, "mullion_policy_load_errors 0").await;
+    assert!(!refused().await, "the new set is in force");
+    let (status, log) = process.stop().await.unwrap();
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert!(log.contains("mine.yaml:5:3: ") && !log.contains("nanoserver"), "{log}");
+}

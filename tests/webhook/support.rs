@@ -1,0 +1,287 @@
+//! Reviews as the API server writes them, a server around an engine that does as it is told, and clients.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use mullion::engine::answer::{Answer, Refusal, RefusalCause};
+use mullion::engine::finding::{Finding, RefusedBy};
+use mullion::engine::world::World;
+use mullion::engine::{self, Door, Review};
+use mullion::policy::{Action, PolicySet};
+use mullion::webhook::body::Limits;
+use mullion::webhook::routes;
+use mullion::webhook::server::{ConnectionLimits, serve};
+use mullion::webhook::state::State;
+use mullion::webhook::tls::Certificate;
+use rcgen::{CertificateParams, KeyPair};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+
+/// The name that certificates are for.
+pub(crate) const NAME: &str = "mullion-webhook.mullion.svc";
+
+/// A review as `kubectl apply` of a pod causes it, managedFields and all.
+pub(crate) fn pod_review(name: &str) -> Value {
+    json!({
+        "kind": "AdmissionReview",
+        "apiVersion": "admission.k8s.io/v1",
+        "request": {
+            "uid": "0df28fbd-5f5f-11e8-bc74-36e6bb280816",
+            "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "requestKind": {"group": "", "version": "v1", "kind": "Pod"},
+            "requestResource": {"group": "", "version": "v1", "resource": "pods"},
+            "name": name,
+            "namespace": "shop",
+            "operation": "CREATE",
+            "userInfo": {"username": "kubernetes-admin", "groups": ["kubeadm:cluster-admins", "system:authenticated"]},
+            "object": {
+                "kind": "Pod",
+                "apiVersion": "v1",
+                "metadata": {
+                    "name": name,
+                    "creationTimestamp": null,
+                    "labels": {"app": "web"},
+                    "managedFields": [{"manager": "kubectl", "operation": "Update", "apiVersion": "v1",
+                        "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:containers": {}}}}],
+                },
+                "spec": {
+                    "containers": [{"name": "web", "image": "registry.example.com/web:1", "resources": {},
+                        "terminationMessagePath": "/dev/termination-log", "imagePullPolicy": "IfNotPresent"}],
+                    "restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler",
+                },
+                "status": {},
+            },
+            "oldObject": null,
+            "dryRun": false,
+            "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "fieldManager": "kubectl"},
+        }
+    })
+}
+
+/// An engine that does what the pod's name asks for: `patch`, `refuse`, `warn`, `panic`; and that tells in an audit
+/// annotation which namespace it was given.
+pub(crate) fn obedient(
+    request: &engine::Request<'_>,
+    world: &World,
+    policies: &PolicySet,
+    _door: Door,
+) -> (Review, Answer) {
+    let mut review = engine::review(request, world, policies);
+    let name = request.subject.object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("");
+    assert!(name != "panic", "as asked");
+    let mut answer = Answer::default();
+    answer.audit.insert("namespace", request.subject.namespace.to_owned());
+    if name.contains("patch") {
+        let patch = json!([{"op": "add", "path": "/spec/nodeSelector", "value": {"kubernetes.io/os": "windows"}}]);
+        answer.patch = serde_json::from_value(patch).unwrap();
+    }
+    if name.contains("warn") {
+        answer.warnings = vec!["first".to_owned(), "second".to_owned()];
+    }
+    if name.contains("refuse") {
+        review.findings = vec![finding()];
+        answer.refusal = Some(Refusal {
+            message: finding().sentence(),
+            causes: vec![RefusalCause {
+                reason: "MUL201",
+                field: finding().path,
+                message: "Windows has no numeric user ids".to_owned(),
+            }],
+        });
+    }
+    (review, answer)
+}
+
+fn finding() -> Finding {
+    Finding {
+        code: "MUL201",
+        rule: "run-as-user",
+        action: Action::Deny,
+        quiet: false,
+        pointer: "/spec/securityContext/runAsUser".to_owned(),
+        path: "spec.securityContext.runAsUser".to_owned(),
+        message: "Windows has no numeric user ids".to_owned(),
+        help: "use windowsOptions.runAsUserName".to_owned(),
+        refused_by: RefusedBy::Nobody,
+        known_before: false,
+    }
+}
+
+/// A ready state around [`obedient`].
+pub(crate) fn state() -> Arc<State> {
+    let mut state = State::fixed(World::default(), PolicySet::default());
+    state.judge = obedient;
+    state.certificate.store(true, std::sync::atomic::Ordering::Release);
+    Arc::new(state)
+}
+
+/// The routes around [`state`], without a network.
+pub(crate) fn router() -> Router {
+    routes::router(state(), Limits::default())
+}
+
+/// An answer, read.
+#[derive(Debug)]
+pub(crate) struct Got {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Got {
+    pub(crate) async fn read<B>(response: Response<B>) -> Self
+    where
+        B: hyper::body::Body,
+        B::Error: std::fmt::Debug,
+    {
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.unwrap().to_bytes().to_vec();
+        Self { status: parts.status, headers: parts.headers, body }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    /// `response` of a 200.
+    pub(crate) fn review(&self) -> Value {
+        assert_eq!(self.status, StatusCode::OK, "{}", self.text());
+        let review: Value = serde_json::from_slice(&self.body).unwrap();
+        assert_eq!(review["apiVersion"], "admission.k8s.io/v1");
+        assert_eq!(review["kind"], "AdmissionReview");
+        review["response"].clone()
+    }
+}
+
+/// A POST of JSON.
+pub(crate) fn request(path: &str, body: impl Into<Body>) -> Request<Body> {
+    let builder = Request::post(path).header(header::CONTENT_TYPE, "application/json");
+    builder.header(header::HOST, NAME).body(body.into()).unwrap()
+}
+
+pub(crate) async fn send(router: &Router, request: Request<Body>) -> Got {
+    Got::read(router.clone().oneshot(request).await.unwrap()).await
+}
+
+pub(crate) async fn post(router: &Router, path: &str, body: impl Into<Body>) -> Got {
+    send(router, request(path, body)).await
+}
+
+/// A self-signed certificate for [`NAME`] and its key, PEM.
+pub(crate) fn pair() -> (rcgen::Certificate, KeyPair) {
+    let key = KeyPair::generate().unwrap();
+    (CertificateParams::new(vec![NAME.to_owned()]).unwrap().self_signed(&key).unwrap(), key)
+}
+
+/// Writes a pair as a mounted Secret has it.
+pub(crate) fn write_pair(dir: &Path, certificate: &str, key: &str) {
+    std::fs::write(dir.join("tls.crt"), certificate).unwrap();
+    std::fs::write(dir.join("tls.key"), key).unwrap();
+}
+
+/// A server on a loopback port.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) state: Arc<State>,
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) certificate: Arc<Certificate>,
+    pub(crate) seen: u64,
+    pub(crate) stop: CancellationToken,
+    pub(crate) task: JoinHandle<()>,
+    roots: RootCertStore,
+}
+
+impl Server {
+    pub(crate) async fn start(limits: ConnectionLimits) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let (certificate, key) = pair();
+        write_pair(dir.path(), &certificate.pem(), &key.serialize_pem());
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate.der().clone()).unwrap();
+        let (certificate, seen) = Certificate::load(dir.path()).unwrap();
+        let config = Arc::new(certificate.server_config().unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = state();
+        let stop = CancellationToken::new();
+        let router = routes::router(Arc::clone(&state), Limits::default());
+        let serving = serve(listener, Some(config), router, limits, state.metrics.clone(), stop.clone());
+        let task = tokio::spawn(serving);
+        Self { address, state, dir, certificate, seen, stop, task, roots }
+    }
+
+    pub(crate) fn trust(&mut self, certificate: &rcgen::Certificate) {
+        self.roots.add(certificate.der().clone()).unwrap();
+    }
+
+    pub(crate) async fn tls(&self, alpn: &[u8]) -> TlsStream<TcpStream> {
+        connect(self.address, &self.roots, alpn).await
+    }
+
+    /// A client that keeps its connection.
+    pub(crate) async fn http1(&self) -> http1::SendRequest<Full<bytes::Bytes>> {
+        let (sender, connection) = http1::handshake(TokioIo::new(self.tls(b"http/1.1").await)).await.unwrap();
+        tokio::spawn(connection);
+        sender
+    }
+
+    pub(crate) async fn http2(&self) -> http2::SendRequest<Full<bytes::Bytes>> {
+        let io = TokioIo::new(self.tls(b"h2").await);
+        let (sender, connection) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
+        tokio::spawn(connection);
+        sender
+    }
+
+    /// One review on a connection of its own.
+    pub(crate) async fn review(&self, name: &str) -> Value {
+        let mut client = self.http1().await;
+        Got::read(within(client.send_request(full("/mutate", name))).await.unwrap()).await.review()
+    }
+}
+
+/// A connection after its handshake.
+pub(crate) async fn connect(address: SocketAddr, roots: &RootCertStore, alpn: &[u8]) -> TlsStream<TcpStream> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots.clone())
+        .with_no_client_auth();
+    config.alpn_protocols = vec![alpn.to_vec()];
+    let stream = TcpStream::connect(address).await.unwrap();
+    let name = ServerName::try_from(NAME).unwrap();
+    within(TlsConnector::from(Arc::new(config)).connect(name, stream)).await.unwrap()
+}
+
+/// A POST of [`pod_review`].
+pub(crate) fn full(path: &str, name: &str) -> Request<Full<bytes::Bytes>> {
+    let (parts, ()) = request(path, Body::empty()).map(drop).into_parts();
+    Request::from_parts(parts, Full::from(pod_review(name).to_string()))
+}
+
+/// Fails a test that would hang; far beyond any limit that tests set.
+pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), future).await.expect("it hangs")
+}
+
+/// The routes and their state.
+pub(crate) fn router_and_state() -> (Router, Arc<State>) {
+    let state = state();
+    (routes::router(Arc::clone(&state), Limits::default()), state)
+}
