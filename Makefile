@@ -1,0 +1,78 @@
+# Every target does its own set-up: the control-plane tools are built when they are missing.
+.DEFAULT_GOAL := help
+CARGO ?= cargo
+
+.PHONY: help
+help: ## What there is
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+.PHONY: demo
+demo: needs ## A mixed cluster going wrong without Mullion and right with it
+	@tools="$$(tests/cluster/tools/build.sh)" && \
+	$(CARGO) build --locked --bin mullion && $(CARGO) build --locked -p mullion-cluster --bin mullion-demo && \
+	KUBEBUILDER_ASSETS="$$tools" target/debug/mullion-demo --mullion target/debug/mullion
+
+.PHONY: up
+up: needs ## Leave a mixed cluster with Mullion running; prints its kubeconfig
+	@tools="$$(tests/cluster/tools/build.sh)" && \
+	$(CARGO) build --locked --bin mullion && $(CARGO) build --locked -p mullion-cluster --bin mullion-demo && \
+	KUBEBUILDER_ASSETS="$$tools" tests/cluster/up.sh target/up target/debug/mullion-demo --mullion target/debug/mullion
+
+.PHONY: down
+down: ## Stop what `make up` left running
+	@tests/cluster/down.sh target/up
+
+.PHONY: test
+test: needs fmt-check clippy doc unit purity cluster-test ## Everything CI checks
+
+.PHONY: fmt
+fmt: ## Format the code
+	$(CARGO) fmt --all
+
+.PHONY: fmt-check
+fmt-check:
+	$(CARGO) fmt --all --check
+
+.PHONY: clippy
+clippy: needs
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --locked --no-default-features --all-targets -- -D warnings
+
+.PHONY: doc
+doc: needs
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --lib
+
+# The engine, the policy language and the file commands, without anything that talks to a network.
+.PHONY: unit
+unit: needs
+	$(CARGO) test --locked --no-default-features
+	$(CARGO) test --locked --lib --test cli --test webhook
+	$(CARGO) test --locked -p mullion-cluster --lib
+
+# The engine must not be able to reach a network, a clock or a cluster: none of these crates is in its graph.
+IMPURE = axum hyper kube kube-client kube-runtime rustls tokio reqwest oci-client tracing-subscriber
+.PHONY: purity
+purity: needs
+	$(CARGO) check --locked --lib --no-default-features
+	@for crate in $(IMPURE); do \
+		if $(CARGO) tree --locked --no-default-features --edges normal --prefix none | grep -q "^$$crate v"; then \
+			echo "purity: $$crate is in the graph of the library without features" >&2; exit 1; \
+		fi; \
+	done; echo "purity: the library without features has none of: $(IMPURE)"
+
+.PHONY: cluster-test
+cluster-test: needs
+	@tools="$$(tests/cluster/tools/build.sh)" && export KUBEBUILDER_ASSETS="$$tools" && \
+	$(CARGO) test --locked -p mullion-cluster --test control_plane && \
+	$(CARGO) test --locked --test on_cluster
+
+.PHONY: tools
+tools: needs ## Build the control-plane tools only
+	@tests/cluster/tools/build.sh
+
+# Says plainly what is missing instead of failing in the middle of a build.
+.PHONY: needs
+needs:
+	@command -v $(CARGO) >/dev/null || { echo "cargo is missing: install Rust 1.89 or newer (rustup.rs)" >&2; exit 1; }
+	@command -v cc >/dev/null || command -v gcc >/dev/null || { \
+		echo "a C compiler is missing: install gcc (Debian: apt-get install gcc)" >&2; exit 1; }

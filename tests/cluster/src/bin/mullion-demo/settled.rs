@@ -1,0 +1,163 @@
+//! Waiting until nothing moves any more, and what is to be seen then.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::Result;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
+use kube::api::{ListParams, PostParams};
+use kube::{Api, ResourceExt as _};
+use mullion_cluster::{ControlPlane, Seen, wait_for};
+
+use crate::expected::{Example, Should, trouble_on};
+use crate::table::Row;
+
+const DEADLINE: Duration = Duration::from_secs(90);
+
+/// Waits for the namespace's default ServiceAccount: pods are refused without it.
+pub(crate) async fn service_account(plane: &ControlPlane, namespace: &str) -> Result<()> {
+    let accounts: Api<ServiceAccount> = Api::namespaced(plane.client(), namespace);
+    wait_for("the default ServiceAccount", DEADLINE, || {
+        let accounts = accounts.clone();
+        async move { accounts.get_opt("default").await.ok().flatten().map(|_| ()) }
+    })
+    .await
+}
+
+/// Waits until the API server asks Mullion: a dry-run pod comes back with its selector.
+pub(crate) async fn wait_until_called(plane: &ControlPlane) -> Result<()> {
+    service_account(plane, "default").await?;
+    let pods: Api<Pod> = Api::namespaced(plane.client(), "default");
+    let probe: Pod = serde_json::from_value(serde_json::json!({
+        "metadata": {"name": "probe"},
+        "spec": {"containers": [{"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022"}]},
+    }))?;
+    wait_for("the API server to ask Mullion", DEADLINE, || {
+        let (pods, probe) = (pods.clone(), probe.clone());
+        async move {
+            let how = PostParams { dry_run: true, field_manager: None };
+            let stored = pods.create(&how, &probe).await.ok()?;
+            let selector = stored.spec?.node_selector?;
+            selector.contains_key("kubernetes.io/os").then_some(())
+        }
+    })
+    .await
+}
+
+/// What became of one example.
+pub(crate) async fn row(
+    plane: &ControlPlane,
+    namespace: &str,
+    example: &'static Example,
+    refusal: Option<String>,
+) -> Result<Row> {
+    let workload = format!("{} {}", example.kind, example.name);
+    if let Some(text) = refusal {
+        let named = match &example.should {
+            Should::BeRefused(fields) => fields.iter().all(|field| text.contains(field)),
+            Should::RunOn(_) | Should::RunOnEach(_) => false,
+        };
+        return Ok(Row {
+            workload,
+            needs: example.needs,
+            became: vec!["refused".to_owned()],
+            as_it_should_be: named,
+            refusal: Some(text),
+        });
+    }
+    let pods = pods_at_rest(plane, namespace, example).await?;
+    let mut by_node: BTreeMap<String, usize> = BTreeMap::new();
+    for pod in &pods {
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
+        *by_node.entry(node).or_default() += 1;
+    }
+    let good = match &example.should {
+        Should::BeRefused(_) => false,
+        Should::RunOn(nodes) => !by_node.is_empty() && by_node.keys().all(|node| nodes.contains(&node.as_str())),
+        Should::RunOnEach(nodes) => {
+            nodes.iter().all(|node| by_node.get(*node) == Some(&1)) && by_node.len() == nodes.len()
+        }
+    };
+    let mut became = Vec::new();
+    for (node, count) in by_node {
+        let times = if count > 1 { format!(" x{count}") } else { String::new() };
+        became.push(match trouble_on(example, &node) {
+            _ if node.is_empty() => format!("Pending{times}"),
+            Some(trouble) => format!("{node}{times} ({trouble})"),
+            None => format!("{node}{times}"),
+        });
+    }
+    Ok(Row { workload, needs: example.needs, became, as_it_should_be: good, refusal: None })
+}
+
+/// The example's pods, once its controller has made all of them and each is bound or found unschedulable.
+async fn pods_at_rest(plane: &ControlPlane, namespace: &str, example: &'static Example) -> Result<Vec<Pod>> {
+    let client = plane.client();
+    wait_for(&format!("the pods of {} {}", example.kind, example.name), DEADLINE, || {
+        let client = client.clone();
+        let namespace = namespace.to_owned();
+        async move {
+            let wanted = match wanted_pods(&client, &namespace, example).await {
+                Ok(wanted) => wanted,
+                Err(error) => return Seen::NotYet(format!("{error:#}")),
+            };
+            let Some(wanted) = wanted else { return Seen::NotYet("its controller has not looked yet".to_owned()) };
+            let pods: Api<Pod> = Api::namespaced(client, &namespace);
+            let all = match pods.list(&ListParams::default()).await {
+                Ok(all) => all,
+                Err(error) => return Seen::NotYet(error.to_string()),
+            };
+            let own: Vec<Pod> = all.into_iter().filter(|pod| belongs(pod, example)).collect();
+            let resting = own.iter().filter(|pod| is_running(pod) || is_unschedulable(pod)).count();
+            if own.len() == wanted && resting == wanted {
+                Seen::Done(own)
+            } else {
+                Seen::NotYet(format!("{resting} of {wanted} pods at rest, {} there", own.len()))
+            }
+        }
+    })
+    .await
+}
+
+/// How many pods the controller wants; `None` until it has seen the object.
+async fn wanted_pods(client: &kube::Client, namespace: &str, example: &Example) -> Result<Option<usize>> {
+    let wanted = match example.kind {
+        "Deployment" => {
+            let api: Api<Deployment> = Api::namespaced(client.clone(), namespace);
+            api.get(example.name).await?.spec.replicas
+        }
+        "DaemonSet" => {
+            let api: Api<DaemonSet> = Api::namespaced(client.clone(), namespace);
+            let found = api.get(example.name).await?;
+            let generation = found.metadata.generation;
+            found.status.filter(|status| status.observed_generation == generation).map(|s| s.desired_number_scheduled)
+        }
+        "Job" => {
+            let api: Api<Job> = Api::namespaced(client.clone(), namespace);
+            api.get(example.name).await?.spec.and_then(|spec| spec.parallelism)
+        }
+        _ => Some(1),
+    };
+    Ok(wanted.and_then(|wanted| usize::try_from(wanted).ok()))
+}
+
+/// Pods of Deployments, DaemonSets and Jobs have names that start with theirs.
+fn belongs(pod: &Pod, example: &Example) -> bool {
+    let name = pod.name_any();
+    let own = name == example.name || name.starts_with(&format!("{}-", example.name));
+    own && pod.metadata.deletion_timestamp.is_none()
+}
+
+fn is_running(pod: &Pod) -> bool {
+    let bound = pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some());
+    bound && pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running")
+}
+
+fn is_unschedulable(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions.is_some_and(|conditions| {
+        conditions.iter().any(|c| c.type_ == "PodScheduled" && c.reason.as_deref() == Some("Unschedulable"))
+    })
+}

@@ -1,0 +1,94 @@
+//! Mullion on a real control plane: the API server, the scheduler and the DaemonSet controller are the judges.
+//!
+//! One control plane with Mullion's webhook and controller is shared by all tests, a namespace each; tests run in
+//! parallel. `cargo test --test on_cluster NAME` runs those whose name contains NAME. Needs the control-plane tools:
+//! `make test` builds them.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::wildcard_imports,
+    reason = "tests: a failure is a panic, and literals are passed as they are written"
+)]
+#![allow(unreachable_pub, reason = "modules of one test program")]
+
+mod fields;
+mod nodes;
+mod outage;
+mod placement;
+mod shared;
+mod stability;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+/// One trial for each of these functions, named by its path; each is given what `$state` turns into by `get`.
+macro_rules! trials {
+    ($runtime:expr, $state:expr, [$($module:ident::$name:ident),* $(,)?]) => {
+        [$({
+            let (handle, state) = ($runtime.handle().clone(), Arc::clone(&$state));
+            Trial::test(concat!(stringify!($module), "::", stringify!($name)), move || {
+                // A task of its own: a panic inside it becomes this trial's failure and nobody else's.
+                let running = handle.spawn(async move { $module::$name(&*state.get().await).await });
+                match handle.block_on(running) {
+                    Ok(Ok(())) => Ok(()),
+                    Ok(Err(error)) => Err(Failed::from(format!("{error:#}"))),
+                    Err(panicked) => Err(Failed::from(panicked.to_string())),
+                }
+            })
+        }),*]
+    };
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let shared = Arc::new(shared::Lazily::default());
+    let mut trials = Vec::from(trials!(
+        runtime,
+        shared,
+        [
+            placement::every_windows_image_lands_where_it_can_run,
+            placement::linux_and_multi_os_pods_land_on_linux,
+            placement::an_opaque_image_stays_in_its_pool,
+            placement::host_process_pods_keep_host_network,
+            placement::bound_and_mirror_pods_are_left_alone,
+            placement::a_pod_that_says_everything_is_stored_as_sent,
+            placement::dry_run_and_a_second_pass_change_nothing_more,
+            fields::every_linux_only_value_is_repaired_or_refused,
+            fields::all_bad_fields_are_named_at_once,
+            fields::every_value_in_an_ephemeral_container_is_repaired_or_refused,
+            fields::an_unmasked_proc_is_refused_in_words,
+            fields::a_sealed_template_is_repaired_where_the_server_would_refuse_it,
+            fields::owned_pods_run_on,
+            fields::debugging_a_sealed_pod_works,
+            stability::a_new_linux_daemon_set_completes_on_linux,
+            stability::a_windows_daemon_set_gets_every_windows_node,
+            stability::a_touched_daemon_set_keeps_its_pods,
+            stability::a_daemon_set_that_is_written_again_keeps_its_generation,
+            stability::a_daemon_sets_pods_are_never_refused,
+            outage::pods_are_created_while_the_webhook_is_away,
+        ]
+    ));
+    let alone = Arc::new(shared::OneAtATime::default());
+    trials.extend(trials!(
+        runtime,
+        alone,
+        [
+            nodes::nodes_get_labels_taints_and_classes,
+            nodes::a_taint_waits_for_daemonsets,
+            nodes::racing_writers_lose_no_taint,
+            nodes::the_world_follows_the_cluster,
+        ]
+    ));
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    if conclusion.has_failed() {
+        shared.keep_logs();
+    }
+    drop((shared, alone));
+    conclusion.exit_code()
+}

@@ -1,0 +1,335 @@
+//! The controller and the live world against a real control plane.
+//!
+//! Each function runs controllers over the whole cluster and takes its nodes away at the end: one at a time, and on a
+//! control plane where nothing else minds that Windows nodes get taints.
+
+#![allow(clippy::indexing_slicing, clippy::type_complexity, reason = "tests")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{Node, Taint};
+use k8s_openapi::api::node::v1::RuntimeClass;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use mullion::controller::metrics::Metrics;
+use mullion::controller::nodes;
+use mullion::policy::{ApplyTaint, Mode, NodePolicy, PolicySet};
+use mullion::world::live::Live;
+use mullion_cluster::{ControlPlane, NodeSpec, Seen, wait_for};
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const OURS: &str = "os=windows:NoSchedule";
+
+/// A controller in this process.
+struct Controller {
+    policies: watch::Sender<Arc<PolicySet>>,
+    metrics: Metrics,
+    ready: watch::Receiver<bool>,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Controller {
+    fn start(client: Client, policy: NodePolicy) -> Self {
+        let (policies, follow) = watch::channel(set(policy));
+        let (say_ready, ready) = watch::channel(false);
+        let (metrics, stop) = (Metrics::new(), CancellationToken::new());
+        let task = tokio::spawn(nodes::run(client, follow, metrics.clone(), say_ready, stop.clone()));
+        Self { policies, metrics, ready, stop, task }
+    }
+
+    async fn stop(self) -> Result<()> {
+        self.stop.cancel();
+        tokio::time::timeout(MINUTE, self.task).await.context("the controller did not stop")?.context("it panicked")
+    }
+
+    fn patches(&self, outcome: &str) -> Result<u64> {
+        let text = self.metrics.encode()?;
+        let name = format!("mullion_node_patches_total{{outcome=\"{outcome}\"}} ");
+        let found = text.lines().find_map(|line| line.strip_prefix(&name)).map(str::parse);
+        Ok(found.transpose()?.unwrap_or(0))
+    }
+}
+
+fn set(nodes: NodePolicy) -> Arc<PolicySet> {
+    let mut set = PolicySet::default();
+    set.nodes = nodes;
+    Arc::new(set)
+}
+
+fn with(change: impl FnOnce(&mut NodePolicy)) -> NodePolicy {
+    let mut policy = NodePolicy::default();
+    change(&mut policy);
+    policy
+}
+
+fn text(taint: &Taint) -> String {
+    let value = taint.value.as_deref().filter(|value| !value.is_empty());
+    format!("{}{}:{}", taint.key, value.map(|value| format!("={value}")).unwrap_or_default(), taint.effect)
+}
+
+/// The taints of a node, without those that say how it is just now.
+fn taints(node: &Node) -> Vec<String> {
+    let all = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten()).map(text);
+    all.filter(|taint| !taint.starts_with("node.kubernetes.io/not-ready")).collect()
+}
+
+fn labels(node: &Node) -> BTreeMap<String, String> {
+    node.metadata.labels.clone().unwrap_or_default()
+}
+
+/// Waits until a node has exactly these taints, and gives the node.
+async fn wait_for_taints(api: &Api<Node>, name: &str, expected: &[&str]) -> Result<Node> {
+    wait_for(&format!("taints {expected:?} on {name}"), MINUTE, async || match api.get(name).await {
+        Ok(node) if taints(&node) == expected => Seen::Done(node),
+        Ok(node) => Seen::NotYet(format!("{:?}", taints(&node))),
+        Err(error) => Seen::NotYet(error.to_string()),
+    })
+    .await
+}
+
+/// A client with the rights that the controller's documentation lists, and no others.
+async fn with_its_rights(plane: &ControlPlane) -> Result<Client> {
+    let rules = json!([
+        {"apiGroups": [""], "resources": ["nodes", "namespaces", "pods"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]},
+        {"apiGroups": ["apps"], "resources": ["daemonsets"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": ["node.k8s.io"], "resources": ["runtimeclasses"],
+            "verbs": ["get", "list", "watch", "create", "patch"]},
+        {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+    ]);
+    let (api, user) = ("rbac.authorization.k8s.io", "controller-under-test");
+    let role =
+        json!({"apiVersion": format!("{api}/v1"), "kind": "ClusterRole", "metadata": {"name": user}, "rules": rules});
+    let binding = json!({"apiVersion": format!("{api}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": user},
+        "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": user},
+        "subjects": [{"apiGroup": api, "kind": "User", "name": user}]});
+    plane.kubectl_with_input(&["apply", "-f", "-"], &format!("{role}\n{binding}")).await?;
+    plane.client_as(user, &[]).await
+}
+
+async fn remove(plane: &ControlPlane, names: &[&str]) -> Result<()> {
+    let api: Api<Node> = Api::all(plane.client());
+    for name in names {
+        api.delete(name, &DeleteParams::default()).await?;
+    }
+    Ok(())
+}
+
+/// Nodes of three releases get labels, taint and RuntimeClasses; tainted, Linux and virtual ones keep what they have.
+pub(crate) async fn nodes_get_labels_taints_and_classes(plane: &ControlPlane) -> Result<()> {
+    let build = "node.kubernetes.io/windows-build";
+    let specs = [
+        NodeSpec::windows("n2019", "10.0.17763.6293"),
+        NodeSpec::windows("n2022", "10.0.20348.2655").without_label(build).taint("pool=spot:NoSchedule"),
+        NodeSpec::windows("n2025", "10.0.26100.32995"),
+        NodeSpec::windows("ntainted", "10.0.20348.1").taint("os=Windows:NoSchedule"),
+        NodeSpec::windows("nvirtual", "10.0.25398.1").label("type", "virtual-kubelet"),
+        NodeSpec::linux("nlinux"),
+    ];
+    plane.create_nodes(&specs).await?;
+    let (client, api): (_, Api<Node>) = (plane.client(), Api::all(plane.client()));
+    let classes: Api<RuntimeClass> = Api::all(client);
+    // Somebody else's, of the name that Mullion would give: never touched.
+    let theirs = json!({"metadata": {"name": "mullion-windows-ltsc2019"}, "handler": "theirs",
+        "scheduling": {"nodeSelector": {"pool": "theirs"}}});
+    let theirs = classes.create(&PostParams::default(), &serde_json::from_value(theirs)?).await?;
+    let controller = Controller::start(with_its_rights(plane).await?, NodePolicy::default());
+    let expected: [(&str, &[&str], Option<(&str, &str)>); 6] = [
+        ("n2019", &[OURS], Some(("ltsc2019", "6293"))),
+        ("n2022", &["pool=spot:NoSchedule", OURS], Some(("ltsc2022", "2655"))),
+        ("n2025", &[OURS], Some(("ltsc2025", "32995"))),
+        ("ntainted", &["os=Windows:NoSchedule"], Some(("ltsc2022", "1"))),
+        ("nvirtual", &[], None),
+        ("nlinux", &[], None),
+    ];
+    for (name, expected_taints, expected_labels) in expected {
+        let node = wait_for(&format!("labels of {name}"), MINUTE, async || {
+            let node = api.get(name).await.map_err(|error| error.to_string())?;
+            let has = labels(&node).contains_key("mullion.dev/windows-release");
+            if has == expected_labels.is_some() { Ok(node) } else { Err(format!("{:?}", labels(&node))) }
+        })
+        .await?;
+        ensure!(taints(&node) == expected_taints, "{name}: {:?}", taints(&node));
+        if let Some((release, revision)) = expected_labels {
+            let labels = labels(&node);
+            ensure!(labels["mullion.dev/windows-release"] == release, "{name}: {labels:?}");
+            ensure!(labels["mullion.dev/windows-revision"] == revision, "{name}: {labels:?}");
+            ensure!(labels.contains_key(build), "{name}: {labels:?}");
+        }
+    }
+    for (release, build) in [("ltsc2022", "10.0.20348"), ("ltsc2025", "10.0.26100")] {
+        let name = format!("mullion-windows-{release}");
+        let class = wait_for(&name, MINUTE, async || classes.get(&name).await).await?;
+        ensure!(class.handler == "runhcs-wcow-process", "{}", class.handler);
+        let scheduling = class.scheduling.context("no scheduling")?;
+        let selector = scheduling.node_selector.context("no nodeSelector")?;
+        ensure!(selector["node.kubernetes.io/windows-build"] == build, "{selector:?}");
+        ensure!(scheduling.tolerations.iter().flatten().count() >= 2, "{:?}", scheduling.tolerations);
+        classes.delete(&name, &DeleteParams::default()).await?;
+    }
+    ensure!(classes.get_opt("mullion-windows-23h2").await?.is_none(), "a virtual node got a RuntimeClass");
+    // The others were planned together with it.
+    ensure!(classes.get("mullion-windows-ltsc2019").await? == theirs, "a class of somebody else was written");
+    classes.delete("mullion-windows-ltsc2019", &DeleteParams::default()).await?;
+    ensure!(*controller.ready.borrow(), "not ready after all that");
+    // Four Windows nodes, one patch each: nothing is written twice.
+    let done = controller.patches("done")?;
+    ensure!(done == 4, "{done} patches for four nodes");
+
+    // Out of force, it takes away what it put there.
+    controller.policies.send_replace(set(with(|policy| policy.mode = Mode::Disabled)));
+    let node = wait_for_taints(&api, "n2022", &["pool=spot:NoSchedule"]).await?;
+    ensure!(!labels(&node).keys().any(|key| key.starts_with("mullion.dev/") || key == build), "{:?}", labels(&node));
+    wait_for_taints(&api, "ntainted", &["os=Windows:NoSchedule"]).await?;
+    controller.stop().await?;
+    remove(plane, &["n2019", "n2022", "n2025", "ntainted", "nvirtual", "nlinux"]).await
+}
+
+/// The taint comes once the DaemonSet that runs on Windows nodes tolerates it, and the node says who is waited for.
+pub(crate) async fn a_taint_waits_for_daemonsets(plane: &ControlPlane) -> Result<()> {
+    let namespace = plane.namespace("waiting").await?;
+    let daemons: Api<DaemonSet> = namespace.api();
+    let template = |selector: serde_json::Value| {
+        json!({"metadata": {"labels": {"app": "d"}}, "spec": {"nodeSelector": selector,
+            "containers": [{"name": "c", "image": "agent"}]}})
+    };
+    let daemon = |name: &str, selector| {
+        serde_json::from_value::<DaemonSet>(json!({"metadata": {"name": name},
+            "spec": {"selector": {"matchLabels": {"app": "d"}}, "template": template(selector)}}))
+    };
+    daemons.create(&PostParams::default(), &daemon("agent", json!({"kubernetes.io/os": "windows"}))?).await?;
+    daemons.create(&PostParams::default(), &daemon("elsewhere", json!({"kubernetes.io/os": "linux"}))?).await?;
+    plane.create_node(&NodeSpec::windows("nwait", "10.0.20348.2655")).await?;
+    let api: Api<Node> = Api::all(plane.client());
+    let controller = Controller::start(with_its_rights(plane).await?, NodePolicy::default());
+    let waits = format!("DaemonSet {}/agent", namespace.name);
+    wait_for("an event on the node", MINUTE, async || {
+        let found = plane.kubectl(&["get", "events.events.k8s.io", "-n", "default", "-o", "json"]).await?;
+        if found.contains("TaintWaits") && found.contains(&waits) { Ok(()) } else { bail!("{found}") }
+    })
+    .await?;
+    let node = api.get("nwait").await?;
+    ensure!(taints(&node).is_empty(), "{:?}", taints(&node));
+    let tolerate = json!({"spec": {"template": {"spec": {"tolerations": [{"key": "os", "operator": "Exists"}]}}}});
+    daemons.patch("agent", &PatchParams::default(), &Patch::Merge(&tolerate)).await?;
+    let node = wait_for_taints(&api, "nwait", &[OURS]).await?;
+    ensure!(labels(&node)["mullion.dev/windows-release"] == "ltsc2022", "{:?}", labels(&node));
+    controller.stop().await?;
+    namespace.delete().await?;
+    remove(plane, &["nwait"]).await
+}
+
+/// Two controllers and somebody with taints of their own, all at once: a hundred rounds, and nobody loses a taint.
+pub(crate) async fn racing_writers_lose_no_taint(plane: &ControlPlane) -> Result<()> {
+    const ROUNDS: usize = 100;
+    let names = ["nrace-a", "nrace-b"];
+    plane.create_nodes(&names.map(|name| NodeSpec::windows(name, "10.0.20348.2655"))).await?;
+    let api: Api<Node> = Api::all(plane.client());
+    let policy = |round: usize| {
+        with(|policy| {
+            policy.taint.apply = ApplyTaint::Always;
+            policy.taint.value = format!("windows-{}", round % 2);
+        })
+    };
+    let controllers = [0, 1].map(|_| Controller::start(plane.client(), policy(0)));
+    for round in 0..ROUNDS {
+        for controller in &controllers {
+            controller.policies.send_replace(set(policy(round)));
+        }
+        let edits = names.map(|name| third_party(&api, name, round));
+        for edit in futures::future::join_all(edits).await {
+            edit.with_context(|| format!("round {round}"))?;
+        }
+        let mut expected: Vec<String> = (round.saturating_sub(2)..=round).map(their_taint).collect();
+        expected.push(format!("os=windows-{}:NoSchedule", round % 2));
+        expected.sort();
+        for name in names {
+            wait_for(&format!("round {round}: {expected:?} on {name}"), MINUTE, async || {
+                let node = api.get(name).await.map_err(|error| error.to_string())?;
+                let mut found = taints(&node);
+                found.sort();
+                if found == expected { Ok(()) } else { Err(format!("{found:?}")) }
+            })
+            .await?;
+        }
+    }
+    let mut conflicts = 0;
+    for controller in controllers {
+        conflicts += controller.patches("conflict")?;
+        controller.stop().await?;
+    }
+    // Else nothing raced, and the rounds proved nothing.
+    ensure!(conflicts > 0, "no write of {ROUNDS} rounds came too late");
+    remove(plane, &names).await
+}
+
+fn their_taint(round: usize) -> String {
+    format!("third.example/{round}:NoSchedule")
+}
+
+/// Adds the round's taint and removes that of three rounds before, one after the other, as careful tools do: reading,
+/// changing and writing back with the version that was read.
+async fn third_party(api: &Api<Node>, name: &str, round: usize) -> Result<()> {
+    let edits: [(Option<usize>, Option<usize>); 2] = [(Some(round), None), (None, round.checked_sub(3))];
+    for (add, remove) in edits {
+        loop {
+            let mut node = api.get(name).await?;
+            let spec = node.spec.get_or_insert_default();
+            let taints = spec.taints.get_or_insert_default();
+            if let Some(round) = remove {
+                let gone = taints.len();
+                taints.retain(|taint| text(taint) != their_taint(round));
+                ensure!(taints.len() + 1 == gone, "somebody took {} away: {taints:?}", their_taint(round));
+            }
+            if let Some(round) = add {
+                let key = format!("third.example/{round}");
+                taints.push(Taint { key, effect: "NoSchedule".to_owned(), ..Taint::default() });
+            }
+            match api.replace(name, &PostParams::default(), &node).await {
+                Ok(_) => break,
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The live world shows nodes, classes and namespaces as they come and go, and remembers what Windows nodes had.
+pub(crate) async fn the_world_follows_the_cluster(plane: &ControlPlane) -> Result<()> {
+    let live = Live::start(plane.client());
+    tokio::time::timeout(MINUTE, live.synced()).await.context("the world is not read")?;
+    ensure!(live.ready() && live.world().nodes.is_some(), "synced without nodes");
+    plane.create_node(&NodeSpec::windows("nworld", "10.0.25398.2330").taint("sku=windows:NoSchedule")).await?;
+    let namespace = plane.namespace_with_labels("world", &[("team", "a")]).await?;
+    let build = mullion::engine::windows::Build::new(25398);
+    wait_for("the new node and namespace", MINUTE, async || {
+        let world = live.world();
+        let node = world.nodes.as_ref().and_then(|nodes| nodes.get("nworld"));
+        let team = world.namespaces.get(&namespace.name).and_then(|namespace| namespace.labels.get("team"));
+        (node.and_then(|node| node.build) == Some(build) && team.is_some_and(|team| team == "a")).then_some(())
+    })
+    .await?;
+    remove(plane, &["nworld"]).await?;
+    wait_for("the node to go", MINUTE, async || {
+        live.world().nodes.as_ref().is_some_and(|nodes| nodes.get("nworld").is_none()).then_some(())
+    })
+    .await?;
+    let world = live.world();
+    ensure!(world.seen_builds.contains(&build), "{:?}", world.seen_builds);
+    ensure!(
+        world.seen_taints.iter().any(|taint| taint.to_string() == "sku=windows:NoSchedule"),
+        "{:?}",
+        world.seen_taints
+    );
+    namespace.delete().await
+}

@@ -1,0 +1,321 @@
+//! The control plane that all tests share, and the calls they make.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use k8s_openapi::api::core::v1::Pod;
+use kube::Client;
+use mullion_cluster::{
+    ControlPlane, MullionProcess, NodeSpec, Seen, ServingCert, TestNamespace, WebhookRegistration, free_port, wait_for,
+    wait_until_called,
+};
+use serde_json::{Value, json};
+use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard, OnceCell};
+
+/// Waits end here; nothing takes nearly as long.
+pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Namespaces with this label are the shared Mullion's.
+pub const LABEL: (&str, &str) = ("mullion-test", "shared");
+
+pub const LINUX_NODES: [&str; 2] = ["linux-1", "linux-2"];
+pub const WINDOWS_NODES: [&str; 3] = ["win2019", "win2022", "win2025"];
+
+/// A control plane with five nodes, and Mullion at work on it.
+pub struct Shared {
+    pub plane: ControlPlane,
+    webhook: MullionProcess,
+    controller: MullionProcess,
+}
+
+/// Started by the first test that asks: listing tests starts nothing.
+#[derive(Default)]
+pub struct Lazily(OnceCell<std::result::Result<Shared, String>>);
+
+impl Lazily {
+    pub async fn get(&self) -> &Shared {
+        let started =
+            self.0.get_or_init(|| async { Shared::start().await.map_err(|error| format!("{error:#}")) }).await;
+        // What did not start once is not tried again for every test.
+        started.as_ref().unwrap_or_else(|error| panic!("the control plane with Mullion does not start: {error}"))
+    }
+
+    /// Keeps every log and says where.
+    pub fn keep_logs(&self) {
+        if let Some(Ok(shared)) = self.0.get() {
+            for kept in [shared.plane.keep_logs(), shared.webhook.keep_logs(), shared.controller.keep_logs()] {
+                eprintln!("logs: {}", kept.display());
+            }
+        }
+    }
+}
+
+/// A control plane without Mullion, for tests that change nodes: one at a time, since every node is everybody's.
+#[derive(Default)]
+pub struct OneAtATime(Mutex<Option<ControlPlane>>);
+
+impl OneAtATime {
+    pub async fn get(&self) -> MappedMutexGuard<'_, ControlPlane> {
+        let mut plane = self.0.lock().await;
+        if plane.is_none() {
+            *plane = Some(ControlPlane::builder().start().await.expect("the control plane starts"));
+        }
+        MutexGuard::map(plane, |plane| plane.as_mut().expect("it was just started"))
+    }
+}
+
+/// Arguments of a webhook at those ports.
+pub fn webhook_arguments(bind: u16, admin: u16, tls: &str, kubeconfig: &str) -> Vec<String> {
+    [
+        "webhook",
+        "--bind",
+        &format!("127.0.0.1:{bind}"),
+        "--admin-bind",
+        &format!("127.0.0.1:{admin}"),
+        "--tls-dir",
+        tls,
+        "--policies",
+        &policies(),
+        "--kubeconfig",
+        kubeconfig,
+    ]
+    .map(ToOwned::to_owned)
+    .to_vec()
+}
+
+/// A directory with the shipped default policies alone.
+fn policies() -> String {
+    static FOLDER: std::sync::OnceLock<tempfile::TempDir> = std::sync::OnceLock::new();
+    let folder = FOLDER.get_or_init(|| {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/policies/default.yaml");
+        std::fs::copy(shipped, folder.path().join("default.yaml")).expect("the shipped policy");
+        folder
+    });
+    folder.path().to_string_lossy().into_owned()
+}
+
+impl Shared {
+    async fn start() -> Result<Self> {
+        let plane = ControlPlane::builder().start().await?;
+        plane
+            .create_nodes(&[
+                NodeSpec::linux("linux-1"),
+                NodeSpec::linux("linux-2"),
+                NodeSpec::windows("win2019", "10.0.17763.6893").label("agentpool", "win19"),
+                NodeSpec::windows("win2022", "10.0.20348.2655").taint("os=Windows:NoSchedule"),
+                NodeSpec::windows("win2025", "10.0.26100.2894"),
+            ])
+            .await?;
+        let kubeconfig = plane.kubeconfig().to_string_lossy().into_owned();
+        let (bind, admin, controller_admin) = (free_port()?, free_port()?, free_port()?);
+        let address = format!("127.0.0.1:{controller_admin}");
+        let controller = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
+            .args(["controller", "--kubeconfig", &kubeconfig, "--policies", &policies(), "--admin-bind", &address])
+            .admin(([127, 0, 0, 1], controller_admin).into())
+            .start()
+            .await?;
+        let certificate = ServingCert::for_loopback()?;
+        let tls = certificate.folder().to_string_lossy().into_owned();
+        let webhook = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
+            .args(webhook_arguments(bind, admin, &tls, &kubeconfig))
+            .admin(([127, 0, 0, 1], admin).into())
+            .start()
+            .await?;
+        WebhookRegistration::new(&format!("https://127.0.0.1:{bind}"), certificate.ca_pem())
+            .namespace_label(LABEL.0, LABEL.1)
+            .register(&plane.client())
+            .await?;
+        let shared = Self { plane, webhook, controller };
+        shared.nodes_are_tainted().await?;
+        let namespace = shared.namespace("probe").await?;
+        wait_until_asked(&namespace).await?;
+        Ok(shared)
+    }
+
+    /// The controller's part: every Windows node carries a release label and one OS taint.
+    async fn nodes_are_tainted(&self) -> Result<()> {
+        wait_for("labels and taints on the Windows nodes", DEADLINE, || async move {
+            let nodes = list(&self.plane.client(), "/api/v1/nodes?labelSelector=kubernetes.io/os=windows").await?;
+            for node in &nodes {
+                let taints = node.pointer("/spec/taints").and_then(Value::as_array).cloned().unwrap_or_default();
+                let marked = taints.iter().filter(|taint| taint["key"] == "os").count();
+                let release = node["metadata"]["labels"].get("mullion.dev/windows-release");
+                if release.is_none() || marked != 1 {
+                    bail!("{}: release {release:?}, taints {taints:?}", node["metadata"]["name"]);
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// A namespace whose pods Mullion sees.
+    pub async fn namespace(&self, prefix: &str) -> Result<TestNamespace> {
+        self.plane.namespace_with_labels(prefix, &[LABEL]).await
+    }
+
+    /// Puts a namespace under Mullion, and waits until it is.
+    pub async fn adopt(&self, namespace: &TestNamespace) -> Result<()> {
+        let label = format!("{}={}", LABEL.0, LABEL.1);
+        self.plane.kubectl(&["label", "namespace", &namespace.name, &label]).await?;
+        wait_until_asked(namespace).await
+    }
+}
+
+/// Waits until the API server asks Mullion about pods of the namespace.
+pub async fn wait_until_asked(namespace: &TestNamespace) -> Result<()> {
+    let probe: Pod = serde_json::from_value(json!({
+        "metadata": {"name": "probe"},
+        "spec": {"containers": [{"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022"}]},
+    }))?;
+    wait_until_called(namespace, &probe, DEADLINE, |answer| {
+        answer.as_ref().is_ok_and(|pod| pod.spec.as_ref().is_some_and(|spec| spec.node_selector.is_some()))
+    })
+    .await
+}
+
+// === raw objects: typed ones would hide what is compared ===
+
+/// Where the objects of a kind live.
+fn path(namespace: &TestNamespace, kind: &str) -> String {
+    let (group, plural) = match kind {
+        "Pod" => ("api/v1", "pods"),
+        "Deployment" => ("apis/apps/v1", "deployments"),
+        "DaemonSet" => ("apis/apps/v1", "daemonsets"),
+        "Job" => ("apis/batch/v1", "jobs"),
+        other => panic!("no path for {other}"),
+    };
+    format!("/{group}/namespaces/{}/{plural}", namespace.name)
+}
+
+async fn send(client: &Client, method: &str, path: &str, body: Option<&Value>) -> Result<Value> {
+    let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+    let body = body.map(serde_json::to_vec).transpose()?.unwrap_or_default();
+    let request = http::Request::builder().method(method).uri(path).header("content-type", kind).body(body)?;
+    client
+        .request::<Value>(request)
+        .await
+        .map_err(|error| anyhow!("{error}"))
+        .with_context(|| format!("{method} {path}"))
+}
+
+/// Creates an object; the error has the server's own words.
+pub async fn create(namespace: &TestNamespace, object: &Value) -> Result<Value> {
+    let kind = object["kind"].as_str().context("an object with a kind")?;
+    send(&namespace.client, "POST", &path(namespace, kind), Some(object)).await
+}
+
+/// The same without storing it.
+pub async fn dry_run(namespace: &TestNamespace, object: &Value) -> Result<Value> {
+    let kind = object["kind"].as_str().context("an object with a kind")?;
+    send(&namespace.client, "POST", &format!("{}?dryRun=All", path(namespace, kind)), Some(object)).await
+}
+
+/// What the server would store of a pod to whose ephemeral containers some are added.
+pub async fn dry_run_ephemeral(namespace: &TestNamespace, pod: &Value) -> Result<Value> {
+    let name = pod["metadata"]["name"].as_str().context("a name")?;
+    let path = format!("{}/{name}/ephemeralcontainers?dryRun=All", path(namespace, "Pod"));
+    send(&namespace.client, "PUT", &path, Some(pod)).await
+}
+
+pub async fn get(namespace: &TestNamespace, kind: &str, name: &str) -> Result<Value> {
+    send(&namespace.client, "GET", &format!("{}/{name}", path(namespace, kind)), None).await
+}
+
+pub async fn put(namespace: &TestNamespace, object: &Value) -> Result<Value> {
+    let (kind, name) =
+        (object["kind"].as_str().unwrap_or_default(), object["metadata"]["name"].as_str().unwrap_or_default());
+    send(&namespace.client, "PUT", &format!("{}/{name}", path(namespace, kind)), Some(object)).await
+}
+
+pub async fn merge(namespace: &TestNamespace, kind: &str, name: &str, patch: &Value) -> Result<Value> {
+    send(&namespace.client, "PATCH", &format!("{}/{name}", path(namespace, kind)), Some(patch)).await
+}
+
+pub async fn delete(namespace: &TestNamespace, kind: &str, name: &str) -> Result<Value> {
+    send(&namespace.client, "DELETE", &format!("{}/{name}?gracePeriodSeconds=0", path(namespace, kind)), None).await
+}
+
+async fn list(client: &Client, path: &str) -> Result<Vec<Value>> {
+    Ok(send(client, "GET", path, None).await?["items"].as_array().cloned().unwrap_or_default())
+}
+
+/// The namespace's pods that are not on their way out.
+pub async fn pods(namespace: &TestNamespace) -> Result<Vec<Value>> {
+    let mut pods = list(&namespace.client, &path(namespace, "Pod")).await?;
+    pods.retain(|pod| pod["metadata"].get("deletionTimestamp").is_none());
+    Ok(pods)
+}
+
+/// Waits until the namespace has that many pods and each is bound; node names, sorted.
+pub async fn bound(namespace: &TestNamespace, count: usize) -> Result<Vec<String>> {
+    wait_for(&format!("{count} bound pods in {}", namespace.name), DEADLINE, || async move {
+        let found = match pods(namespace).await {
+            Ok(found) => found,
+            Err(error) => return Seen::NotYet(format!("{error:#}")),
+        };
+        let mut nodes: Vec<String> =
+            found.iter().filter_map(|pod| pod["spec"]["nodeName"].as_str().map(ToOwned::to_owned)).collect();
+        nodes.sort();
+        if found.len() == count && nodes.len() == count {
+            Seen::Done(nodes)
+        } else {
+            Seen::NotYet(format!("{} pods, bound to {nodes:?}", found.len()))
+        }
+    })
+    .await
+}
+
+/// Waits until a DaemonSet's rollout is complete; the nodes of its pods, sorted.
+pub async fn rolled_out(namespace: &TestNamespace, name: &str) -> Result<Vec<String>> {
+    let count = wait_for(&format!("the rollout of DaemonSet {name}"), DEADLINE, || async move {
+        let found = match get(namespace, "DaemonSet", name).await {
+            Ok(found) => found,
+            Err(error) => return Seen::NotYet(format!("{error:#}")),
+        };
+        let status = &found["status"];
+        let number = |key: &str| status[key].as_u64().unwrap_or_default();
+        let wanted = number("desiredNumberScheduled");
+        let seen = status["observedGeneration"] == found["metadata"]["generation"];
+        let all = [number("updatedNumberScheduled"), number("numberReady"), number("numberAvailable")];
+        if seen && wanted > 0 && all.iter().all(|n| *n == wanted) {
+            Seen::Done(usize::try_from(wanted).unwrap_or_default())
+        } else {
+            Seen::NotYet(format!("{status}"))
+        }
+    })
+    .await?;
+    bound(namespace, count).await
+}
+
+/// A pod that no service account token makes different each time.
+pub fn pod(name: &str, mut spec: Value) -> Value {
+    spec["automountServiceAccountToken"] = json!(false);
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
+}
+
+/// A Deployment, DaemonSet or Job around one container.
+pub fn workload(kind: &str, name: &str, image: &str) -> Value {
+    let template =
+        json!({"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": image}]}});
+    match kind {
+        "Job" => {
+            let mut job = json!({"apiVersion": "batch/v1", "kind": kind, "metadata": {"name": name}, "spec": {"template": template}});
+            job["spec"]["template"]["spec"]["restartPolicy"] = json!("Never");
+            job
+        }
+        _ => json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name},
+            "spec": {"selector": {"matchLabels": {"app": name}}, "template": template}}),
+    }
+}
+
+/// Generation, and the pods by name with their uid: what must not change when nothing rolls.
+pub async fn identity(namespace: &TestNamespace, name: &str) -> Result<(Value, BTreeMap<String, String>)> {
+    let set = get(namespace, "DaemonSet", name).await?;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let pods = pods(namespace).await?;
+    let by_name = pods.iter().map(|pod| (text(&pod["metadata"]["name"]), text(&pod["metadata"]["uid"]))).collect();
+    Ok((set["metadata"]["generation"].clone(), by_name))
+}
