@@ -14,8 +14,7 @@ use super::{Args, admin, nodes};
 use crate::policy::PolicySet;
 use crate::reload::{self, Source, Step};
 use crate::telemetry;
-use crate::webhook::server::{ConnectionLimits, serve};
-use crate::webhook::tls::install_crypto;
+use crate::webhook::server::{ConnectionLimits, run_to_end, serve};
 use crate::world::connect;
 
 /// How often the policy files are read. Kubelets bring a changed ConfigMap within about a minute.
@@ -24,13 +23,7 @@ const RELOAD: Duration = Duration::from_secs(10);
 /// Runs until SIGTERM or SIGINT. An error means that it could not start, and says what to do: exit code 2; or that a
 /// part of it broke, and that it is better started anew than left doing nothing.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    telemetry::init();
-    install_crypto();
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the async runtime")?
-        .block_on(start(args))
+    run_to_end(start(args))
 }
 
 async fn start(args: &Args) -> anyhow::Result<()> {

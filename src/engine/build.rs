@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::images::ContainerImage;
-use super::windows::{Build, Generation, generation_of, runs_any, server_releases};
+use super::windows::{Build, Generation, SINGLE_RULE_UP_TO, generation_for, runs_any, server_releases};
 use super::world::{Os, World};
 use crate::policy::NodePolicy;
 
@@ -42,13 +42,13 @@ pub fn pod_builds<'a>(images: &'a [ContainerImage<'a>], world: &World, nodes: &N
 /// The strictest rule that a live node of that build enforces. Only hosts newer than the last LTSC differ, so only for
 /// them are nodes looked at.
 fn generation_on(host: Build, world: &World) -> Generation {
-    if host <= Build::new(26100) {
+    if host <= SINGLE_RULE_UP_TO {
         return Generation::default();
     }
     let nodes = world.nodes.iter().flat_map(super::world::Nodes::iter);
     nodes
         .filter(|node| node.os == Some(Os::Windows) && node.build == Some(host))
-        .map(|node| generation_of(&node.container_runtime))
+        .map(|node| generation_for(host, &node.container_runtime))
         .find(|generation| *generation == Generation::R2)
         .unwrap_or_default()
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use anyhow::Context as _;
 use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -21,7 +22,8 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use crate::telemetry::{ConnectionGuard, Metrics};
+use super::tls::install_crypto;
+use crate::telemetry::{self, ConnectionGuard, Metrics};
 
 /// What one connection, and all together, may take.
 #[derive(Debug, Clone)]
@@ -50,6 +52,14 @@ impl Default for ConnectionLimits {
             accept_backoff: Duration::from_millis(100),
         }
     }
+}
+
+/// Runs a server program from its first line to its last: logs, cryptography, and a runtime for `program`.
+pub fn run_to_end(program: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    telemetry::init();
+    install_crypto();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.context("cannot start the async runtime")?.block_on(program)
 }
 
 /// Serves `router` on `listener`, with TLS if there is a configuration for it, until `stop` is cancelled; then lets

@@ -15,27 +15,20 @@ use tokio_util::sync::CancellationToken;
 use super::args::Args;
 use super::body::Limits;
 use super::reload::{self, PolicyReport};
-use super::server::{ConnectionLimits, serve};
+use super::server::{ConnectionLimits, run_to_end, serve};
 use super::state::State;
-use super::tls::{self, Certificate};
+use super::tls::Certificate;
 use super::{admin, routes};
 use crate::engine::world::World;
 use crate::policy::PolicySet;
 use crate::reload::{Source, files};
-use crate::telemetry;
 use crate::world::{connect, file, live};
 
 /// Runs until SIGTERM or SIGINT. An error means that it could not start, and says what to do: exit code 2; or that a
 /// part of it broke, and that it is better started anew than left with a world that stands still. It logs
 /// to standard error from several threads, so the caller must not hold its lock.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    telemetry::init();
-    tls::install_crypto();
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the async runtime")?
-        .block_on(start(args))
+    run_to_end(start(args))
 }
 
 async fn start(args: &Args) -> anyhow::Result<()> {

@@ -1,23 +1,15 @@
 //! What happens while the webhook is away.
 
 use anyhow::{Result, ensure};
-use mullion_cluster::{FailurePolicy, MullionProcess, ServingCert, WebhookRegistration, free_port};
+use mullion_cluster::FailurePolicy;
 use serde_json::json;
 
 use crate::shared::*;
 
 pub async fn pods_are_created_while_the_webhook_is_away(shared: &Shared) -> Result<()> {
     let namespace = shared.plane.namespace("outage").await?;
-    let (bind, admin) = (free_port()?, free_port()?);
-    let certificate = ServingCert::for_loopback()?;
-    let kubeconfig = shared.plane.kubeconfig().to_string_lossy().into_owned();
-    let tls = certificate.folder().to_string_lossy().into_owned();
-    let webhook = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
-        .args(webhook_arguments(bind, admin, &tls, &kubeconfig))
-        .admin(([127, 0, 0, 1], admin).into())
-        .start()
-        .await?;
-    let registration = WebhookRegistration::new(&format!("https://127.0.0.1:{bind}"), certificate.ca_pem())
+    let (webhook, registration) = start_webhook(&shared.plane).await?;
+    let registration = registration
         .named("outage")
         .failure_policy(FailurePolicy::Ignore)
         .timeout_seconds(1)

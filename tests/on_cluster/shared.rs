@@ -65,23 +65,22 @@ impl OneAtATime {
     }
 }
 
-/// Arguments of a webhook at those ports.
-pub fn webhook_arguments(bind: u16, admin: u16, tls: &str, kubeconfig: &str) -> Vec<String> {
-    [
-        "webhook",
-        "--bind",
-        &format!("127.0.0.1:{bind}"),
-        "--admin-bind",
-        &format!("127.0.0.1:{admin}"),
-        "--tls-dir",
-        tls,
-        "--policies",
-        &policies(),
-        "--kubeconfig",
-        kubeconfig,
-    ]
-    .map(ToOwned::to_owned)
-    .to_vec()
+/// A webhook on that cluster with the shipped policies, ready, and what the API server must be told to ask it.
+pub async fn start_webhook(plane: &ControlPlane) -> Result<(MullionProcess, WebhookRegistration)> {
+    let (bind, admin) = (free_port()?, free_port()?);
+    let certificate = ServingCert::for_loopback()?;
+    // In the plane's folder: read again and again as long as the webhook runs.
+    let tls = plane.dir().join(format!("webhook-{bind}"));
+    std::fs::create_dir_all(&tls)?;
+    certificate.copy_to(&tls)?;
+    let webhook = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
+        .args(["webhook", "--bind", &format!("127.0.0.1:{bind}"), "--admin-bind", &format!("127.0.0.1:{admin}")])
+        .args(["--policies", &policies(), "--tls-dir", &tls.to_string_lossy()])
+        .args(["--kubeconfig", &plane.kubeconfig().to_string_lossy()])
+        .admin(([127, 0, 0, 1], admin).into())
+        .start()
+        .await?;
+    Ok((webhook, WebhookRegistration::new(&format!("https://127.0.0.1:{bind}"), certificate.ca_pem())))
 }
 
 /// A directory with the shipped default policies alone.
@@ -109,24 +108,15 @@ impl Shared {
             ])
             .await?;
         let kubeconfig = plane.kubeconfig().to_string_lossy().into_owned();
-        let (bind, admin, controller_admin) = (free_port()?, free_port()?, free_port()?);
+        let controller_admin = free_port()?;
         let address = format!("127.0.0.1:{controller_admin}");
         let controller = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
             .args(["controller", "--kubeconfig", &kubeconfig, "--policies", &policies(), "--admin-bind", &address])
             .admin(([127, 0, 0, 1], controller_admin).into())
             .start()
             .await?;
-        let certificate = ServingCert::for_loopback()?;
-        let tls = certificate.folder().to_string_lossy().into_owned();
-        let webhook = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
-            .args(webhook_arguments(bind, admin, &tls, &kubeconfig))
-            .admin(([127, 0, 0, 1], admin).into())
-            .start()
-            .await?;
-        WebhookRegistration::new(&format!("https://127.0.0.1:{bind}"), certificate.ca_pem())
-            .namespace_label(LABEL.0, LABEL.1)
-            .register(&plane.client())
-            .await?;
+        let (webhook, registration) = start_webhook(&plane).await?;
+        registration.namespace_label(LABEL.0, LABEL.1).register(&plane.client()).await?;
         let shared = Self { plane, webhook, controller };
         shared.nodes_are_tainted().await?;
         let namespace = shared.namespace("probe").await?;
