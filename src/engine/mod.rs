@@ -14,6 +14,7 @@ pub mod finding;
 pub mod fit;
 pub mod image;
 pub mod images;
+pub mod injectors;
 pub mod labels;
 pub mod linux_default;
 pub mod node;
