@@ -51,32 +51,73 @@ pub fn documents_from_bytes(source_name: &str, bytes: &[u8]) -> Vec<Result<Docum
 /// Reads the documents of a YAML or JSON file, in order. A broken one is a problem in its place and does not hide the
 /// others; those that hold only comments are left out. `source_name` is what problems call the file.
 pub fn documents(source_name: &str, text: &str) -> Vec<Result<Document, Problem>> {
-    if text.len() > MAX_BYTES {
-        let fault =
-            Fault::new(Span::empty(0), format!("the file has {} bytes, and at most {MAX_BYTES} are read", text.len()))
-                .hint("split it into smaller files");
-        return vec![Err(fault.located(source_name, &LineIndex::new("")))];
+    Documents::new(source_name, text).collect()
+}
+
+/// As [`documents`], one at a time: of a file of many documents, only one has to be in memory.
+#[derive(Debug)]
+pub struct Documents<'a> {
+    source_name: &'a str,
+    text: &'a str,
+    spans: std::vec::IntoIter<(Span, Format)>,
+    /// Made for the first problem.
+    lines: Option<LineIndex<'a>>,
+    too_large: Option<Problem>,
+}
+
+impl<'a> Documents<'a> {
+    /// Cuts `text` into documents and reads none of them yet.
+    pub fn new(source_name: &'a str, text: &'a str) -> Self {
+        let bytes = text.len();
+        let too_large = (bytes > MAX_BYTES).then(|| {
+            Fault::new(Span::empty(0), format!("the file has {bytes} bytes, and at most {MAX_BYTES} are read"))
+                .hint("split it into smaller files")
+                .located(source_name, &LineIndex::new(""))
+        });
+        let spans = if too_large.is_some() { Vec::new() } else { split(text) };
+        Self { source_name, text, spans: spans.into_iter(), lines: None, too_large }
     }
-    let mut lines = None;
-    let mut found = Vec::new();
-    for (span, format) in split(text) {
-        match parse(text, span, format) {
-            Ok(Some(document)) => found.push(Ok(document)),
-            Ok(None) => {}
-            Err(mut fault) => {
-                let at = fault.span.start;
-                let slice = text.get(span.range()).unwrap_or_default();
-                if text.get(line_start(text, at)..line_end(text, at)).is_some_and(|line| line.contains("{{")) {
-                    fault = fault.hint("this looks like a template; render it first, for example with `helm template`");
-                } else if slice.starts_with("<<<<<<< ") || slice.contains("\n<<<<<<< ") {
-                    fault = fault.hint("this looks like an unresolved merge conflict");
-                }
-                let lines = lines.get_or_insert_with(|| LineIndex::new(text));
-                found.push(Err(fault.located(source_name, lines)));
+
+    /// Only the documents whose text has `word` in it; the others are not even read.
+    #[must_use]
+    pub fn mentioning(mut self, word: &str) -> Self {
+        let text = self.text;
+        let mentions = |(span, _): &(Span, Format)| text.get(span.range()).is_some_and(|text| text.contains(word));
+        self.spans = self.spans.filter(mentions).collect::<Vec<_>>().into_iter();
+        self
+    }
+
+    fn problem(&mut self, fault: Fault, document: Span) -> Problem {
+        let (text, at) = (self.text, fault.span.start);
+        let slice = text.get(document.range()).unwrap_or_default();
+        let line = text.get(line_start(text, at)..line_end(text, at)).unwrap_or_default();
+        let fault = if line.contains("{{") {
+            fault.hint("this looks like a template; render it first, for example with `helm template`")
+        } else if slice.starts_with("<<<<<<< ") || slice.contains("\n<<<<<<< ") {
+            fault.hint("this looks like an unresolved merge conflict")
+        } else {
+            fault
+        };
+        fault.located(self.source_name, self.lines.get_or_insert_with(|| LineIndex::new(text)))
+    }
+}
+
+impl Iterator for Documents<'_> {
+    type Item = Result<Document, Problem>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(problem) = self.too_large.take() {
+            return Some(Err(problem));
+        }
+        loop {
+            let (span, format) = self.spans.next()?;
+            match parse(self.text, span, format) {
+                Ok(Some(document)) => return Some(Ok(document)),
+                Ok(None) => {}
+                Err(fault) => return Some(Err(self.problem(fault, span))),
             }
         }
     }
-    found
 }
 
 /// Reads the document in `span`; `None` if it holds nothing.
@@ -97,6 +138,7 @@ fn split(text: &str) -> Vec<(Span, Format)> {
     let mut prologue = true;
     let mut directives = false;
     let mut at = start;
+    let text = without_notes(text);
     while at < text.len() {
         let end = line_end(text, at);
         let next = next_line(text, at);
@@ -124,6 +166,15 @@ fn split(text: &str) -> Vec<(Span, Format)> {
         push(text, Span::new(start, text.len()), &mut spans);
     }
     spans
+}
+
+/// `text` up to the notes for people that `helm install --dry-run` prints after the manifests, under a heading of its
+/// own; they are no document.
+fn without_notes(text: &str) -> &str {
+    let heading = |text: &str, heading: &str| text.find(heading).map(|at| at + 1);
+    let manifests = heading(text, "\nMANIFEST:\n---\n");
+    let notes = manifests.and_then(|from| Some(from + heading(text.get(from..)?, "\nNOTES:\n")?));
+    notes.and_then(|at| text.get(..at)).unwrap_or(text)
 }
 
 /// True for a line that is `marker`, alone or followed by white space.

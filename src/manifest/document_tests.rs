@@ -112,6 +112,11 @@ fn problems_say_where_and_what_to_do() {
         ("a: *x\n", (1, 4), "`*x` refers to an anchor that is not defined"),
         ("a: &x [*x]\n", (1, 8), "never ends"),
         ("a: \"b\nc: d\n", (2, 1), "never closed"),
+        ("a: \"C:\\windows\"\n", (1, 4), "a backslash is written twice"),
+        ("a: {b: 1\nc: 2\n", (2, 2), "look at the brackets"),
+        ("a: b: c\n", (1, 5), "quote text that holds `: `"),
+        ("a: @b\n", (1, 4), "quote the text"),
+        ("a: 1\n b: 1\n", (2, 3), "compare the indentation"),
         ("a: [1, 2\n", (1, 4), "never closed"),
         ("? [a]\n: 1\n", (1, 3), "a key must be plain text"),
         ("~: 1\n", (1, 1), "must not be null"),
@@ -131,6 +136,21 @@ fn problems_say_where_and_what_to_do() {
         assert!(problem.span.start <= problem.span.end && problem.span.end <= text.len(), "{problem:?}");
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_notes_of_helm_are_no_document() {
+    let manifests = "NAME: web\nHOOKS:\nMANIFEST:\n---\n# Source: web/templates/a.yaml\na: 1\n";
+    for (text, documents) in [
+        (format!("{manifests}\nNOTES:\n1. Get the URL by\n  export A: [\n"), 2),
+        (format!("{manifests}---\nNOTES:\n- a\n"), 2),
+        (format!("{manifests}---\nb: |\n  NOTES:\n"), 3),
+        ("a: 1\nNOTES:\n- b\n".to_owned(), 1),
+        ("NOTES:\n- a\nMANIFEST:\n---\nb: 1\n".to_owned(), 2),
+    ] {
+        let found = super::documents("f", &text);
+        assert!(found.iter().all(Result::is_ok) && found.len() == documents, "{text:?}: {found:?}");
+    }
 }
 
 #[test]

@@ -49,7 +49,7 @@ impl Walk<'_> {
             return Err(Fault::new(Span::empty(start), format!("the document holds more than {MAX_NODES} values"))
                 .hint("split it into smaller documents"));
         }
-        let kind = match open {
+        let mut kind = match open {
             b'{' | b'[' => {
                 if depth >= MAX_DEPTH {
                     return Err(too_deep(Span::empty(start)));
@@ -65,6 +65,7 @@ impl Walk<'_> {
                 Kind::Scalar { text: rest.get(..length).unwrap_or_default().to_owned(), plain: true, tag: Tag::None }
             }
         };
+        kind.shrink();
         Ok(Syntax { start, span: Span::new(start, self.at), anchor: None, kind })
     }
 

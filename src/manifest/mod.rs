@@ -18,7 +18,7 @@ mod scalar;
 mod span;
 mod syntax;
 
-pub use document::{Document, Format, documents, documents_from_bytes};
+pub use document::{Document, Documents, Format, documents, documents_from_bytes};
 pub use edit::{EditError, ObjectPatch, Replacement, apply, edit, splice};
 pub use node::{Entry, Node, NodeValue};
 pub use object::{NotAnObject, Object, objects};

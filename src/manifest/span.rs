@@ -26,13 +26,23 @@ pub struct LineColumn {
 #[derive(Clone, Debug)]
 pub struct LineIndex<'a> {
     text: &'a str,
-    starts: Vec<usize>,
-    /// How many characters begin before each block of [`BLOCK`] bytes: a dump may be one line of 50 MB.
-    characters: Vec<usize>,
+    /// For each block of [`BLOCK`] bytes, what ended or began before it. Not a place for each line: a file may be 50 MB
+    /// of empty lines, or one line of 50 MB.
+    blocks: Vec<Before>,
+    total: Before,
 }
 
-/// Bytes that are counted through for one column.
+/// Bytes that are looked through for one place.
 const BLOCK: usize = 4096;
+
+/// What stands before a byte.
+#[derive(Clone, Copy, Debug, Default)]
+struct Before {
+    /// How many lines ended.
+    breaks: usize,
+    /// How many characters began.
+    characters: usize,
+}
 
 impl Span {
     /// The range from `start` to `end`.
@@ -65,51 +75,66 @@ impl Span {
 impl<'a> LineIndex<'a> {
     /// Reads through `text` once.
     pub fn new(text: &'a str) -> Self {
-        let mut starts = vec![if text.starts_with('\u{feff}') { 3 } else { 0 }];
-        let mut bytes = text.bytes().enumerate().peekable();
-        while let Some((at, byte)) = bytes.next() {
-            let ends = match byte {
-                b'\n' => true,
-                b'\r' => !matches!(bytes.peek(), Some((_, b'\n'))),
-                _ => false,
-            };
-            if ends {
-                starts.push(at + 1);
-            }
+        let mut index = Self { text, blocks: Vec::with_capacity(text.len() / BLOCK + 1), total: Before::default() };
+        for (at, block) in text.as_bytes().chunks(BLOCK).enumerate() {
+            index.blocks.push(index.total);
+            index.total.breaks += index.breaks(at * BLOCK, at * BLOCK + block.len());
+            index.total.characters += characters(block);
         }
-        let mut before = 0;
-        let characters = text
-            .as_bytes()
-            .chunks(BLOCK)
-            .map(|block| {
-                let here = before;
-                before += characters(block);
-                here
-            })
-            .collect();
-        Self { text, starts, characters }
+        index
     }
 
     /// The line and column of the byte at `offset`; an offset past the end gives the end, one inside a character that character.
     pub fn line_column(&self, offset: usize) -> LineColumn {
         let offset = offset.min(self.text.len());
-        let line = self.starts.partition_point(|start| *start <= offset).max(1);
-        let start = self.starts.get(line - 1).copied().unwrap_or(0);
-        let column = self.characters_before(offset).saturating_sub(self.characters_before(start));
-        LineColumn { line, column: column + 1 }
-    }
-
-    /// How many characters end at or before `offset`.
-    fn characters_before(&self, offset: usize) -> usize {
         let offset = (0..=offset).rev().find(|at| self.text.is_char_boundary(*at)).unwrap_or(0);
-        let block = offset / BLOCK;
-        let rest = self.text.as_bytes().get(block * BLOCK..offset).unwrap_or_default();
-        self.characters.get(block).copied().unwrap_or_else(|| characters(self.text.as_bytes())) + characters(rest)
+        let (block, start) = (self.before(offset / BLOCK), offset / BLOCK * BLOCK);
+        let line = block.breaks + self.breaks(start, offset);
+        let column =
+            self.characters_before(offset).saturating_sub(self.characters_before(self.line_start(line, offset)));
+        LineColumn { line: line + 1, column: column + 1 }
     }
 
     /// How many lines there are; the place after a final line break counts as one.
     pub fn lines(&self) -> usize {
-        self.starts.len()
+        self.total.breaks + 1
+    }
+
+    /// Where the line that `offset` is in begins, after `breaks` line breaks.
+    fn line_start(&self, breaks: usize, offset: usize) -> usize {
+        if breaks == 0 {
+            return if self.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        }
+        // The last block that begins before the line's own break.
+        let block = self.blocks.partition_point(|before| before.breaks < breaks).saturating_sub(1);
+        let end = ((block + 1) * BLOCK).min(offset);
+        (block * BLOCK..end).rev().find(|at| self.ends_line(*at)).map_or(0, |at| at + 1)
+    }
+
+    /// How many characters begin before `offset`, which is no place inside one.
+    fn characters_before(&self, offset: usize) -> usize {
+        let rest = self.text.as_bytes().get(offset / BLOCK * BLOCK..offset).unwrap_or_default();
+        self.before(offset / BLOCK).characters + characters(rest)
+    }
+
+    /// What stands before a block; for the one after the last, before the end.
+    fn before(&self, block: usize) -> Before {
+        self.blocks.get(block).copied().unwrap_or(self.total)
+    }
+
+    /// How many lines end from `start` up to `end`.
+    fn breaks(&self, start: usize, end: usize) -> usize {
+        (start..end).filter(|at| self.ends_line(*at)).count()
+    }
+
+    /// Whether a line ends with the byte at `at`.
+    fn ends_line(&self, at: usize) -> bool {
+        let bytes = self.text.as_bytes();
+        match bytes.get(at) {
+            Some(b'\n') => true,
+            Some(b'\r') => bytes.get(at + 1) != Some(&b'\n'),
+            _ => false,
+        }
     }
 }
 
@@ -184,6 +209,28 @@ mod tests {
         for offset in [0, 1, 3, 4095, 4096, 4097, 8192, 59_999, 60_000] {
             let column = text.char_indices().take_while(|(at, c)| at + c.len_utf8() <= offset).count() + 1;
             assert_eq!(index.line_column(offset), LineColumn { line: 1, column }, "{offset}");
+        }
+    }
+
+    #[test]
+    fn lines_that_end_at_the_edge_of_a_block() {
+        for filler in [BLOCK - 2, BLOCK - 1, BLOCK, 3 * BLOCK - 1] {
+            for line_break in ["\n", "\r\n", "\r"] {
+                let text = format!("{}{line_break}ab{line_break}{line_break}c", "x".repeat(filler));
+                let index = LineIndex::new(&text);
+                let second = filler + line_break.len();
+                let fourth = text.len() - 1;
+                let places =
+                    [(0, (1, 1)), (filler, (1, filler + 1)), (second, (2, 1)), (second + 1, (2, 2)), (fourth, (4, 1))];
+                for (offset, (line, column)) in places {
+                    assert_eq!(
+                        index.line_column(offset),
+                        LineColumn { line, column },
+                        "{filler} {line_break:?} {offset}"
+                    );
+                }
+                assert_eq!(index.lines(), 4);
+            }
         }
     }
 

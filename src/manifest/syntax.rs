@@ -59,6 +59,21 @@ pub(super) enum Kind {
     Alias(usize),
 }
 
+impl Kind {
+    /// Gives back what a collection that is complete reserved for more: a vector starts with room for four pairs, and
+    /// most maps of a manifest have one or two.
+    pub(super) fn shrink(&mut self) {
+        match self {
+            Self::Map { pairs, .. } => pairs.shrink_to_fit(),
+            Self::List { items, dashes, .. } => {
+                items.shrink_to_fit();
+                dashes.shrink_to_fit();
+            }
+            Self::Scalar { .. } | Self::Alias(_) => {}
+        }
+    }
+}
+
 /// A key and its value.
 #[derive(Debug)]
 pub(super) struct Pair {
@@ -313,6 +328,7 @@ impl Builder<'_> {
 
     /// Sets the end of a collection: its bracket, or the end of the last thing in it.
     fn ended(mut node: Syntax, at: Span) -> Syntax {
+        node.kind.shrink();
         node.span.end = match &node.kind {
             Kind::Map { flow: true, .. } | Kind::List { flow: true, .. } if !at.is_empty() => at.end,
             Kind::Map { pairs, .. } => pairs.last().map_or(node.span.end, |pair| pair.value.span.end),
@@ -457,25 +473,39 @@ fn fault(error: &ScanError, text: &str) -> Fault {
         return too_deep(span);
     }
     let line = text.get(line_start(text, at)..line_end(text, at)).unwrap_or_default();
-    let mut fault = Fault::new(span, error.info());
     let tabs = line.chars().take_while(char::is_ascii_whitespace).any(|c| c == '\t');
-    if tabs {
-        fault = fault.hint("YAML does not allow tabs in indentation; use spaces");
-    } else {
-        fault = match error.kind() {
-            ErrorKind::UnclosedQuotedScalar
-            | ErrorKind::DocumentIndicatorInQuotedScalar
-            | ErrorKind::InvalidQuotedScalarIndent => fault.hint("a quote is opened and never closed"),
-            ErrorKind::UnclosedFlowCollection { .. }
-            | ErrorKind::UnexpectedEofFlowMapping
-            | ErrorKind::UnexpectedEofFlowSequence => fault.hint("a bracket is opened and never closed"),
-            ErrorKind::SimpleKeyExpected
-            | ErrorKind::InvalidIndentation
-            | ErrorKind::ExpectedBlockMappingKey
-            | ErrorKind::ExpectedBlockSequenceEntry => fault
-                .hint("compare the indentation with the lines above, and look for a missing `:` or a space after it"),
-            _ => fault,
-        };
+    let hint = if tabs { "YAML does not allow tabs in indentation; use spaces" } else { hint(error.kind()) };
+    Fault::new(span, error.info()).hint(hint)
+}
+
+/// What most often causes an error, and what to do about it.
+fn hint(error: &ErrorKind) -> &'static str {
+    match error {
+        ErrorKind::UnclosedQuotedScalar
+        | ErrorKind::DocumentIndicatorInQuotedScalar
+        | ErrorKind::InvalidQuotedScalarIndent => "a quote is opened and never closed",
+        ErrorKind::UnclosedFlowCollection { .. }
+        | ErrorKind::UnexpectedEofFlowMapping
+        | ErrorKind::UnexpectedEofFlowSequence => "a bracket is opened and never closed",
+        ErrorKind::ExpectedFlowMappingSeparator
+        | ErrorKind::ExpectedFlowSequenceSeparator
+        | ErrorKind::MismatchedFlowCollectionEnd { .. }
+        | ErrorKind::MisplacedFlowCollectionEnd => {
+            "a bracket is not closed or a comma is missing; look at the brackets before this place"
+        }
+        ErrorKind::UnknownQuotedScalarEscape | ErrorKind::InvalidQuotedScalarHexEscape => {
+            "in double quotes a backslash is written twice, as in \"C:\\\\windows\"; or use single quotes"
+        }
+        ErrorKind::UnexpectedCharacter { .. } => "no plain text begins with it; quote the text",
+        ErrorKind::MappingValueNotAllowed => {
+            "quote text that holds `: `, and compare the indentation with the lines above"
+        }
+        ErrorKind::TabNotAllowed
+        | ErrorKind::TabInIndentation
+        | ErrorKind::TabInBlockIndentation
+        | ErrorKind::TabAtBlockScalarStart
+        | ErrorKind::TabInPlainScalar => "replace the tab with spaces",
+        ErrorKind::UnsupportedYamlMajorVersion => "remove the line; every Kubernetes manifest is YAML 1",
+        _ => "compare the indentation with the lines above, and look for a missing `:` or a space after it",
     }
-    fault
 }
