@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::{Args, ValueEnum};
 
-use super::documents::{Carrier, File, Found};
+use super::documents::{Carrier, File, Found, Parsed};
 use super::input::Inputs;
 use super::knowledge::{Knowledge, KnowledgeArgs};
 use super::{Io, Outcome};
@@ -12,9 +12,9 @@ use crate::engine::answer::{Consequence, consequence};
 use crate::engine::finding::Finding;
 use crate::engine::{Review, review};
 use crate::policy::{Action, Mode};
-use crate::report::Totals;
 use crate::report::json::{FindingRecord, ObjectName, Record, SubjectRecord};
-use crate::report::text::{Message, Place, Severity};
+use crate::report::text::{Message, Severity};
+use crate::report::{Failure, Totals, github, sarif};
 
 /// Arguments of `check`.
 #[derive(Debug, Clone, Args)]
@@ -25,12 +25,25 @@ pub struct Check {
     /// By which policies, in which cluster.
     #[command(flatten)]
     pub knowledge: KnowledgeArgs,
-    /// How findings are written; JSON is records of type finding, subject and summary
-    #[arg(short, long, value_enum, default_value_t = Output::Text)]
-    pub output: Output,
+    /// How findings are written
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    pub output: Format,
     /// From which findings on the exit code is 1
     #[arg(long, value_enum, default_value_t = FailOn::Deny, value_name = "ACTION")]
     pub fail_on: FailOn,
+}
+
+/// How findings are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    Text,
+    /// JSON Lines: records of type finding, subject and summary
+    Json,
+    /// SARIF 2.1.0, for code scanning and editors
+    Sarif,
+    /// Annotations of a GitHub Actions workflow
+    Github,
 }
 
 /// How answers are written.
@@ -58,29 +71,24 @@ pub fn run(args: &Check, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let files: Vec<File<'_>> = texts.sources.iter().map(File::new).collect();
     knowledge.add_namespaces(&files);
 
-    let mut totals = Totals { unreadable_files: texts.unreadable.len(), ..Totals::default() };
+    let mut report = Report::begin(args.output, io.stdout)?;
+    report.totals.unreadable_files = texts.unreadable.len();
     texts.report(io)?;
+    texts.unreadable.iter().try_for_each(|failure| report.failure(failure, io))?;
     for file in &files {
-        totals.broken_documents += file.report_broken(io)?;
-        for found in file.objects() {
-            match found {
-                Found::Subject(subject) => {
-                    totals.subjects += 1;
-                    Judged::new(subject, &args.inputs.namespace, &knowledge).write(
-                        file,
-                        args.output,
-                        &mut totals,
-                        io,
-                    )?;
+        let broken = file.each(|document| {
+            match document {
+                Ok(parsed) => report.document(file, &parsed, &args.inputs.namespace, &knowledge, io)?,
+                Err(failure) => {
+                    io.say(&failure)?;
+                    report.failure(&failure, io)?;
                 }
-                Found::Namespace(_) | Found::Other => totals.other_objects += 1,
-                Found::Skipped => totals.skipped_documents += 1,
             }
-        }
+            Ok(())
+        })?;
+        report.totals.broken_documents += broken;
     }
-    if args.output == Output::Json {
-        write_record(io.stdout, &Record::Summary(&totals))?;
-    }
+    let totals = report.end(io)?;
     io.say(totals)?;
     Ok(outcome(&totals, args.fail_on))
 }
@@ -99,65 +107,142 @@ fn outcome(totals: &Totals, fail_on: FailOn) -> Outcome {
     }
 }
 
-struct Judged<'d> {
-    name: ObjectName,
-    subject: Carrier<'d>,
-    review: Review,
+/// What is written to stdout.
+struct Report {
+    writer: Writer,
+    totals: Totals,
 }
 
-impl<'d> Judged<'d> {
-    fn new(subject: Carrier<'d>, default_namespace: &'d str, knowledge: &Knowledge) -> Self {
-        let review = review(&subject.creation(default_namespace), &knowledge.world, &knowledge.policies);
-        Self { name: subject.name(default_namespace), subject, review }
+/// A [`Format`] with what it has to remember.
+enum Writer {
+    Text,
+    Json,
+    Sarif(sarif::Log),
+    Github,
+}
+
+impl Report {
+    fn begin(format: Format, out: &mut dyn Write) -> io::Result<Self> {
+        let writer = match format {
+            Format::Text => Writer::Text,
+            Format::Json => Writer::Json,
+            Format::Sarif => Writer::Sarif(sarif::Log::begin(out)?),
+            Format::Github => Writer::Github,
+        };
+        Ok(Self { writer, totals: Totals::default() })
     }
 
-    fn write(&self, file: &File<'_>, output: Output, totals: &mut Totals, io: &mut Io<'_>) -> anyhow::Result<()> {
-        for finding in &self.review.findings {
-            let action = effect(&self.review, finding);
-            // What changed nothing on Linux either is no news for people, and is not in their count.
-            let quiet = action == Action::Repair && finding.quiet && output == Output::Text;
-            if action == Action::Allow || quiet {
-                continue;
-            }
-            totals.count(action);
-            let span = self.subject.span_of(&finding.pointer);
-            match output {
-                Output::Json => {
-                    let (start, end) = (file.line_column(span.start), file.line_column(span.end));
-                    let (start, end) = ((start.line, start.column), (end.line, end.column));
-                    let record = FindingRecord::new(finding, action, &self.name, &file.source.name, start, end);
-                    write_record(io.stdout, &Record::Finding(record))?;
-                }
-                Output::Text => {
-                    let message = self.message(finding, action, file.place(span));
-                    io.stdout.write_all(message.render(io.colour_stdout).as_bytes())?;
-                }
-            }
-        }
-        if output == Output::Json {
-            let record = SubjectRecord::new(&self.name, &self.review);
-            write_record(io.stdout, &Record::Subject(record))?;
+    /// Adds an input that cannot be judged; stderr has it in every format.
+    fn failure(&mut self, failure: &Failure, io: &mut Io<'_>) -> io::Result<()> {
+        match &mut self.writer {
+            Writer::Sarif(log) => log.failure(failure),
+            Writer::Github => io.stdout.write_all(github::failure(failure).as_bytes())?,
+            Writer::Text | Writer::Json => {}
         }
         Ok(())
     }
 
-    fn message<'a>(&self, finding: &'a Finding, action: Action, place: Place<'a>) -> Message<'a> {
+    /// Judges the objects of a document.
+    fn document(
+        &mut self,
+        file: &File<'_>,
+        parsed: &Parsed,
+        namespace: &str,
+        knowledge: &Knowledge,
+        io: &mut Io<'_>,
+    ) -> io::Result<()> {
+        for found in parsed.objects() {
+            match found {
+                Found::Subject(subject) => {
+                    self.totals.subjects += 1;
+                    let review = review(&subject.creation(namespace), &knowledge.world, &knowledge.policies);
+                    let judged = Judged { name: subject.name(namespace), file, subject, review };
+                    self.subject(&judged, io)?;
+                }
+                Found::Namespace(_) | Found::Other => self.totals.other_objects += 1,
+                Found::Skipped => self.totals.skipped_documents += 1,
+            }
+        }
+        Ok(())
+    }
+
+    fn subject(&mut self, judged: &Judged<'_>, io: &mut Io<'_>) -> io::Result<()> {
+        for finding in &judged.review.findings {
+            let action = effect(&judged.review, finding);
+            // What changed nothing on Linux either is no news for people, and is not in their count.
+            let quiet = action == Action::Repair && finding.quiet && !matches!(self.writer, Writer::Json);
+            if action == Action::Allow || quiet {
+                continue;
+            }
+            self.totals.count(action);
+            match &mut self.writer {
+                Writer::Text => {
+                    let message = judged.message(finding, action);
+                    io.stdout.write_all(message.render(io.colour_stdout).as_bytes())?;
+                }
+                Writer::Json => write_record(io.stdout, &Record::Finding(judged.record(finding, action)))?,
+                Writer::Sarif(log) => {
+                    log.finding(io.stdout, &judged.record(finding, action), judged.remark(action))?;
+                }
+                Writer::Github => {
+                    let line = github::finding(&judged.record(finding, action), judged.remark(action));
+                    io.stdout.write_all(line.as_bytes())?;
+                }
+            }
+        }
+        if let Writer::Json = self.writer {
+            write_record(io.stdout, &Record::Subject(SubjectRecord::new(&judged.name, &judged.review)))?;
+        }
+        Ok(())
+    }
+
+    fn end(self, io: &mut Io<'_>) -> io::Result<Totals> {
+        match self.writer {
+            Writer::Json => write_record(io.stdout, &Record::Summary(&self.totals))?,
+            Writer::Sarif(log) => log.end(io.stdout)?,
+            Writer::Text | Writer::Github => {}
+        }
+        Ok(self.totals)
+    }
+}
+
+/// A subject with what was found.
+struct Judged<'d> {
+    name: ObjectName,
+    file: &'d File<'d>,
+    subject: Carrier<'d>,
+    review: Review,
+}
+
+impl Judged<'_> {
+    fn record<'a>(&'a self, finding: &'a Finding, action: Action) -> FindingRecord<'a> {
+        let span = self.subject.span_of(&finding.pointer);
+        let (start, end) = (self.file.line_column(span.start), self.file.line_column(span.end));
+        let (start, end) = ((start.line, start.column), (end.line, end.column));
+        FindingRecord::new(finding, action, &self.name, &self.file.source.name, start, end)
+    }
+
+    /// What Mullion does about a finding by itself; empty for those it only tells.
+    fn remark(&self, action: Action) -> &'static str {
+        match (action, self.review.settings.mode) {
+            (Action::Repair, Mode::Audit) => "Mullion would repair this",
+            (Action::Repair, _) => "Mullion repairs this",
+            _ => "",
+        }
+    }
+
+    fn message<'a>(&'a self, finding: &'a Finding, action: Action) -> Message<'a> {
         let severity = match action {
             Action::Deny => Severity::Error,
             Action::Warn => Severity::Warning,
             Action::Repair | Action::Allow => Severity::Note,
         };
-        let label = match (action, self.review.settings.mode) {
-            (Action::Repair, Mode::Audit) => "Mullion would repair this",
-            (Action::Repair, _) => "Mullion repairs this",
-            _ => "",
-        };
         Message {
             severity,
             code: Some(finding.code),
             title: format!("{}: {}", finding.rule, finding.message),
-            place,
-            label: label.to_owned(),
+            place: self.file.place(self.subject.span_of(&finding.pointer)),
+            label: self.remark(action).to_owned(),
             notes: vec![format!("{}: {}", self.name, finding.path)],
             help: finding.help.clone(),
         }

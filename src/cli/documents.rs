@@ -5,18 +5,16 @@ use std::io;
 use super::Io;
 use super::input::SourceText;
 use crate::engine::{Kind, Operation, Request, Subject};
-use crate::manifest::{self, Document, LineColumn, LineIndex, Node, NotAnObject, Object, Problem, Span};
-use crate::report::counted;
+use crate::manifest::{self, Document, Documents, LineColumn, LineIndex, Node, NotAnObject, Object, Span};
 use crate::report::json::ObjectName;
-use crate::report::text::{Message, Place, Severity};
+use crate::report::text::Place;
+use crate::report::{Failure, counted};
 
-/// One file, read.
+/// One file.
 #[derive(Debug)]
 pub struct File<'t> {
     /// Its name and text.
     pub source: &'t SourceText,
-    /// Its documents in order, the broken ones as problems.
-    pub documents: Vec<Result<Parsed, Problem>>,
     lines: LineIndex<'t>,
 }
 
@@ -52,21 +50,37 @@ pub struct Carrier<'d> {
 }
 
 impl<'t> File<'t> {
-    /// Reads every document of `source`.
+    /// Of `source`, of which no document is read yet.
     pub fn new(source: &'t SourceText) -> Self {
-        let mut documents = Vec::new();
-        for document in manifest::documents(&source.name, &source.text) {
-            documents.push(match document {
-                Ok(document) => Ok(Parsed { objects: manifest::objects(&document), document }),
-                Err(problem) => Err(problem),
-            });
-        }
-        Self { documents, lines: LineIndex::new(&source.text), source }
+        Self { lines: LineIndex::new(&source.text), source }
     }
 
-    /// The objects of the documents that can be read, in order.
-    pub fn objects(&self) -> impl Iterator<Item = Found<'_>> {
-        self.documents.iter().flatten().flat_map(Parsed::objects)
+    /// Its documents in order, each read when it is asked for.
+    pub fn documents(&self) -> Documents<'t> {
+        Documents::new(&self.source.name, &self.source.text)
+    }
+
+    /// Shows `see` its documents in order, and how many are broken is returned. A document is in memory only while it is
+    /// seen: its values and places take some 20 times the memory of its text.
+    pub fn each(&self, mut see: impl FnMut(Result<Parsed, Failure>) -> anyhow::Result<()>) -> anyhow::Result<usize> {
+        let mut broken = 0;
+        for document in self.documents() {
+            match document {
+                Ok(document) => see(Ok(Parsed::new(document)))?,
+                Err(problem) => {
+                    broken += 1;
+                    if broken <= NAMED {
+                        see(Err(problem.into()))?;
+                    }
+                }
+            }
+        }
+        if broken > NAMED {
+            let message =
+                format!("{}; correct the first ones and look again", counted(broken - NAMED, "more broken document"));
+            see(Err(Failure { file: self.source.name.clone(), place: None, message }))?;
+        }
+        Ok(broken)
     }
 
     /// Line and column of a byte.
@@ -79,29 +93,14 @@ impl<'t> File<'t> {
         let LineColumn { line, column } = self.line_column(span.start);
         Place { file: &self.source.name, text: &self.source.text, span: span.range(), line, column }
     }
-
-    /// Says on stderr which documents are broken, each with its source; how many there are.
-    pub fn report_broken(&self, io: &mut Io<'_>) -> io::Result<usize> {
-        let mut broken = 0;
-        for problem in self.documents.iter().filter_map(|document| document.as_ref().err()) {
-            broken += 1;
-            io.show(&Message {
-                severity: Severity::Error,
-                code: None,
-                title: problem.message.clone(),
-                place: self.place(problem.span),
-                label: String::new(),
-                notes: problem.related.iter().map(|(_, what)| what.clone()).collect(),
-                help: problem.hint.clone().unwrap_or_default(),
-            })?;
-        }
-        Ok(broken)
-    }
 }
 
+/// How many broken documents of a file are named; the others are counted. A file of another kind under a manifest's
+/// name may hold millions.
+const NAMED: usize = 20;
+
 /// Says on stderr how many documents are no Kubernetes objects, if any.
-pub fn report_skipped(files: &[File<'_>], io: &mut Io<'_>) -> io::Result<()> {
-    let skipped = files.iter().flat_map(File::objects).filter(|found| matches!(found, Found::Skipped)).count();
+pub fn report_skipped(skipped: usize, io: &mut Io<'_>) -> io::Result<()> {
     match skipped {
         0 => Ok(()),
         _ => io.say(format_args!("{}: no apiVersion or no kind", counted(skipped, "skipped document"))),
@@ -109,6 +108,11 @@ pub fn report_skipped(files: &[File<'_>], io: &mut Io<'_>) -> io::Result<()> {
 }
 
 impl Parsed {
+    /// With the objects of `document`.
+    pub fn new(document: Document) -> Self {
+        Self { objects: manifest::objects(&document), document }
+    }
+
     /// What it holds, in order.
     pub fn objects(&self) -> impl Iterator<Item = Found<'_>> {
         self.objects.iter().map(|object| match object {

@@ -1,6 +1,7 @@
 //! `mullion explain`: why a subject is treated as it is.
 
 use std::fmt::Write as _;
+use std::io;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -64,41 +65,62 @@ pub fn run(args: &Explain, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let files: Vec<File<'_>> = texts.sources.iter().map(File::new).collect();
     knowledge.add_namespaces(&files);
     texts.report(io)?;
-    report_skipped(&files, io)?;
-    let mut unreadable = texts.unreadable.len();
-    let mut explained = 0;
+    let (mut unreadable, mut skipped, mut explained) = (texts.unreadable.len(), 0, 0);
     for file in &files {
-        unreadable += file.report_broken(io)?;
-        for found in file.objects() {
-            let Found::Subject(subject) = found else { continue };
-            let namespace = args.inputs.namespace.as_str();
-            let name = subject.name(namespace);
-            let review = review(&subject.creation(namespace), &knowledge.world, &knowledge.policies);
-            let explanation = Explanation {
-                subject: SubjectRecord::new(&name, &review),
-                because: because(&review.decision),
-                refused: refused(&review),
-                settings: settings(&review.settings),
-                nodes: nodes(&subject, namespace, &knowledge),
+        unreadable += file.each(|document| {
+            let parsed = match document {
+                Ok(parsed) => parsed,
+                Err(failure) => return Ok(io.say(failure)?),
             };
-            explained += 1;
-            match args.output {
-                Output::Json => {
-                    serde_json::to_writer(&mut *io.stdout, &explanation)?;
-                    io.stdout.write_all(b"\n")?;
-                }
-                Output::Text => {
-                    let at = file.line_column(subject.object.span.start).line;
-                    let text = explanation.text(&name, &format!("{}:{at}", file.source.name), &review);
-                    io.stdout.write_all(text.as_bytes())?;
+            for found in parsed.objects() {
+                match found {
+                    Found::Subject(subject) => {
+                        explained += 1;
+                        explain(&subject, file, args, &knowledge, io)?;
+                    }
+                    Found::Skipped => skipped += 1,
+                    Found::Namespace(_) | Found::Other => {}
                 }
             }
-        }
+            Ok(())
+        })?;
     }
+    report_skipped(skipped, io)?;
     if explained == 0 {
         io.say("nothing to explain: no pod and no object with a pod template")?;
     }
     Ok(if unreadable > 0 { Outcome::Unreadable } else { Outcome::Clean })
+}
+
+/// Explains one subject.
+fn explain(
+    subject: &Carrier<'_>,
+    file: &File<'_>,
+    args: &Explain,
+    knowledge: &Knowledge,
+    io: &mut Io<'_>,
+) -> io::Result<()> {
+    let namespace = args.inputs.namespace.as_str();
+    let name = subject.name(namespace);
+    let review = review(&subject.creation(namespace), &knowledge.world, &knowledge.policies);
+    let explanation = Explanation {
+        subject: SubjectRecord::new(&name, &review),
+        because: because(&review.decision),
+        refused: refused(&review),
+        settings: settings(&review.settings),
+        nodes: nodes(subject, namespace, knowledge),
+    };
+    match args.output {
+        Output::Json => {
+            serde_json::to_writer(&mut *io.stdout, &explanation)?;
+            io.stdout.write_all(b"\n")
+        }
+        Output::Text => {
+            let at = file.line_column(subject.object.span.start).line;
+            let text = explanation.text(&name, &format!("{}:{at}", file.source.name), &review);
+            io.stdout.write_all(text.as_bytes())
+        }
+    }
 }
 
 fn refused(review: &Review) -> Vec<String> {

@@ -1,19 +1,26 @@
 //! From the files, directories and `-` of a command line to texts.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use super::{Io, UsageError};
-use crate::manifest;
+use crate::manifest::{self, LineColumn, LineIndex, MAX_BYTES, Problem};
+use crate::report::{Failure, STDIN};
+
+/// The most that all inputs of one command may have together, in bytes: their text stays in memory until the end.
+pub const MAX_TOTAL: usize = 4 * MAX_BYTES;
+
+/// How far into a file a byte is looked for that no text has.
+const SNIFFED: usize = 8192;
 
 /// What most commands read.
 #[derive(Debug, Clone, Args)]
 pub struct Inputs {
-    /// Manifests: files, directories (*.yaml, *.yml, *.json, recursive), or - for standard input
+    /// Manifests: files, directories (*.yaml, *.yml, *.json, recursive), or - for standard input; each at most 50 MiB
     #[arg(value_name = "FILE|DIR|-")]
     pub paths: Vec<PathBuf>,
     /// Namespace of objects that name none
@@ -30,19 +37,17 @@ pub struct SourceText {
     pub text: String,
 }
 
-/// Why a file or directory could not be read: one line that names it and says what to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unreadable(pub String);
-
 /// All inputs, in the order in which they were named; directories sorted by path.
 #[derive(Debug, Default)]
 pub struct Texts {
     /// What could be read.
     pub sources: Vec<SourceText>,
     /// What could not.
-    pub unreadable: Vec<Unreadable>,
+    pub unreadable: Vec<Failure>,
     /// Directories without a single manifest.
     pub empty_directories: Vec<String>,
+    /// Bytes of all `sources`.
+    total: usize,
 }
 
 impl Inputs {
@@ -62,11 +67,7 @@ impl Inputs {
         let mut texts = Texts::default();
         for path in &self.paths {
             if is_stdin(&path) {
-                let mut bytes = Vec::new();
-                match stdin.read_to_end(&mut bytes) {
-                    Ok(_) => texts.add("<stdin>".to_owned(), bytes),
-                    Err(error) => texts.refuse("<stdin>", &error),
-                }
+                texts.add(STDIN.to_owned(), read_bounded(stdin));
             } else if path.is_dir() {
                 texts.add_directory(path);
             } else {
@@ -81,7 +82,7 @@ impl Texts {
     /// Says on stderr what could not be read.
     pub fn report(&self, io: &mut Io<'_>) -> io::Result<()> {
         for unreadable in &self.unreadable {
-            io.say(&unreadable.0)?;
+            io.say(unreadable)?;
         }
         for directory in &self.empty_directories {
             io.say(format_args!(
@@ -91,35 +92,36 @@ impl Texts {
         Ok(())
     }
 
-    fn add(&mut self, name: String, bytes: Vec<u8>) {
-        match String::from_utf8(bytes) {
-            Ok(text) => self.sources.push(SourceText { name, text }),
-            Err(error) => {
-                let problems = manifest::documents_from_bytes(&name, error.as_bytes());
-                let problem = problems.into_iter().find_map(Result::err);
-                self.unreadable
-                    .push(Unreadable(problem.map_or(format!("{name}: {error}"), |problem| problem.to_string())));
+    fn add(&mut self, name: String, bytes: io::Result<Vec<u8>>) {
+        let text = match bytes {
+            Ok(bytes) if self.total + bytes.len() > MAX_TOTAL => {
+                let message = format!(
+                    "not read: all inputs together have more than {}; name fewer files at a time",
+                    mebibytes(MAX_TOTAL)
+                );
+                Err(Failure { file: name.clone(), place: None, message })
             }
+            Ok(bytes) => text(&name, bytes),
+            Err(error) => Err(Failure { file: name.clone(), place: None, message: error.to_string() }),
+        };
+        match text {
+            Ok(text) => {
+                self.total += text.len();
+                self.sources.push(SourceText { name, text });
+            }
+            Err(failure) => self.unreadable.push(failure),
         }
-    }
-
-    fn refuse(&mut self, name: &str, error: &io::Error) {
-        self.unreadable.push(Unreadable(format!("{name}: {error}; check its name and permissions")));
     }
 
     fn add_file(&mut self, path: &Path) {
-        let name = path.display().to_string();
-        match fs::read(path) {
-            Ok(bytes) => self.add(name, bytes),
-            Err(error) => self.refuse(&name, &error),
-        }
+        self.add(path.display().to_string(), read_file(path));
     }
 
     fn add_directory(&mut self, directory: &Path) {
         let mut walk = Walk::default();
         walk.directory(directory);
         for (path, error) in walk.failed {
-            self.refuse(&path.display().to_string(), &error);
+            self.add(path.display().to_string(), Err(with_advice(&error)));
         }
         if walk.files.is_empty() {
             self.empty_directories.push(directory.display().to_string());
@@ -128,6 +130,73 @@ impl Texts {
             self.add_file(&path);
         }
     }
+}
+
+/// All bytes of a file, of which no more than [`MAX_BYTES`] are ever read; the error says what to do.
+pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let about = fs::metadata(path).map_err(|error| with_advice(&error))?;
+    // Opening a pipe waits for somebody to write to it. One that a shell made (`<(helm template .)`) is open already,
+    // and is told by having no name of its own in the file system.
+    if is_pipe(&about) && fs::canonicalize(path).is_ok() {
+        return Err(io::Error::other("it is a named pipe; write it to standard input instead, and name -"));
+    }
+    if about.len() > MAX_BYTES as u64 && about.is_file() {
+        return Err(too_large());
+    }
+    read_bounded(&mut File::open(path).map_err(|error| with_advice(&error))?)
+}
+
+/// As [`read_file`], of what is open already: perhaps a stream that never ends.
+pub fn read_bounded(reader: &mut dyn Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|error| with_advice(&error))?;
+    if bytes.len() > MAX_BYTES { Err(too_large()) } else { Ok(bytes) }
+}
+
+fn too_large() -> io::Error {
+    io::Error::other(format!(
+        "it has more than {}, the most that is read; split it into smaller files",
+        mebibytes(MAX_BYTES)
+    ))
+}
+
+fn mebibytes(bytes: usize) -> String {
+    format!("{} MiB", bytes >> 20)
+}
+
+fn with_advice(error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{error}; check its name and permissions"))
+}
+
+#[cfg(unix)]
+fn is_pipe(about: &fs::Metadata) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    about.file_type().is_fifo()
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_: &fs::Metadata) -> bool {
+    false
+}
+
+/// The bytes of `name` as text.
+fn text(name: &str, bytes: Vec<u8>) -> Result<String, Failure> {
+    let packed =
+        bytes.starts_with(&[0x1f, 0x8b]) || bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+    let nul = bytes.iter().take(SNIFFED).position(|byte| *byte == 0);
+    if let (false, Some(nul)) = (packed, nul) {
+        let before = bytes.get(..nul).unwrap_or_default();
+        let before = before.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        let LineColumn { line, column } = LineIndex::new(before).line_column(before.len());
+        let message = "this is no text but a binary file; name YAML or JSON manifests, saved as UTF-8".to_owned();
+        return Err(Failure { file: name.to_owned(), place: Some((line, column)), message });
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let problem: Option<Problem> =
+            manifest::documents_from_bytes(name, error.as_bytes()).into_iter().find_map(Result::err);
+        let whole = Failure { file: name.to_owned(), place: None, message: error.to_string() };
+        problem.map_or(whole, Failure::from)
+    })
 }
 
 /// A walk through a directory. Every file and directory is entered once, whatever links lead to it: a link to a parent
@@ -166,7 +235,6 @@ impl Walk {
     fn entry(&mut self, path: &Path) {
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => self.directory(path),
-            // Not pipes and sockets: reading one that nobody writes to never ends.
             Ok(found) if found.is_file() && is_manifest(path) => match fs::canonicalize(path) {
                 Ok(real) => {
                     if self.seen.insert(real) {
@@ -175,6 +243,10 @@ impl Walk {
                 }
                 Err(error) => self.failed.push((path.to_owned(), error)),
             },
+            // A pipe or a socket: reading one that nobody writes to never ends.
+            Ok(_) if is_manifest(path) => {
+                self.failed.push((path.to_owned(), io::Error::other("it is no regular file")));
+            }
             // A dangling link matters only under a manifest's name.
             Err(error) if is_manifest(path) => self.failed.push((path.to_owned(), error)),
             Ok(_) | Err(_) => {}
@@ -201,6 +273,21 @@ fn namespace_name(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_inputs_together_have_a_limit() {
+        let mut texts = Texts { total: MAX_TOTAL - 5, ..Texts::default() };
+        for (name, text) in [("a", "12345678"), ("b", "1234"), ("c", "12"), ("d", "1")] {
+            texts.add(name.to_owned(), Ok(text.into()));
+        }
+        let names: Vec<&str> = texts.sources.iter().map(|source| source.name.as_str()).collect();
+        assert_eq!(names, ["b", "d"]);
+        let told: Vec<String> = texts.unreadable.iter().map(Failure::to_string).collect();
+        let expected = |name: &str| {
+            format!("{name}: not read: all inputs together have more than 200 MiB; name fewer files at a time")
+        };
+        assert_eq!(told, [expected("a"), expected("c")]);
+    }
 
     #[test]
     fn namespaces_are_dns_labels() {

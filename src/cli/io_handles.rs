@@ -3,7 +3,7 @@ use std::io::{self, Read, Write};
 
 use anstream::{AutoStream, ColorChoice};
 
-use crate::report::text::{self, Message};
+use crate::report::text;
 
 /// Where a command reads and writes. Data goes to `stdout`, talk to `stderr`.
 ///
@@ -18,16 +18,11 @@ pub struct Io<'a> {
     pub stderr: &'a mut dyn Write,
     /// Whether `stdout` shows colours.
     pub colour_stdout: bool,
-    /// Whether `stderr` shows colours.
-    pub colour_stderr: bool,
 }
 
 impl fmt::Debug for Io<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Io")
-            .field("colour_stdout", &self.colour_stdout)
-            .field("colour_stderr", &self.colour_stderr)
-            .finish_non_exhaustive()
+        f.debug_struct("Io").field("colour_stdout", &self.colour_stdout).finish_non_exhaustive()
     }
 }
 
@@ -37,12 +32,6 @@ impl Io<'_> {
         // On a terminal both streams are one, and talk belongs after the data it is about.
         self.stdout.flush()?;
         writeln!(self.stderr, "mullion: {}", text::printable(&message.to_string()))
-    }
-
-    /// A message with its source, as talk.
-    pub fn show(&mut self, message: &Message<'_>) -> io::Result<()> {
-        self.stdout.flush()?;
-        self.stderr.write_all(message.render(self.colour_stderr).as_bytes())
     }
 }
 

@@ -1,13 +1,13 @@
 //! What a review needs beside the subject: policies and a world, from files.
 
 use std::fmt;
-use std::fs;
 use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
 
-use super::documents::{File, Found};
+use super::documents::{File, Found, Parsed};
+use super::input::read_file;
 use crate::engine::world::World;
 use crate::manifest::Problem;
 use crate::policy::{PolicySet, directory};
@@ -41,7 +41,7 @@ impl KnowledgeArgs {
             None => World::default(),
             Some(path) => {
                 let name = path.display().to_string();
-                let bytes = fs::read(path).with_context(|| format!("{name}: the world file cannot be read"))?;
+                let bytes = read_file(path).with_context(|| format!("{name}: the world file cannot be read"))?;
                 file::from_text(&name, &bytes)?
             }
         };
@@ -80,9 +80,12 @@ impl std::error::Error for BadPolicies {}
 impl Knowledge {
     /// Adds the Namespace objects of the input, which stand for what will be there when its pods are.
     pub fn add_namespaces(&mut self, files: &[File<'_>]) {
-        for found in files.iter().flat_map(File::objects) {
-            if let Found::Namespace(object) = found {
-                self.world.namespaces.extend(objects::namespace_from_json(&object.value));
+        // A first pass of its own: a file order is no creation order.
+        for document in files.iter().flat_map(|file| file.documents().mentioning("Namespace")).flatten() {
+            for found in Parsed::new(document).objects() {
+                if let Found::Namespace(object) = found {
+                    self.world.namespaces.extend(objects::namespace_from_json(&object.value));
+                }
             }
         }
     }

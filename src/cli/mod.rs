@@ -75,11 +75,11 @@ where
         }
     };
     let (stdout, stderr) = (io::stdout(), io::stderr());
-    let (colour_stdout, colour_stderr) = (io_handles::colour(&stdout), io_handles::colour(&stderr));
+    let colour_stdout = io_handles::colour(&stdout);
     // Not locked: the servers log from other threads, which would wait for ever.
     let mut stdout = BufWriter::new(stdout);
     let mut stderr = stderr;
-    let mut io = Io { stdin: &mut io::stdin(), stdout: &mut stdout, stderr: &mut stderr, colour_stdout, colour_stderr };
+    let mut io = Io { stdin: &mut io::stdin(), stdout: &mut stdout, stderr: &mut stderr, colour_stdout };
     let result = dispatch(cli.command, &mut io).and_then(|outcome| Ok(io.stdout.flush().map(|()| outcome)?));
     match result {
         Ok(outcome) => outcome.into(),

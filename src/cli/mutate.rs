@@ -11,7 +11,7 @@ use super::input::Inputs;
 use super::knowledge::{Knowledge, KnowledgeArgs};
 use super::{Io, Outcome};
 use crate::engine::{Answer, Door, Refusal, Subject, answer, review};
-use crate::manifest::{self, ObjectPatch};
+use crate::manifest::{self, ObjectPatch, Replacement};
 
 /// Arguments of `mutate`.
 #[derive(Debug, Clone, Args)]
@@ -40,40 +40,49 @@ pub fn run(args: &Mutate, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
 
     texts.report(io)?;
     let mut unreadable = texts.unreadable.len();
+    let mut all = Vec::new();
     for file in &files {
-        unreadable += file.report_broken(io)?;
+        let mut changed = Changed::default();
+        unreadable += file.each(|document| {
+            match document {
+                Ok(parsed) => changed.document(file, &parsed, args, &knowledge),
+                Err(failure) => io.say(failure)?,
+            }
+            Ok(())
+        })?;
+        all.push((file, changed));
     }
     if unreadable > 0 {
         io.say("nothing was changed or printed; correct the input first")?;
         return Ok(Outcome::Unreadable);
     }
-    report_skipped(&files, io)?;
+    report_skipped(all.iter().map(|(_, changed)| changed.skipped).sum(), io)?;
 
     let mut outcome = Outcome::Clean;
     let mut stream = Stream::default();
-    for file in &files {
-        let changed = Changed::new(file, args, &knowledge);
+    for (file, changed) in all {
         for refused in &changed.refused {
             outcome = outcome.max(Outcome::Findings);
             refused.report(io)?;
         }
+        let (name, old) = (&file.source.name, file.source.text.as_str());
+        let new = manifest::splice(old, &changed.replacements);
         if args.diff {
-            let (name, old) = (&file.source.name, &file.source.text);
-            TextDiff::from_lines(old.as_str(), changed.text.as_str())
-                .unified_diff()
-                .header(name, name)
-                .to_writer(&mut *io.stdout)?;
+            TextDiff::from_lines(old, &new).unified_diff().header(name, name).to_writer(&mut *io.stdout)?;
         } else {
-            stream.append(&changed.text, io)?;
+            stream.append(&new, io)?;
         }
     }
     Ok(outcome)
 }
 
-/// One file with the patches applied.
+/// What becomes of one file.
+#[derive(Default)]
 struct Changed {
-    text: String,
+    replacements: Vec<Replacement>,
     refused: Vec<Refused>,
+    /// Documents that are no Kubernetes object.
+    skipped: usize,
 }
 
 /// What stays as it was, and why.
@@ -83,22 +92,19 @@ struct Refused {
 }
 
 impl Changed {
-    fn new(file: &File<'_>, args: &Mutate, knowledge: &Knowledge) -> Self {
-        let mut replacements = Vec::new();
-        let mut refused = Vec::new();
-        for parsed in file.documents.iter().flatten() {
-            let patches = patches(file, parsed, args, knowledge, &mut refused);
-            let patches: Vec<ObjectPatch<'_>> =
-                patches.iter().map(|(prefix, operations)| ObjectPatch { pointer_prefix: prefix, operations }).collect();
-            match manifest::edit(&file.source.text, &parsed.document, &patches) {
-                Ok(replacement) => replacements.extend(replacement),
-                Err(error) => refused.push(Refused {
-                    what: format!("{}: the patch cannot be written and the document stays as it is", file.source.name),
-                    why: vec![error.to_string()],
-                }),
-            }
+    /// Adds the document of `file`.
+    fn document(&mut self, file: &File<'_>, parsed: &Parsed, args: &Mutate, knowledge: &Knowledge) {
+        self.skipped += parsed.objects().filter(|found| matches!(found, Found::Skipped)).count();
+        let patches = patches(file, parsed, args, knowledge, &mut self.refused);
+        let patches: Vec<ObjectPatch<'_>> =
+            patches.iter().map(|(prefix, operations)| ObjectPatch { pointer_prefix: prefix, operations }).collect();
+        match manifest::edit(&file.source.text, &parsed.document, &patches) {
+            Ok(replacement) => self.replacements.extend(replacement),
+            Err(error) => self.refused.push(Refused {
+                what: format!("{}: the patch cannot be written and the document stays as it is", file.source.name),
+                why: vec![error.to_string()],
+            }),
         }
-        Self { text: manifest::splice(&file.source.text, &replacements), refused }
     }
 }
 

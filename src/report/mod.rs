@@ -1,4 +1,4 @@
-//! What a review found, written for people ([`text`]) and for machines ([`json`]).
+//! What a review found, written for people ([`text`], [`github`]) and for machines ([`json`], [`sarif`]).
 //!
 //! Rendering only: nothing here judges, reads files or decides an exit code.
 
@@ -6,11 +6,47 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::manifest::Problem;
 use crate::policy::Action;
 
+pub mod github;
 pub mod json;
+pub mod sarif;
 pub mod table;
 pub mod text;
+
+/// What standard input is called where other inputs have a path.
+pub const STDIN: &str = "<stdin>";
+
+/// A file or a document that could not be judged: one line that says which, why and what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// As the user named it; [`STDIN`] for standard input.
+    pub file: String,
+    /// Line and column, from 1, the column in characters; `None` where it is about the whole file.
+    pub place: Option<(usize, usize)>,
+    /// What is wrong, and what to do.
+    pub message: String,
+}
+
+impl fmt::Display for Failure {
+    /// `web.yaml:3:1: the key `kind` stands twice in this map; …`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place {
+            Some((line, column)) => write!(f, "{}:{line}:{column}: {}", self.file, self.message),
+            None => write!(f, "{}: {}", self.file, self.message),
+        }
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        let Problem { source, message, line, column, related, hint, .. } = problem;
+        let parts = [Some(message), related.map(|(_, what)| what), hint];
+        let message = parts.into_iter().flatten().collect::<Vec<String>>().join("; ");
+        Self { file: source, place: Some((line, column)), message }
+    }
+}
 
 /// What a whole run came to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -73,6 +109,18 @@ impl fmt::Display for Totals {
         }
         Ok(())
     }
+}
+
+/// `message`, what to do about it and a remark on it, the last two only where there is one.
+fn sentence(message: &str, help: &str, remark: &str) -> String {
+    let mut sentence = message.to_owned();
+    if !help.is_empty() {
+        sentence = format!("{sentence}; {help}");
+    }
+    if !remark.is_empty() {
+        sentence = format!("{sentence} ({remark})");
+    }
+    sentence
 }
 
 /// `1 subject`, `2 subjects`.

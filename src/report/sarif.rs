@@ -1,0 +1,316 @@
+//! SARIF 2.1.0: one run of the tool `mullion`, for code scanning and for editors. Names in comments are properties of
+//! the [specification](https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html).
+//!
+//! Written as it goes, a rule and a result a line, so that a run over a whole cluster is not kept in memory.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::json::FindingRecord;
+use super::text::printable;
+use super::{Failure, STDIN};
+use crate::engine::rules::{Rule, catalogue};
+use crate::policy::Action;
+
+/// Where the schema of 2.1.0 with its errata is published.
+const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+
+/// What relative paths start from: the name code scanning gives to the root of the repository.
+const BASE: &str = "%SRCROOT%";
+
+/// A log that is being written.
+#[derive(Debug)]
+pub struct Log {
+    /// Where each rule stands in `rules`, by code.
+    rules: HashMap<&'static str, usize>,
+    /// How often each fingerprint was written.
+    seen: HashMap<String, usize>,
+    results: usize,
+    failures: Vec<Notification>,
+}
+
+impl Log {
+    /// Writes everything before the first result: the tool with the whole catalogue.
+    pub fn begin(out: &mut dyn Write) -> io::Result<Self> {
+        let version = env!("CARGO_PKG_VERSION");
+        write!(out, "{{\"version\":\"2.1.0\",\"$schema\":\"{SCHEMA}\",\"runs\":[{{\n\"tool\":{{\"driver\":{{")?;
+        write!(out, "\"name\":\"mullion\",\"version\":\"{version}\",\"semanticVersion\":\"{version}\",\"rules\":[")?;
+        let mut rules = HashMap::new();
+        for (at, rule) in catalogue().enumerate() {
+            rules.insert(rule.code, at);
+            write_item(out, at, &ReportingDescriptor::from(rule))?;
+        }
+        write!(out, "\n]}}}},\n\"columnKind\":\"unicodeCodePoints\",\n\"originalUriBaseIds\":{{\"{BASE}\":")?;
+        serde_json::to_writer(&mut *out, &Described { description: Text::new("where mullion was run") })?;
+        write!(out, "}},\n\"results\":[")?;
+        Ok(Self { rules, seen: HashMap::new(), results: 0, failures: Vec::new() })
+    }
+
+    /// Writes a finding. `remark` says what Mullion does about it; may be empty.
+    pub fn finding(&mut self, out: &mut dyn Write, finding: &FindingRecord<'_>, remark: &str) -> io::Result<()> {
+        let result = SarifResult {
+            rule_id: finding.code,
+            rule_index: self.rules.get(finding.code).copied(),
+            level: level(finding.action),
+            message: Text::new(super::sentence(finding.message, finding.help, remark)),
+            locations: [Location {
+                physical_location: PhysicalLocation {
+                    artifact_location: ArtifactLocation::of(finding.file),
+                    region: Some(Region {
+                        start_line: finding.line,
+                        start_column: finding.column,
+                        end_line: Some(finding.end_line),
+                        end_column: Some(finding.end_column),
+                    }),
+                },
+                logical_locations: vec![LogicalLocation {
+                    fully_qualified_name: format!("{}: {}", finding.object, finding.path),
+                    kind: if finding.pointer.is_empty() { "object" } else { "property" },
+                }],
+            }],
+            partial_fingerprints: Fingerprints { finding: self.fingerprint(finding) },
+        };
+        write_item(out, self.results, &result)?;
+        self.results += 1;
+        Ok(())
+    }
+
+    /// Keeps an input that could not be judged for the end.
+    pub fn failure(&mut self, failure: &Failure) {
+        let region = failure.place.map(|(line, column)| Region {
+            start_line: line,
+            start_column: column,
+            end_line: None,
+            end_column: None,
+        });
+        self.failures.push(Notification {
+            level: "error",
+            message: Text::new(failure.message.clone()),
+            locations: [Location {
+                physical_location: PhysicalLocation { artifact_location: ArtifactLocation::of(&failure.file), region },
+                logical_locations: Vec::new(),
+            }],
+        });
+    }
+
+    /// Writes everything after the last result.
+    pub fn end(self, out: &mut dyn Write) -> io::Result<()> {
+        let invocation =
+            Invocation { execution_successful: self.failures.is_empty(), tool_execution_notifications: self.failures };
+        write!(out, "\n],\n\"invocations\":[")?;
+        serde_json::to_writer(&mut *out, &invocation)?;
+        writeln!(out, "]}}]}}")
+    }
+
+    /// What a finding is known by from run to run: nothing in it moves when lines do. The last part counts objects of
+    /// the same kind and name in the same file.
+    fn fingerprint(&mut self, finding: &FindingRecord<'_>) -> String {
+        let FindingRecord { code, file, object, pointer, .. } = finding;
+        let file = file.trim_start_matches("./");
+        let fingerprint = format!("{code} {file} {object} {pointer}");
+        let count = self.seen.entry(fingerprint.clone()).or_default();
+        *count += 1;
+        format!("{fingerprint} {count}")
+    }
+}
+
+/// Writes the item at `at` of an array, on a line of its own.
+fn write_item(out: &mut dyn Write, at: usize, item: &impl Serialize) -> io::Result<()> {
+    out.write_all(if at == 0 { b"\n" } else { b",\n" })?;
+    Ok(serde_json::to_writer(out, item)?)
+}
+
+fn level(action: Action) -> &'static str {
+    match action {
+        Action::Deny => "error",
+        Action::Warn => "warning",
+        Action::Repair => "note",
+        Action::Allow => "none",
+    }
+}
+
+/// `reportingDescriptor`: a rule.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ReportingDescriptor {
+    id: &'static str,
+    name: &'static str,
+    short_description: Text,
+    full_description: Text,
+    help: Text,
+    default_configuration: ReportingConfiguration,
+}
+
+/// `reportingConfiguration`.
+#[derive(Debug, Serialize)]
+struct ReportingConfiguration {
+    level: &'static str,
+}
+
+/// `message` and `multiformatMessageString`.
+#[derive(Debug, Serialize)]
+struct Text {
+    text: String,
+}
+
+/// An `artifactLocation` of which only this is known.
+#[derive(Debug, Serialize)]
+struct Described {
+    description: Text,
+}
+
+/// `result`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SarifResult<'a> {
+    rule_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule_index: Option<usize>,
+    level: &'static str,
+    message: Text,
+    locations: [Location; 1],
+    partial_fingerprints: Fingerprints,
+}
+
+/// `partialFingerprints`. Not under `primaryLocationLineHash`, which code scanning computes from the file itself.
+#[derive(Debug, Serialize)]
+struct Fingerprints {
+    #[serde(rename = "mullionFinding/v1")]
+    finding: String,
+}
+
+/// `location`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Location {
+    physical_location: PhysicalLocation,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    logical_locations: Vec<LogicalLocation>,
+}
+
+/// `physicalLocation`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PhysicalLocation {
+    artifact_location: ArtifactLocation,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    region: Option<Region>,
+}
+
+/// `artifactLocation`.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ArtifactLocation {
+    uri: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uri_base_id: Option<&'static str>,
+}
+
+/// `region`; the end column is that of the character after the last.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Region {
+    start_line: usize,
+    start_column: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_column: Option<usize>,
+}
+
+/// `logicalLocation`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LogicalLocation {
+    fully_qualified_name: String,
+    kind: &'static str,
+}
+
+/// `invocation`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Invocation {
+    execution_successful: bool,
+    tool_execution_notifications: Vec<Notification>,
+}
+
+/// `notification`.
+#[derive(Debug, Serialize)]
+struct Notification {
+    level: &'static str,
+    message: Text,
+    locations: [Location; 1],
+}
+
+impl From<&'static Rule> for ReportingDescriptor {
+    fn from(rule: &'static Rule) -> Self {
+        let sentence = super::sentence(rule.why, rule.instead, "");
+        let help = format!(
+            "{sentence}.\n\nThe whole page: mullion rules {}. What its findings do is up to the policy files, \
+             rules.actions: [{{rule: {}, action: …}}].",
+            rule.code, rule.name
+        );
+        Self {
+            id: rule.code,
+            name: rule.name,
+            short_description: Text::new(rule.summary),
+            full_description: Text::new(format!("{sentence}.")),
+            help: Text { text: help },
+            default_configuration: ReportingConfiguration { level: level(rule.default) },
+        }
+    }
+}
+
+impl Text {
+    fn new(text: impl AsRef<str>) -> Self {
+        Self { text: printable(text.as_ref()).into_owned() }
+    }
+}
+
+impl ArtifactLocation {
+    /// Of a file as the user named it, as a URI reference (RFC 3986).
+    fn of(file: &str) -> Self {
+        let path = if cfg!(windows) { file.replace('\\', "/") } else { file.to_owned() };
+        if path.starts_with('/') {
+            return Self { uri: format!("file://{}", percent_encoded(&path)), uri_base_id: None };
+        }
+        if cfg!(windows) && path.get(1..3) == Some(":/") {
+            return Self { uri: format!("file:///{}", percent_encoded(&path)), uri_base_id: None };
+        }
+        let path = path.trim_start_matches("./");
+        // Standard input lies nowhere, and a path that leads out of the base is not below it.
+        let below = path != STDIN && !path.split('/').any(|part| part == "..");
+        Self { uri: percent_encoded(path), uri_base_id: below.then_some(BASE) }
+    }
+}
+
+/// All but what stands for itself in every part of a path, `:` too: a first segment with one would be a scheme.
+fn percent_encoded(path: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'/');
+    path.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn files_become_uris() {
+        let table = [
+            ("web.yaml", "web.yaml", Some(BASE)),
+            ("./a/web.yaml", "a/web.yaml", Some(BASE)),
+            ("a b/100%/ü:#?.yaml", "a%20b/100%25/%C3%BC%3A%23%3F.yaml", Some(BASE)),
+            ("..a/b..yaml", "..a/b..yaml", Some(BASE)),
+            ("../web.yaml", "../web.yaml", None),
+            ("a/../../web.yaml", "a/../../web.yaml", None),
+            ("/a b/web.yaml", "file:///a%20b/web.yaml", None),
+            (STDIN, "%3Cstdin%3E", None),
+        ];
+        for (file, uri, uri_base_id) in table {
+            assert_eq!(ArtifactLocation::of(file), ArtifactLocation { uri: uri.to_owned(), uri_base_id }, "{file}");
+        }
+    }
+}
