@@ -66,6 +66,12 @@ cluster-test: needs
 	$(CARGO) test --locked -p mullion-cluster --test control_plane && \
 	$(CARGO) test --locked --test on_cluster
 
+# Figures for people: nothing is asserted, and the webhook's take about two minutes.
+.PHONY: bench
+bench: needs ## Measure the command line and the webhook against their budgets
+	$(CARGO) bench --locked --bench check
+	$(CARGO) bench --locked --bench webhook
+
 .PHONY: tools
 tools: needs ## Build the control-plane tools only
 	@tests/cluster/tools/build.sh

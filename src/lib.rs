@@ -13,7 +13,7 @@
 //! | [`policy`] | policy files: types, loading with every problem and its place, layering |
 //! | [`manifest`] | YAML and JSON text to objects with spans, and JSON patches back into the text |
 //! | [`world`] | what is known of a cluster, from watches or from a file |
-//! | [`report`] | findings as text and as JSON Lines |
+//! | [`report`] | findings as text, JSON Lines, SARIF and GitHub annotations |
 //! | [`cli`] | one file for each command |
 //! | `webhook` | the HTTPS server: accept loop, TLS, the AdmissionReview envelope, admin port (feature `server`) |
 //! | `controller` | labels, taints and RuntimeClasses (feature `server`) |

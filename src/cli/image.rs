@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::check::Output;
+use super::input::read_bounded;
 use super::knowledge::load_policies;
 use super::{Io, Outcome, UsageError};
 use crate::engine::image::{ImageOs, ImageRef, ImageRow, ImageSource, from_name};
 use crate::policy::{ImagePattern, ImagePatterns, PatternOs};
-use crate::report::table;
+use crate::report::{STDIN, table};
 
 /// Arguments of `image`.
 #[derive(Debug, Clone, Args)]
@@ -72,8 +73,9 @@ fn references(named: &[String], io: &mut Io<'_>) -> anyhow::Result<Vec<String>> 
     let mut references = Vec::new();
     for name in named {
         if name == "-" {
-            let text = io::read_to_string(&mut *io.stdin)
-                .map_err(|error| UsageError(format!("<stdin>: {error}; write one reference per line, as UTF-8")))?;
+            let bytes = read_bounded(io.stdin).map_err(|error| UsageError(format!("{STDIN}: {error}")))?;
+            let text = String::from_utf8(bytes)
+                .map_err(|error| UsageError(format!("{STDIN}: {error}; write one reference per line, as UTF-8")))?;
             let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim).filter(|line| !line.is_empty());
             references.extend(lines.map(str::to_owned));
         } else {

@@ -37,7 +37,6 @@ fn every_malformed_document_is_one_line_with_place_and_remedy() {
         let nine = vec![format!("*a{}", n - 1); 9].join(", ");
         format!("{bomb}a{n}: &a{n} [{nine}]\n")
     });
-    let many = format!("{{\"a\": [{}1]}}", "1,".repeat(4_000_000));
     let table: &[(&[u8], &str, &str)] = &[
         (b"apiVersion: v1\nkind: Pod\nkind: Pod\n", "<stdin>:3:1: the key `kind` stands twice", "remove one"),
         (b"{\"kind\": \"Pod\",\n \"kind\": \"Pod\"}", "<stdin>:2:2: the key `kind` stands twice", "remove one"),
@@ -55,7 +54,6 @@ fn every_malformed_document_is_one_line_with_place_and_remedy() {
         (b"a: *b\n", "<stdin>:1:4: ", "define `&b` earlier"),
         (b"a: &a [*a]\n", "<stdin>:1:8: ", "write the value out"),
         (bomb.as_bytes(), "<stdin>:6:", "write fewer aliases of aliases"),
-        (many.as_bytes(), "<stdin>:1:", "split it into smaller documents"),
         (deep.as_bytes(), "<stdin>:1:201: ", "an indentation that never ends"),
         (deep_block.as_bytes(), "<stdin>:201:201: ", "an indentation that never ends"),
         (deep_json.as_bytes(), "<stdin>:1:206: ", "an indentation that never ends"),
@@ -71,6 +69,17 @@ fn every_malformed_document_is_one_line_with_place_and_remedy() {
         assert!(said.starts_with(start), "{start}: {said}");
         assert!(said.contains(remedy) && said.len() < 300, "{remedy}: {said}");
     }
+}
+
+#[test]
+fn a_document_of_too_many_values_is_left() {
+    // Eight megabytes, which as values would be hundreds.
+    let many = format!("{{\"a\": [{}1]}}", "1,".repeat(4_000_000));
+    let ran = mullion(&["mutate", "-"], &many);
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""));
+    let said =
+        "mullion: <stdin>:1:8000004: the document holds more than 4000000 values; split it into smaller documents\n";
+    assert!(ran.err.starts_with(said), "{}", ran.err);
 }
 
 #[test]
@@ -98,7 +107,7 @@ fn files_over_the_limit_are_not_read() {
 
 #[test]
 fn a_stream_that_never_ends_is_left() {
-    for command in ["check", "mutate", "explain"] {
+    for command in ["check", "mutate", "explain", "image"] {
         let mut child = spawn(&[command, "-"], &[]);
         let mut stdin = child.stdin.take().unwrap();
         let lines = "- a: b\n".repeat(10_000);

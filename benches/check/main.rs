@@ -1,0 +1,139 @@
+//! `mullion check` against its budget, 2,000 Deployments in under a second: `cargo bench --bench check`, some seconds.
+//!
+//! | part | what it prints |
+//! |---|---|
+//! | stages | time to read, to judge and to write 2,000 Deployments as Helm prints them (about 1 MB), each alone |
+//! | commands | time of the whole `check` in every format, and of `mutate --templates`, on the same text |
+//! | sizes | time of `check` on more of them, and on the same objects as one List in JSON |
+//!
+//! `cargo bench --bench check -- stages` runs the parts whose names are given. Each figure is the median of some runs,
+//! all in memory. Figures are printed, never asserted: they are of the machine as much as of Mullion.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::cast_precision_loss,
+    reason = "a benchmark: it ends where it cannot go on, and prints rounded figures"
+)]
+
+mod manifests;
+
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use mullion::cli::check::{self, Check, FailOn, Format};
+use mullion::cli::input::Inputs;
+use mullion::cli::knowledge::KnowledgeArgs;
+use mullion::cli::mutate::{self, Mutate};
+use mullion::cli::{Io, Outcome};
+use mullion::engine::world::World;
+use mullion::engine::{Kind, Operation, Request, Subject, review};
+use mullion::manifest::{Documents, documents, objects};
+use mullion::policy::PolicySet;
+
+/// What the budget is about.
+const DEPLOYMENTS: usize = 2000;
+
+fn main() {
+    // Cargo passes `--bench`.
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let runs = |part: &str| wanted.is_empty() || wanted.iter().any(|name| name == part);
+    let text = manifests::helm(DEPLOYMENTS);
+    println!("{DEPLOYMENTS} Deployments, {:.2} MB\n", text.len() as f64 / 1e6);
+    if runs("stages") {
+        stages(&text);
+    }
+    if runs("commands") {
+        commands(&text);
+    }
+    if runs("sizes") {
+        sizes();
+    }
+}
+
+fn stages(text: &str) {
+    heading("stages");
+    row("read documents", text, || Documents::new("bench.yaml", text).flatten().count());
+    let read: Vec<_> = documents("bench.yaml", text).into_iter().flatten().collect();
+    row("find objects", text, || read.iter().map(|document| objects(document).len()).sum::<usize>());
+    let found: Vec<_> = read.iter().flat_map(objects).flatten().collect();
+    let (world, policies) = (World::default(), PolicySet::built_in());
+    let judge = || {
+        let subjects = found.iter().filter_map(|object| Some((Kind::from_name(&object.kind)?, object)));
+        let reviews = subjects.map(|(kind, object)| {
+            let subject = Subject { kind, namespace: "default", object: &object.value };
+            let request =
+                Request { operation: Operation::Create, subresource: None, subject, old: None, into_templates: false };
+            review(&request, &world, &policies)
+        });
+        reviews.map(|review| review.findings.len()).sum::<usize>()
+    };
+    println!("  ({} findings)", judge());
+    row("judge", text, judge);
+    println!();
+}
+
+fn commands(text: &str) {
+    heading("commands");
+    let formats =
+        [("text", Format::Text), ("json", Format::Json), ("sarif", Format::Sarif), ("github", Format::Github)];
+    for (name, format) in formats {
+        row(&format!("check -o {name}"), text, || checked(text, format));
+    }
+    row("mutate --templates", text, || mutated(text));
+    println!();
+}
+
+fn sizes() {
+    heading("sizes");
+    for deployments in [DEPLOYMENTS, 5 * DEPLOYMENTS, 20 * DEPLOYMENTS] {
+        let text = manifests::helm(deployments);
+        row(&format!("check {deployments}, YAML"), &text, || checked(&text, Format::Text));
+        let text = manifests::kubectl(deployments);
+        row(&format!("check {deployments}, JSON"), &text, || checked(&text, Format::Text));
+    }
+}
+
+/// `mullion check -` of `text`; how many bytes it prints.
+fn checked(text: &str, output: Format) -> usize {
+    let args = Check { inputs: stdin(), knowledge: KnowledgeArgs::default(), output, fail_on: FailOn::Deny };
+    printed(text, |io| check::run(&args, io))
+}
+
+/// `mullion mutate --templates -` of `text`; how many bytes it prints.
+fn mutated(text: &str) -> usize {
+    let args = Mutate { inputs: stdin(), knowledge: KnowledgeArgs::default(), templates: true, diff: false };
+    printed(text, |io| mutate::run(&args, io))
+}
+
+fn stdin() -> Inputs {
+    Inputs { paths: vec![PathBuf::from("-")], namespace: "default".to_owned() }
+}
+
+fn printed(text: &str, command: impl FnOnce(&mut Io<'_>) -> anyhow::Result<Outcome>) -> usize {
+    let (mut stdin, mut stdout, mut stderr) = (text.as_bytes(), Vec::new(), Vec::new());
+    let mut io = Io { stdin: &mut stdin, stdout: &mut stdout, stderr: &mut stderr, colour_stdout: false };
+    let outcome = command(&mut io).expect("the command runs");
+    // What cannot be read is judged in no time.
+    assert_ne!(outcome, Outcome::Unreadable, "{}", String::from_utf8_lossy(&stderr));
+    stdout.len()
+}
+
+fn heading(part: &str) {
+    println!("{part:<24}{:>10}{:>10}", "ms", "MB/s");
+}
+
+/// Prints the median of some runs over `text`.
+fn row<T>(name: &str, text: &str, mut work: impl FnMut() -> T) {
+    let mut times: Vec<Duration> = (0..7)
+        .map(|_| {
+            let start = Instant::now();
+            black_box(work());
+            start.elapsed()
+        })
+        .collect();
+    times.sort();
+    let median = times.get(times.len() / 2).expect("some runs").as_secs_f64();
+    println!("  {name:<22}{:>10.1}{:>10.1}", median * 1e3, text.len() as f64 / 1e6 / median);
+}
