@@ -25,6 +25,10 @@ down: ## Stop what `make up` left running
 .PHONY: test
 test: needs fmt-check clippy doc unit purity cluster-test ## Everything CI checks
 
+.PHONY: rules
+rules: needs ## Write again what is made from the rule catalogue: policies/rules, README table, expected findings
+	UPDATE_DOCS=1 $(CARGO) test --locked --no-default-features --test rules
+
 .PHONY: fmt
 fmt: ## Format the code
 	$(CARGO) fmt --all

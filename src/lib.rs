@@ -21,7 +21,8 @@
 //! | `telemetry` | every metric and every log event, as typed methods (feature `server`) |
 //!
 //! Where do I add …
-//! - a field Windows cannot have: a row in [`engine::rules::linux_only`], and its case in `tests/engine/fields.rs`;
+//! - a field Windows cannot have: a row in [`engine::rules::linux_only`], its case in `tests/engine/fields.rs`,
+//!   and its values in `tests/generator/pieces.rs`, which the API server judges;
 //! - another check: a file in [`engine::rules`];
 //! - a Windows release: a row in [`engine::windows`];
 //! - an image name: a row in [`engine::image`];

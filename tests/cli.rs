@@ -744,8 +744,10 @@ fn the_catalogue_has_an_object_per_rule() {
     assert_eq!(table.out.lines().count(), rules.len() + 1);
     for named in ["MUL201", "mul201", "run-as-user"] {
         let page = mullion(&["rules", named], "").out;
-        assert!(page.starts_with("MUL201 run-as-user: "), "{page}");
-        assert_eq!(records(&mullion(&["rules", named, "-o", "json"], ""))[0]["code"], "MUL201");
+        assert!(page.starts_with("# MUL201 run-as-user\n"), "{page}");
+        let record = &records(&mullion(&["rules", named, "-o", "json"], ""))[0];
+        assert_eq!(record["code"], "MUL201");
+        assert_eq!(record["page"].as_str(), Some(page.as_str()));
     }
 }
 

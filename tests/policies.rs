@@ -33,7 +33,8 @@ fn load(name: &str) -> PolicySet {
 
 #[test]
 fn each_loads_alone_in_a_directory() {
-    assert!(shipped().len() >= 2);
+    let names: Vec<_> = shipped().iter().map(|path| path.file_name().unwrap().to_owned()).collect();
+    assert_eq!(names, ["audit.yaml", "compatible.yaml", "default.yaml", "strict.yaml"]);
     for path in shipped() {
         let directory = tempfile::tempdir().unwrap();
         let name = path.file_name().unwrap();
@@ -67,9 +68,51 @@ fn it_holds_without_files() {
     assert_eq!(built_in.nodes, shipped.nodes);
 }
 
+/// Under Audit nothing is changed and nothing refused, but what would have been is said.
+#[test]
+fn audit_only_talks() {
+    let set = load("audit.yaml");
+    assert_eq!((set.settings("shop", None, &()).mode, set.nodes.mode), (Mode::Audit, Mode::Audit));
+    let spec = json!({"hostPID": true, "containers": [{"name": "c", "image": WINDOWS}]});
+    let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec});
+    let request = Request {
+        operation: Operation::Create,
+        subresource: None,
+        subject: Subject { kind: Kind::Pod, namespace: "shop", object: &object },
+        old: None,
+        into_templates: false,
+    };
+    for door in [Door::Mutate, Door::Validate] {
+        let answer = answer(&review(&request, &World::default(), &set), &object, door);
+        assert!(answer.refusal.is_none() && answer.patch.is_empty(), "{answer:?}");
+        assert!(answer.warnings[0].starts_with("would refuse: MUL205"), "{answer:?}");
+    }
+}
+
+/// Strict takes off in silence what means nothing on Linux either, and refuses every other field that Windows ignores.
+#[test]
+fn strict_repairs_nothing_that_was_meant() {
+    let set = load("strict.yaml");
+    let settings = set.settings("shop", None, &());
+    for rule in catalogue() {
+        let action = settings.effective_action(rule.code, rule.name, rule.default);
+        // These three have no value that pods rely on: whatever stands there is harmless.
+        let harmless = ["se-linux-change-policy", "fs-group-change-policy"].contains(&rule.name);
+        assert!(action != Action::Repair || harmless, "{} is repaired", rule.name);
+        assert!(action != Action::Allow, "{} is let through", rule.name);
+        assert!(action >= rule.default.min(Action::Warn), "{} is weaker than by default", rule.name);
+    }
+    let mut spec = json!({"containers": [{"name": "c", "image": WINDOWS, "resources": {"limits": {"memory": "1Gi"}},
+        "securityContext": {"privileged": false, "capabilities": {"drop": ["ALL"]}, "allowPrivilegeEscalation": false}}]});
+    let stored = create(&spec, &set).unwrap();
+    assert_eq!(stored["containers"][0]["securityContext"], json!({}));
+    spec["containers"][0]["securityContext"]["readOnlyRootFilesystem"] = json!(true);
+    assert!(create(&spec, &set).unwrap_err().contains("MUL210"));
+}
+
 #[test]
 fn nothing_of_kube_system_is_refused() {
-    for name in ["default.yaml", "compatible.yaml"] {
+    for name in ["default.yaml", "compatible.yaml", "strict.yaml"] {
         let set = load(name);
         let system = set.settings("kube-system", None, &());
         assert_eq!(system.denials, Denials::Warn, "{name}");
@@ -142,8 +185,10 @@ fn kubernetes_refuses(spec: &Value) -> bool {
     ];
     let only_container =
         ["capabilities", "readOnlyRootFilesystem", "privileged", "allowPrivilegeEscalation", "procMount"];
+    let signal = &spec["containers"][0]["lifecycle"]["stopSignal"];
     let server = spec["os"]["name"] == "windows"
-        && (both.iter().chain(&only_pod).any(|key| !pod(key).is_null())
+        && (!signal.is_null()
+            || both.iter().chain(&only_pod).any(|key| !pod(key).is_null())
             || both.iter().chain(&only_container).any(|key| !container(key).is_null())
             || [&spec["hostPID"], &spec["hostIPC"]].into_iter().any(|value| value == true)
             || [&spec["hostUsers"], &spec["shareProcessNamespace"]].into_iter().any(|value| !value.is_null()));
@@ -172,8 +217,10 @@ fn fields() -> Vec<(&'static str, &'static str, Value)> {
         (spec, "hostPID", json!(true)),
         (spec, "hostIPC", json!(true)),
         (spec, "hostNetwork", json!(true)),
+        (spec, "dnsPolicy", json!("ClusterFirstWithHostNet")),
         (spec, "shareProcessNamespace", json!(true)),
         (spec, "resources", json!({"limits": {"cpu": "1"}})),
+        ("/lifecycle", "stopSignal", json!("SIGQUIT")),
         (container, "runAsUser", json!(0)),
         (container, "runAsGroup", json!(0)),
         (container, "privileged", json!(true)),
@@ -196,6 +243,7 @@ fn compatible_refuses_only_what_kubernetes_would_not_run() {
             match place {
                 "/spec" => spec[field] = value.clone(),
                 "/spec/securityContext" => spec["securityContext"][field] = value.clone(),
+                "/lifecycle" => spec["containers"][0]["lifecycle"][field] = value.clone(),
                 _ => spec["containers"][0]["securityContext"][field] = value.clone(),
             }
             let case = format!("{place}/{field}: {value}, Windows by {author}");

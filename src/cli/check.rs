@@ -10,7 +10,7 @@ use super::knowledge::{Knowledge, KnowledgeArgs};
 use super::{Io, Outcome};
 use crate::engine::answer::{Consequence, consequence};
 use crate::engine::finding::Finding;
-use crate::engine::{Review, review};
+use crate::engine::{Review, review, shape};
 use crate::policy::{Action, Mode};
 use crate::report::json::{FindingRecord, ObjectName, Record, SubjectRecord};
 use crate::report::text::{Message, Severity};
@@ -156,7 +156,8 @@ impl Report {
                 Found::Subject(subject) => {
                     self.totals.subjects += 1;
                     let review = review(&subject.creation(namespace), &knowledge.world, &knowledge.policies);
-                    let judged = Judged { name: subject.name(namespace), file, subject, review };
+                    let shape = shape::check(subject.kind, &subject.object.value, &review.settings);
+                    let judged = Judged { name: subject.name(namespace), file, subject, review, shape };
                     self.subject(&judged, io)?;
                 }
                 Found::Namespace(_) | Found::Other => self.totals.other_objects += 1,
@@ -167,8 +168,7 @@ impl Report {
     }
 
     fn subject(&mut self, judged: &Judged<'_>, io: &mut Io<'_>) -> io::Result<()> {
-        for finding in &judged.review.findings {
-            let action = effect(&judged.review, finding);
+        for (finding, action) in judged.findings() {
             // What changed nothing on Linux either is no news for people, and is not in their count.
             let quiet = action == Action::Repair && finding.quiet && !matches!(self.writer, Writer::Json);
             if action == Action::Allow || quiet {
@@ -212,9 +212,17 @@ struct Judged<'d> {
     file: &'d File<'d>,
     subject: Carrier<'d>,
     review: Review,
+    /// What the API server could not take as written; it does not get as far as a review then.
+    shape: Vec<Finding>,
 }
 
 impl Judged<'_> {
+    /// Every finding with what it comes to. What the server refuses is refused whatever a policy softens.
+    fn findings(&self) -> impl Iterator<Item = (&Finding, Action)> {
+        let reviewed = self.review.findings.iter().map(|finding| (finding, effect(&self.review, finding)));
+        self.shape.iter().map(|finding| (finding, finding.action)).chain(reviewed)
+    }
+
     fn record<'a>(&'a self, finding: &'a Finding, action: Action) -> FindingRecord<'a> {
         let span = self.subject.span_of(&finding.pointer);
         let (start, end) = (self.file.line_column(span.start), self.file.line_column(span.end));

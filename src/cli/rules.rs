@@ -8,6 +8,7 @@ use super::check::Output;
 use super::{Io, Outcome, UsageError};
 use crate::engine::rules::{Rule, catalogue, find};
 use crate::policy::Action;
+use crate::report::rule_page::{action_name, page};
 use crate::report::table;
 
 /// Arguments of `rules`.
@@ -29,8 +30,12 @@ struct Record {
     summary: &'static str,
     action: Action,
     repair: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    translation: Option<&'static str>,
     why: &'static str,
     instead: &'static str,
+    since: &'static str,
+    page: String,
 }
 
 /// Prints the rules in order of code.
@@ -64,34 +69,8 @@ pub fn run(args: &Rules, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
 
 impl From<&Rule> for Record {
     fn from(rule: &Rule) -> Self {
-        let Rule { code, name, summary, default, repair, why, instead } = *rule;
-        Self { code, name, summary, action: default, repair, why, instead }
-    }
-}
-
-fn page(rule: &Rule) -> String {
-    let Rule { code, name, summary, default, repair, why, instead } = *rule;
-    let instead = if instead.is_empty() { String::new() } else { format!("Instead: {instead}.\n") };
-    let repair = if repair { "a policy may have it repaired" } else { "there is no repair" };
-    format!(
-        "{code} {name}: {summary}\n\n{why}.\n{instead}\nDefault action: {default}; {repair}.\n\
-         Change it in a PodPolicy: spec.rules.actions: [{{rule: {name}, action: Warn}}]\n",
-        why = capital(why),
-        default = action_name(default),
-    )
-}
-
-fn capital(text: &str) -> String {
-    let mut rest = text.chars();
-    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
-}
-
-fn action_name(action: Action) -> &'static str {
-    match action {
-        Action::Allow => "Allow",
-        Action::Warn => "Warn",
-        Action::Repair => "Repair",
-        Action::Deny => "Deny",
+        let Rule { code, name, summary, default, repair, translation, why, instead, since, page: _ } = *rule;
+        Self { code, name, summary, action: default, repair, translation, why, instead, since, page: page(rule) }
     }
 }
 

@@ -8,9 +8,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
 use kube::{Api, Client, Resource};
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use crate::engine::blockers::{BoundPod, Daemon};
 use crate::engine::fit::{Placement, Tolerates};
+use crate::engine::limits::Whitelist;
+use crate::engine::node::policy_taint;
+use crate::engine::toleration::toleration_of;
 use crate::engine::world::Namespace;
 use crate::policy::{Mode, PolicySet, TolerationsMode};
 use crate::world::live::slim_metadata;
@@ -63,7 +67,7 @@ struct SlimPod {
 #[derive(Deserialize, Clone, Debug, Default)]
 #[serde(default)]
 struct PodSpec {
-    tolerations: Option<Vec<Tolerates>>,
+    tolerations: Option<Vec<Value>>,
 }
 
 #[derive(Deserialize, Clone, Debug, Default)]
@@ -114,15 +118,19 @@ fn bound(pod: SlimPod, policies: &PolicySet, namespaces: &BTreeMap<String, Names
     let owners = metadata.owner_references.iter().flatten();
     let mut daemons = owners.filter(|owner| owner.kind == "DaemonSet" && owner.controller == Some(true));
     let annotations = metadata.annotations.as_ref();
-    let labels = namespaces.get(namespace).map(|namespace| &namespace.labels);
+    let known = namespaces.get(namespace);
+    let labels = known.map(|namespace| &namespace.labels);
     let settings = policies.settings(namespace, labels, &metadata.labels);
     let conditions = status.conditions.unwrap_or_default();
+    let tolerations = spec.tolerations.unwrap_or_default();
     Some(BoundPod {
         name: full_name(&metadata),
         daemon: daemons.next().map(|owner| format!("{namespace}/{}", owner.name)),
         ready: conditions.iter().any(|condition| condition.r#type == "Ready" && condition.status == "True"),
-        tolerations: spec.tolerations.unwrap_or_default(),
-        covered: settings.mode == Mode::Enforce && settings.tolerations == TolerationsMode::Learn,
+        tolerations: tolerations.iter().filter_map(|one| Tolerates::deserialize(one).ok()).collect(),
+        covered: settings.mode == Mode::Enforce
+            && settings.tolerations == TolerationsMode::Learn
+            && !Whitelist::of(known, &tolerations).refuses(&toleration_of(&policy_taint(&policies.nodes))),
         mirror: annotations.is_some_and(|all| all.contains_key("kubernetes.io/config.mirror")),
     })
 }
@@ -131,7 +139,7 @@ fn bound(pod: SlimPod, policies: &PolicySet, namespaces: &BTreeMap<String, Names
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -152,6 +160,22 @@ mod tests {
             json!({"metadata": {"name": "p", "namespace": "web", "annotations": {"kubernetes.io/config.mirror": "x"}}}),
         );
         assert!(bare.is_some_and(|pod| pod.mirror && !pod.ready && pod.daemon.is_none()));
+        // Not where the namespace refuses what its successor would be given.
+        let whitelist = |text: &str| {
+            let annotations =
+                [("scheduler.alpha.kubernetes.io/tolerationsWhitelist".to_owned(), text.to_owned())].into();
+            BTreeMap::from([("web".to_owned(), Namespace { annotations, ..Namespace::default() })])
+        };
+        let plain = json!({"metadata": {"name": "p", "namespace": "web"}, "spec": {"tolerations": [
+            {"key": "team", "operator": "Exists"}]}});
+        for (text, covered) in [
+            (r#"[{"key": "team", "operator": "Exists"}]"#, false),
+            (r#"[{"key": "team", "operator": "Exists"}, {"key": "os", "operator": "Exists"}]"#, true),
+            (r#"[{"key": "other", "operator": "Exists"}]"#, true),
+        ] {
+            let pod = bound(serde_json::from_value(plain.clone()).unwrap(), &policies, &whitelist(text)).unwrap();
+            assert_eq!(pod.covered, covered, "{text}");
+        }
         let going = json!({"metadata": {"name": "p", "namespace": "web", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
         assert!(read(going).is_none());
     }

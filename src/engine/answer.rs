@@ -186,10 +186,13 @@ fn warn(review: &Review, weighed: &[(&Finding, Consequence)], answer: &mut Answe
             Consequence::Repaired if finding.quiet || matches!(review.circumstance, Circumstance::OwnedPod { .. }) => {
                 continue;
             }
-            Consequence::Repaired if audit_only && removes(review, finding) => {
-                finding.line("would remove: ", "", WARNING_LIMIT)
+            Consequence::Repaired if removes(review, finding) => {
+                let (would, done) = match finding.replacement {
+                    None => ("would remove: ", " removed"),
+                    Some(_) => ("would replace: ", " replaced"),
+                };
+                if audit_only { finding.line(would, "", WARNING_LIMIT) } else { finding.line("", done, WARNING_LIMIT) }
             }
-            Consequence::Repaired if removes(review, finding) => finding.line("", " removed", WARNING_LIMIT),
             Consequence::Repaired | Consequence::Warned => finding.line("", "", WARNING_LIMIT),
         };
         answer.warnings.push(shorten(&text));

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::images::ContainerImage;
+use super::pod::Pod;
 use super::windows::{Build, Generation, SINGLE_RULE_UP_TO, generation_for, runs_any, server_releases};
-use super::world::{Os, World};
+use super::world::{Os, RuntimeClass, World};
 use crate::policy::NodePolicy;
 
 /// What the images of a pod leave possible.
@@ -51,6 +52,13 @@ fn generation_on(host: Build, world: &World) -> Generation {
         .map(|node| generation_for(host, &node.container_runtime))
         .find(|generation| *generation == Generation::R2)
         .unwrap_or_default()
+}
+
+/// Whether the node's build matters to the pod: not to HostProcess pods, which are processes of the host, and not to
+/// those with a virtual machine of their own.
+pub fn build_matters(pod: &Pod<'_>, world: &World) -> bool {
+    let class = pod.text("/spec/runtimeClassName").and_then(|name| world.runtime_class(name));
+    !pod.host_process() && !class.is_some_and(RuntimeClass::is_hypervisor)
 }
 
 impl PodBuilds<'_> {

@@ -16,7 +16,7 @@ pub struct Change {
 }
 
 /// Why a subject is changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// It follows from the verdict; the reason as a clause.
     Placement(&'static str),

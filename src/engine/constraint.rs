@@ -94,8 +94,8 @@ pub fn affinity_node_name<'a>(pod: &Pod<'a>) -> Option<&'a str> {
     names.all(|name| name == Some(first)).then_some(first)
 }
 
-/// What a pod asks of its node, read once to be held against many; `matchFields` are left out, since they name the node
-/// instead of describing it.
+/// What a pod asks of its node, read once to be held against many. Left out are `matchFields`, which name the node instead
+/// of describing it, and builds that are excluded: they say nothing of the operating system, and may be Mullion's own.
 #[derive(Debug, Default)]
 pub struct NodeConstraints<'a> {
     equal: Vec<(&'a str, &'a str)>,
@@ -111,7 +111,8 @@ impl<'a> NodeConstraints<'a> {
     pub fn of(pod: &Pod<'a>, more: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let terms = pod.items(REQUIRED_TERMS);
         let all = terms.iter().filter(|term| !is_empty_term(term));
-        let all = all.map(|term| expressions(term).iter().map(requirement).collect());
+        let own = |(key, operator, _): &Requirement<'_>| (*key, *operator) == (WINDOWS_BUILD_LABEL, "NotIn");
+        let all = all.map(|term| expressions(term).iter().map(requirement).filter(|asked| !own(asked)).collect());
         Self {
             equal: pod.strings("/spec/nodeSelector").chain(more).collect(),
             terms: (!terms.is_empty()).then(|| all.collect()),

@@ -1,9 +1,10 @@
 //! What is wrong, and where.
 
+use super::change::Edit;
 use crate::policy::Action;
 
 /// One place in one subject where one rule fired.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
     /// `MUL201`.
     pub code: &'static str,
@@ -21,6 +22,8 @@ pub struct Finding {
     pub message: String,
     /// What to write instead: one clause; may be empty.
     pub help: String,
+    /// What a repair writes where it removes the field; `None`: nothing.
+    pub replacement: Option<Edit>,
     /// Who else would refuse the pod.
     pub refused_by: RefusedBy,
     /// On UPDATE: whether the object had it before; then it refuses nothing.

@@ -10,9 +10,6 @@ use super::verdict::{Asked, Decision, Says, Verdict, node_constraints};
 use super::world::Os;
 use crate::policy::{LinuxDefault, NodePolicy};
 
-/// How containerd names its handlers on Windows: `runhcs-wcow-process`, `runhcs-wcow-hypervisor` and its kin.
-const WINDOWS_HANDLERS: &str = "runhcs-";
-
 /// Who asks for the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asker {
@@ -24,59 +21,131 @@ pub enum Asker {
     SettledDaemonSet,
 }
 
-/// Whether an undecided subject gets Linux; if not, why, as a clause.
+/// Why an undecided subject is not given Linux.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoDefault {
+    /// Somebody decided, or wants no placement.
+    Decided,
+    /// `detect.default: Nothing`.
+    Policy,
+    /// There are no Windows nodes to keep it off.
+    NotMixed,
+    /// A path or a program in it is one of Windows, or its label says Windows.
+    LooksWindows,
+    /// The nodes of a DaemonSet that exists are chosen already.
+    SettledDaemonSet,
+    /// A DaemonSet whose images exist for both systems may mean every node.
+    EveryNode,
+    /// It is bound to a node already.
+    Bound,
+    /// Its RuntimeClass may name an operating system, and is not known.
+    UnknownRuntimeClass,
+    /// The handler of its RuntimeClass is one of Windows.
+    WindowsHandler,
+    /// It has node constraints or a RuntimeClass, and nothing is known of the cluster's.
+    UnknownCluster,
+    /// No live Linux node satisfies its node constraints.
+    NoLinuxNode,
+    /// Every Linux node carries a taint that marks it as one: in such a cluster a pod without selector means Windows.
+    LinuxIsMarked,
+    /// A schedulable node does not say its operating system.
+    UnlabelledNode,
+}
+
+impl NoDefault {
+    /// As a clause.
+    pub fn clause(self) -> &'static str {
+        match self {
+            Self::Decided => "something else decided",
+            Self::Policy => "the policy gives no default",
+            Self::NotMixed => "the cluster has no Windows nodes",
+            Self::LooksWindows => "something in it looks like Windows",
+            Self::SettledDaemonSet => "a DaemonSet's nodes are chosen already",
+            Self::EveryNode => "its images exist for Windows too, and a DaemonSet may mean every node",
+            Self::Bound => "its node is chosen already",
+            Self::UnknownRuntimeClass => "its RuntimeClass is not known",
+            Self::WindowsHandler => "the handler of its RuntimeClass is for Windows",
+            Self::UnknownCluster => "its node constraints or its RuntimeClass cannot be checked",
+            Self::NoLinuxNode => "no Linux node satisfies its node constraints",
+            Self::LinuxIsMarked => "every Linux node is tainted as one, so no selector means Windows",
+            Self::UnlabelledNode => "a node does not say its operating system",
+        }
+    }
+
+    /// Whether it is worth a finding: the others are somebody's choice, or leave nothing to do.
+    pub fn deserves_a_word(self) -> bool {
+        match self {
+            Self::LooksWindows
+            | Self::UnknownRuntimeClass
+            | Self::WindowsHandler
+            | Self::NoLinuxNode
+            | Self::UnlabelledNode => true,
+            Self::Decided
+            | Self::Policy
+            | Self::NotMixed
+            | Self::SettledDaemonSet
+            | Self::EveryNode
+            | Self::Bound
+            | Self::UnknownCluster
+            | Self::LinuxIsMarked => false,
+        }
+    }
+}
+
+/// Whether an undecided subject gets Linux; if not, why.
 pub fn linux_by_default(
     asked: &Asked<'_>,
     decision: &Decision,
     nodes: &NodePolicy,
     whose: Asker,
-) -> Result<(), &'static str> {
+) -> Result<(), NoDefault> {
     let Asked { pod, world, .. } = asked;
     if decision.verdict != Verdict::Undecided || !decision.placement {
-        return Err("something else decided");
+        return Err(NoDefault::Decided);
     }
     match asked.settings.default {
-        LinuxDefault::Nothing => return Err("the policy gives no default"),
-        LinuxDefault::LinuxWhenMixed if !world.mixed() => return Err("the cluster has no Windows nodes"),
+        LinuxDefault::Nothing => return Err(NoDefault::Policy),
+        LinuxDefault::LinuxWhenMixed if !world.mixed() => return Err(NoDefault::NotMixed),
         LinuxDefault::LinuxWhenMixed | LinuxDefault::Linux => {}
     }
     if decision.evidence.iter().any(|evidence| evidence.says == Says::LooksWindows) {
-        return Err("something in it looks like Windows");
+        return Err(NoDefault::LooksWindows);
     }
     match whose {
-        Asker::SettledDaemonSet => return Err("a DaemonSet's nodes are chosen already"),
+        Asker::SettledDaemonSet => return Err(NoDefault::SettledDaemonSet),
         Asker::NewDaemonSet if asked.images.iter().any(|image| image.facts.os == ImageOs::Multi) => {
-            return Err("its images exist for Windows too, and a DaemonSet may mean every node");
+            return Err(NoDefault::EveryNode);
         }
         Asker::NewDaemonSet | Asker::Ordinary => {}
     }
     if pod.text("/spec/nodeName").is_some() || constraint::affinity_node_name(pod).is_some() {
-        return Err("its node is chosen already");
+        return Err(NoDefault::Bound);
     }
     if let Some(name) = pod.text("/spec/runtimeClassName") {
-        match world.runtime_classes.get(name) {
-            None => return Err("its RuntimeClass is not known"),
-            Some(class) if class.handler.starts_with(WINDOWS_HANDLERS) => {
-                return Err("the handler of its RuntimeClass is for Windows");
+        match world.runtime_class(name) {
+            None if world.runtime_classes.is_none() => return Err(NoDefault::UnknownCluster),
+            None => return Err(NoDefault::UnknownRuntimeClass),
+            Some(class) if class.handler_os() == Some(Os::Windows) => {
+                return Err(NoDefault::WindowsHandler);
             }
             Some(_) => {}
         }
     }
     let constraints = node_constraints(asked);
     let Some(known) = &world.nodes else {
-        return if constraints.is_empty() { Ok(()) } else { Err("its node constraints cannot be checked") };
+        return if constraints.is_empty() { Ok(()) } else { Err(NoDefault::UnknownCluster) };
     };
     let linux = || known.iter().filter(|node| node.os == Some(Os::Linux));
     let fits = |node: &super::world::Node| node.os == Some(Os::Linux) && constraints.fit(node);
     if !constraints.is_empty() && !known.samples(constraints.keys()).any(fits) {
-        return Err("no Linux node satisfies its node constraints");
+        return Err(NoDefault::NoLinuxNode);
     }
     let marked = |node: &super::world::Node| node.taints.iter().any(|taint| marks(&nodes.linux_taints, taint));
     if linux().next().is_some() && linux().all(marked) {
-        return Err("every Linux node is tainted as one, so no selector means Windows");
+        return Err(NoDefault::LinuxIsMarked);
     }
     if known.has_unknown_os() {
-        return Err("a node does not say its operating system");
+        return Err(NoDefault::UnlabelledNode);
     }
     Ok(())
 }

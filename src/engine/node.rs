@@ -230,7 +230,8 @@ fn is_for_us(node: &NodeFacts) -> bool {
     os(&node.labels) == Some(Os::Windows) && !is_virtual(&node.labels, &node.taints)
 }
 
-fn policy_taint(policy: &NodePolicy) -> Taint {
+/// The taint of the policy, whether or not it is set.
+pub fn policy_taint(policy: &NodePolicy) -> Taint {
     let taint = &policy.taint;
     Taint { key: taint.key.clone(), value: taint.value.clone(), effect: taint.effect.clone() }
 }

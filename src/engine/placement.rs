@@ -8,11 +8,13 @@ use super::build::PodBuilds;
 use super::change::{Cause, Change, Edit};
 use super::constraint::{self, OS_LABELS, WINDOWS_BUILD_LABEL, escape};
 use super::finding::Finding;
+use super::limits::{self, PodSecurity, Whitelist};
+use super::node::policy_taint;
 use super::pod::Pod;
-use super::rules::linux_only;
+use super::rules;
 use super::toleration::{includes, marks, tolerated, toleration_of, toleration_value};
 use super::windows::{Build, release_name, server_releases};
-use super::world::{Os, RuntimeClass, Taint, World};
+use super::world::{Namespace, Os, RuntimeClass, Taint, World};
 use crate::policy::{
     Action, ApplyTaint, BuildMode, Mode, NodePolicy, NodeSelectorMode, RuntimeClassMode, Settings, SpecOsMode,
     TolerationsMode,
@@ -29,6 +31,8 @@ pub const RUNTIME_CLASS_PREFIX: &str = "mullion-windows-";
 pub struct Site<'a> {
     /// The pod, or the template's pod.
     pub pod: Pod<'a>,
+    /// Its namespace, where known.
+    pub namespace: Option<&'a Namespace>,
     /// The cluster.
     pub world: &'a World,
     /// What the policies come to.
@@ -63,10 +67,20 @@ impl<'a> Placed<'a> {
     }
 }
 
-impl Site<'_> {
-    /// The nodeSelector of that OS. On Windows it is written even if affinity says so already: EKS gives a pod its IP
-    /// resource only for a literal nodeSelector (windows.md 5.4). On Linux only where no OS constraint stands.
+impl<'a> Site<'a> {
+    /// The nodeSelector of that OS, unless the namespace would refuse it.
     pub fn node_selector(&self, os: Os, placed: &mut Placed<'_>) {
+        let [label, _] = OS_LABELS;
+        if self.lacks_node_selector(os) && self.contradiction(label, os.name()).is_none() {
+            let pointer = self.pod.at(&format!("/spec/nodeSelector/{}", escape(label)));
+            let edit = Edit::Set { pointer, value: Value::from(os.name()) };
+            placed.push("only nodes of that operating system can run it", edit, "nodeSelector");
+        }
+    }
+
+    /// Whether the nodeSelector of that OS is to be added. On Windows it is written even if affinity says so already: EKS gives a pod its IP
+    /// resource only for a literal nodeSelector (windows.md 5.4). On Linux only where no OS constraint stands.
+    pub fn lacks_node_selector(&self, os: Os) -> bool {
         let [label, legacy] = OS_LABELS;
         let constrained =
             constraint::constrains(&self.pod, label) || (os == Os::Linux && constraint::constrains(&self.pod, legacy));
@@ -74,22 +88,40 @@ impl Site<'_> {
         // be a conflict.
         let literal = self.pod.strings("/spec/nodeSelector").any(|pair| pair == (label, os.name()));
         let stands = if os == Os::Windows { literal } else { constrained };
-        if self.settings.node_selector == NodeSelectorMode::Add && !stands {
-            let pointer = self.pod.at(&format!("/spec/nodeSelector/{}", escape(label)));
-            let edit = Edit::Set { pointer, value: Value::from(os.name()) };
-            placed.push("only nodes of that operating system can run it", edit, "nodeSelector");
+        self.settings.node_selector == NodeSelectorMode::Add && !stands
+    }
+
+    /// Where the namespace asks for another value of that node label: see [`limits::contradiction`].
+    pub fn contradiction(&self, key: &str, value: &str) -> Option<(&'static str, &'a str)> {
+        limits::contradiction(self.namespace, key, value)
+    }
+
+    /// The tolerations the pod lacks, but those that its namespace would refuse.
+    pub fn tolerations(&self, os: Os, placed: &mut Placed<'_>) {
+        let missing = self.missing_tolerations(os);
+        if missing.is_empty() {
+            return;
+        }
+        let whitelist = self.whitelist();
+        for (value, word) in missing.into_iter().filter(|(value, _)| !whitelist.refuses(value)) {
+            let edit = Edit::Append { pointer: self.pod.at("/spec/tolerations"), value };
+            placed.push("nodes of that operating system carry this taint", edit, word);
         }
     }
 
-    /// Tolerations for the taints that mark nodes of that OS, and those the policy lists.
-    pub fn tolerations(&self, os: Os, placed: &mut Placed<'_>) {
+    /// Which tolerations its namespace lets the pod have.
+    pub fn whitelist(&self) -> Whitelist {
+        Whitelist::of(self.namespace, self.pod.items("/spec/tolerations"))
+    }
+
+    /// Tolerations for the taints that mark nodes of that OS, and those the policy lists, where the pod lacks them; each
+    /// with its [word](Placed::words).
+    pub fn missing_tolerations(&self, os: Os) -> Vec<(Value, String)> {
         let present = self.pod.items("/spec/tolerations");
-        let mut added: Vec<Value> = Vec::new();
+        let mut missing: Vec<(Value, String)> = Vec::new();
         let mut add = |value: Value, word: String, already: bool| {
-            if !already && !added.contains(&value) {
-                added.push(value.clone());
-                let edit = Edit::Append { pointer: self.pod.at("/spec/tolerations"), value };
-                placed.push("nodes of that operating system carry this taint", edit, word);
+            if !already && !missing.iter().any(|(other, _)| *other == value) {
+                missing.push((value, word));
             }
         };
         if self.settings.tolerations == TolerationsMode::Learn {
@@ -105,6 +137,7 @@ impl Site<'_> {
                 add(value, word, already);
             }
         }
+        missing
     }
 
     /// Taints that mark nodes of that OS: seen now or before, expected, or our own. Never spot, GPU or tenant taints.
@@ -131,14 +164,13 @@ impl Site<'_> {
 
     /// Builds: see the modes of `place.build`. Nothing where the author constrains the build himself.
     pub fn build(&self, builds: &PodBuilds<'_>, placed: &mut Placed<'_>) {
-        let hopeless = builds.hosts.is_empty() || builds.incompatible.is_empty();
-        if hopeless || constraint::constrains(&self.pod, WINDOWS_BUILD_LABEL) {
-            return;
-        }
         match self.settings.build {
             BuildMode::Never => {}
+            _ if !self.wants_build(builds) => {}
             BuildMode::Exact => {
-                if let Some(build) = builds.single() {
+                if let Some(build) = builds.single()
+                    && self.contradiction(WINDOWS_BUILD_LABEL, &build.to_string()).is_none()
+                {
                     let pointer = self.pod.at(&format!("/spec/nodeSelector/{}", escape(WINDOWS_BUILD_LABEL)));
                     let edit = Edit::Set { pointer, value: Value::from(build.to_string()) };
                     placed.push("the policy asks for nodes of the image's own build", edit, "build");
@@ -146,6 +178,15 @@ impl Site<'_> {
             }
             BuildMode::Compatible => self.exclude(&builds.incompatible, placed),
         }
+    }
+
+    /// Whether there is a build to ask for or to keep away from, and nobody did: neither the author nor the RuntimeClass he
+    /// named, whose selector the API server adds.
+    pub fn wants_build(&self, builds: &PodBuilds<'_>) -> bool {
+        let hopeless = builds.hosts.is_empty() || builds.incompatible.is_empty();
+        let by_class =
+            || self.own_runtime_class().is_some_and(|class| class.node_selector.contains_key(WINDOWS_BUILD_LABEL));
+        !hopeless && !constraint::constrains(&self.pod, WINDOWS_BUILD_LABEL) && !by_class()
     }
 
     /// Required affinity away from builds that cannot run the pod. `NotIn` also lets nodes through that do not carry
@@ -173,13 +214,14 @@ impl Site<'_> {
     }
 
     /// The RuntimeClass the pod names, where it is known.
-    pub fn own_runtime_class(&self) -> Option<&RuntimeClass> {
-        self.pod.text("/spec/runtimeClassName").and_then(|name| self.world.runtime_classes.get(name))
+    pub fn own_runtime_class(&self) -> Option<&'a RuntimeClass> {
+        self.pod.text("/spec/runtimeClassName").and_then(|name| self.world.runtime_class(name))
     }
 
     /// The RuntimeClass, if one is given: see the modes of `place.runtimeClass`. The API server refuses a class that is
-    /// missing, or whose selector contradicts the pod's, so neither is ever assigned.
-    pub fn runtime_class(&self, builds: &PodBuilds<'_>, placed: &mut Placed<'_>) -> Option<&RuntimeClass> {
+    /// missing, whose selector contradicts the pod's, or whose selector or tolerations the namespace refuses, so none of
+    /// these is ever assigned.
+    pub fn runtime_class(&self, builds: &PodBuilds<'_>, placed: &mut Placed<'_>) -> Option<&'a RuntimeClass> {
         if self.pod.get("/spec/runtimeClassName").is_some() || self.pod.get("/spec/overhead").is_some() {
             return None;
         }
@@ -189,8 +231,8 @@ impl Site<'_> {
             RuntimeClassMode::PerRelease => self.class_of_release(builds),
         };
         let name = name?;
-        let class = self.world.runtime_classes.get(&name)?;
-        if !self.agrees(class, builds) {
+        let class = self.world.runtime_class(&name)?;
+        if !self.agrees(class, builds) || !self.lets_in(class) {
             return None;
         }
         let edit = Edit::Set { pointer: self.pod.at("/spec/runtimeClassName"), value: Value::from(name) };
@@ -219,6 +261,13 @@ impl Site<'_> {
             && constraint::admits(&self.pod, &class.node_selector)
     }
 
+    /// Whether the namespace lets pods have what the class brings.
+    fn lets_in(&self, class: &RuntimeClass) -> bool {
+        let refused = |(key, value): (&String, &String)| self.contradiction(key, value).is_some();
+        let whitelist = self.whitelist();
+        !class.node_selector.iter().any(refused) && !class.tolerations.iter().any(|one| whitelist.refuses(one))
+    }
+
     /// `mullion-windows-<release>`, if exactly one server release can run the pod (or the policy wants equality), a
     /// live node has that build, and the class is ours.
     fn class_of_release(&self, builds: &PodBuilds<'_>) -> Option<String> {
@@ -237,19 +286,23 @@ impl Site<'_> {
         };
         let live = self.world.nodes.as_ref().is_some_and(|nodes| nodes.windows_builds().contains(&build));
         let name = format!("{RUNTIME_CLASS_PREFIX}{}", release_name(build, &self.nodes.releases));
-        (live && self.world.runtime_classes.get(&name).is_some_and(|class| class.ours)).then_some(name)
+        (live && self.world.runtime_class(&name).is_some_and(|class| class.ours)).then_some(name)
     }
 
-    /// The seal: `spec.os.name: windows` with the removal of every field it forbids, all or nothing.
+    /// The seal: `spec.os.name: windows` with the removal of every field it forbids, all or nothing. Not where Pod Security
+    /// would refuse the pod for it: with the fields it passes there, and runs.
     ///
     /// `selector_stands`: whether the pod has, or is given, the Windows nodeSelector.
     pub fn seal(&self, findings: &[Finding], selector_stands: bool, placed: &mut Placed<'_>) {
-        let forbidden = || findings.iter().filter(|finding| linux_only::forbidden_by_os(finding));
+        let forbidden = || findings.iter().filter(|finding| rules::forbidden_by_os(finding));
         let clean = forbidden().all(|finding| finding.action == Action::Repair);
         let sealed = self.pod.says_windows_os();
-        let wanted = self.settings.spec_os == SpecOsMode::WhenClean && selector_stands && clean;
-        // A name the author wrote stays, even one Mullion does not know.
-        let taken = self.pod.text("/spec/os/name").is_some();
+        let wanted = self.settings.spec_os == SpecOsMode::WhenClean
+            && selector_stands
+            && clean
+            && !PodSecurity::of(self.namespace).refuses_windows_os();
+        // What the author wrote stays, even a name Mullion does not know, or none.
+        let taken = self.pod.get("/spec/os").is_some();
         if !sealed && (!wanted || taken) {
             return;
         }
@@ -271,11 +324,13 @@ impl Site<'_> {
     }
 }
 
-/// Removes the field of each finding whose action is `Repair`.
+/// Removes the field of each finding whose action is `Repair`, and writes what takes its place.
 pub fn repair<'f>(findings: impl Iterator<Item = &'f Finding>, changes: &mut Vec<Change>) {
     for finding in findings.filter(|finding| finding.action == Action::Repair) {
         let edit = Edit::Remove { pointer: finding.pointer.clone() };
-        changes.push(Change { cause: Cause::Rule(finding.code), edit });
+        let cause = Cause::Rule(finding.code);
+        changes.extend(finding.replacement.clone().map(|edit| Change { cause, edit }));
+        changes.push(Change { cause, edit });
     }
 }
 
@@ -286,7 +341,6 @@ pub fn toleration_word(taint: &Taint) -> String {
 
 /// The taint Mullion itself puts on Windows nodes, if it does.
 fn own_taint(nodes: &NodePolicy) -> Option<Taint> {
-    let taint = &nodes.taint;
-    let sets = nodes.mode == Mode::Enforce && taint.apply != ApplyTaint::Never;
-    sets.then(|| Taint { key: taint.key.clone(), value: taint.value.clone(), effect: taint.effect.clone() })
+    let sets = nodes.mode == Mode::Enforce && nodes.taint.apply != ApplyTaint::Never;
+    sets.then(|| policy_taint(nodes))
 }

@@ -33,14 +33,14 @@ impl<'a> Pod<'a> {
     /// The pod in `object`, a subject of that kind; `None` if there is no object where the pod should be.
     pub fn of(kind: Kind, object: &'a Value) -> Option<Self> {
         let pointer = kind.pod_pointer();
-        let root = object.pointer(pointer)?;
+        let root = member(object, pointer)?;
         root.is_object().then_some(Self { pointer, root })
     }
 
     /// The value at `pointer` below the pod (`/spec/os/name`); JSON null counts as absent, as it does for the API
     /// server.
     pub fn get(&self, pointer: &str) -> Option<&'a Value> {
-        self.root.pointer(pointer).filter(|value| !value.is_null())
+        member(self.root, pointer).filter(|value| !value.is_null())
     }
 
     /// The string at `pointer` below the pod; empty strings count as absent.
@@ -89,7 +89,7 @@ impl<'a> Pod<'a> {
         says(self.get("/spec/securityContext/windowsOptions/hostProcess"))
             || self
                 .containers()
-                .any(|container| says(container.value.pointer("/securityContext/windowsOptions/hostProcess")))
+                .any(|container| says(member(container.value, "/securityContext/windowsOptions/hostProcess")))
     }
 
     /// Whether `spec.os.name` says `windows`.
@@ -112,7 +112,7 @@ impl<'a> Container<'a> {
 
     /// The value at `pointer` below the container; null counts as absent.
     pub fn get(&self, pointer: &str) -> Option<&'a Value> {
-        self.value.pointer(pointer).filter(|value| !value.is_null())
+        member(self.value, pointer).filter(|value| !value.is_null())
     }
 
     /// Its name; empty if it has none.
@@ -124,4 +124,17 @@ impl<'a> Container<'a> {
     pub fn image(&self) -> Option<&'a str> {
         self.get("/image").and_then(Value::as_str).filter(|image| !image.is_empty())
     }
+}
+
+/// As [`Value::pointer`], without its two allocations for every token: a review looks at hundreds of places, and none of
+/// their keys needs an escape.
+fn member<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
+    if pointer.contains('~') {
+        return value.pointer(pointer);
+    }
+    pointer.split('/').skip(1).try_fold(value, |at, token| match at {
+        Value::Object(members) => members.get(token),
+        Value::Array(items) => items.get(token.parse::<usize>().ok()?),
+        _ => None,
+    })
 }

@@ -5,19 +5,18 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::build::{PodBuilds, pod_builds};
+use super::build::{PodBuilds, build_matters, pod_builds};
 use super::change::{Cause, Change, Edit, compile};
 use super::constraint::{OS_LABELS, escape};
-use super::finding::{Finding, field_path};
+use super::finding::{Finding, RefusedBy, field_path};
 use super::image::ImageOs;
 use super::images::{ContainerImage, images_of};
-use super::linux_default::{Asker, linux_by_default};
+use super::linux_default::{Asker, NoDefault, linux_by_default};
 use super::note::{Note, because};
 use super::placement::{Placed, Site, repair};
 use super::pod::Pod;
 use super::request::{Kind, Operation, Request};
-use super::rules::linux_only::Reach;
-use super::rules::{Actions, builds, linux_only, os_intent};
+use super::rules::{self, Actions, Context, Reach};
 use super::verdict::{Asked, Basis, Decision, OS_ANNOTATION, Verdict, decide, place_of};
 use super::world::{Namespace, Os, RuntimeClass, World};
 use crate::policy::{Action, HonourIgnore, Mode, PolicySet, Settings};
@@ -112,9 +111,9 @@ pub fn review(request: &Request<'_>, world: &World, policies: &PolicySet) -> Rev
         circumstance,
         decision: decide(&asked),
     };
-    let default = case.give_default(&asked);
+    let no_default = case.give_default(&asked);
     let builds = pod_builds(&images, world, &policies.nodes);
-    let mut findings = case.findings(&builds);
+    let mut findings = case.findings(&builds, no_default);
     if circumstance == (Circumstance::Template { update: true }) {
         mark_known(&mut findings, request, world, policies);
     }
@@ -122,7 +121,7 @@ pub fn review(request: &Request<'_>, world: &World, policies: &PolicySet) -> Rev
     // Not before: a field that is allowed to stay is one the seal would forbid.
     findings.retain(|finding| finding.action != Action::Allow);
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.action));
-    let advice = case.advice(default, &changes);
+    let advice = case.advice(&changes);
     let decision = case.decision;
     Review { settings, circumstance, decision, findings, changes, wanted: Vec::new(), advice }
 }
@@ -230,13 +229,13 @@ impl Case<'_> {
         self.request.subject.kind == Kind::DaemonSet
     }
 
-    /// Gives the Linux default where it is due; whether it was.
-    fn give_default(&mut self, asked: &Asked<'_>) -> bool {
+    /// Gives the Linux default where it is due; if it is not, why.
+    fn give_default(&mut self, asked: &Asked<'_>) -> Option<NoDefault> {
         let whose = match self.circumstance {
             Circumstance::OwnedPod { daemon_set: true } => Asker::SettledDaemonSet,
             Circumstance::Template { update: true } if self.is_daemon_set() => Asker::SettledDaemonSet,
             Circumstance::Template { .. } if self.is_daemon_set() => Asker::NewDaemonSet,
-            Circumstance::EphemeralContainers => return false,
+            Circumstance::EphemeralContainers => return None,
             _ => Asker::Ordinary,
         };
         let due = linux_by_default(asked, &self.decision, &self.policies.nodes, whose);
@@ -244,15 +243,15 @@ impl Case<'_> {
             self.decision.verdict = Verdict::Linux;
             self.decision.basis = Basis::Default;
         }
-        due.is_ok()
+        due.err()
     }
 
-    /// `default`: whether Linux was decided by default.
-    fn advice(&self, default: bool, changes: &[Change]) -> Option<String> {
+    fn advice(&self, changes: &[Change]) -> Option<String> {
         let Circumstance::Template { update } = self.circumstance else { return None };
         if self.is_daemon_set() {
             // Set later the annotation changes nothing: a template that stays as it is is never touched.
             let text = "Mullion keeps this DaemonSet on Linux nodes; for all nodes create it with annotation mullion.dev/os: any";
+            let default = self.decision.basis == Basis::Default;
             return (default && !update && !changes.is_empty()).then(|| text.to_owned());
         }
         let around = self.request.subject.object.pointer("/metadata/annotations");
@@ -270,23 +269,25 @@ impl Case<'_> {
         self.decision.decided().is_some_and(|os| place_of(&self.pod, self.world).is_some_and(|place| place != os))
     }
 
-    fn findings(&self, pod_builds: &PodBuilds<'_>) -> Vec<Finding> {
-        let mut found = Vec::new();
-        let actions = Actions::of(&self.pod, self.settings);
-        if self.circumstance != Circumstance::EphemeralContainers {
-            os_intent::check(&self.pod, &self.decision, self.images, actions, &mut found);
-        }
-        // `any` with `spec.os.name: windows` is still a Windows pod to the API server.
-        if self.decision.verdict == Verdict::Windows || self.pod.says_windows_os() {
-            let reach = match self.circumstance {
+    fn findings(&self, builds: &PodBuilds<'_>, no_default: Option<NoDefault>) -> Vec<Finding> {
+        let context = Context {
+            pod: self.pod,
+            decision: &self.decision,
+            no_default,
+            images: self.images,
+            builds,
+            namespace: self.namespace,
+            namespace_name: self.request.subject.namespace,
+            placed_on: self.placeable(),
+            world: self.world,
+            nodes: &self.policies.nodes,
+            actions: Actions::of(&self.pod, self.settings),
+            reach: match self.circumstance {
                 Circumstance::EphemeralContainers => Reach::EphemeralBeside(self.old_ephemeral_containers()),
                 _ => Reach::Everything,
-            };
-            linux_only::check(&self.pod, self.namespace, actions, reach, &mut found);
-            if reach == Reach::Everything && self.has_build_of_its_own() {
-                builds::check(&self.pod, pod_builds, self.world, &self.policies.nodes, actions, &mut found);
-            }
-        }
+            },
+        };
+        let mut found = rules::check(&context);
         if self.decision.basis == Basis::Place {
             for finding in &mut found {
                 // Nothing is repaired then, and a harmless value is not worth a word.
@@ -301,18 +302,17 @@ impl Case<'_> {
         old.and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether the node's build matters: not for HostProcess pods, which are processes of the host, and not for those
-    /// with a virtual machine of their own.
-    fn has_build_of_its_own(&self) -> bool {
-        !self.pod.host_process() && !self.site().own_runtime_class().is_some_and(RuntimeClass::is_hypervisor)
-    }
-
     // === changes ===
 
     fn changes(&self, findings: &[Finding], builds: &PodBuilds<'_>) -> Vec<Change> {
         match self.circumstance {
             Circumstance::NotOurs | Circumstance::OtherUpdate => Vec::new(),
-            Circumstance::EphemeralContainers => self.ephemeral_changes(findings),
+            // New entries only, and only what the API server would refuse.
+            Circumstance::EphemeralContainers => {
+                let mut changes = Vec::new();
+                repair(refused_by_server(findings), &mut changes);
+                changes
+            }
             Circumstance::Pod => self.pod_changes(findings, builds, false),
             Circumstance::OwnedPod { daemon_set } => self.pod_changes(findings, builds, daemon_set),
             Circumstance::Template { .. } if self.request.into_templates => {
@@ -322,17 +322,14 @@ impl Case<'_> {
         }
     }
 
-    /// New entries only, and only what the API server would refuse.
-    fn ephemeral_changes(&self, findings: &[Finding]) -> Vec<Change> {
-        let mut changes = Vec::new();
-        if self.pod.says_windows_os() {
-            repair(findings.iter(), &mut changes);
-        }
-        changes
-    }
-
     fn site(&self) -> Site<'_> {
-        Site { pod: self.pod, world: self.world, settings: self.settings, nodes: &self.policies.nodes }
+        Site {
+            pod: self.pod,
+            namespace: self.namespace,
+            world: self.world,
+            settings: self.settings,
+            nodes: &self.policies.nodes,
+        }
     }
 
     /// Whether anything may be placed: somebody decided, nobody asked for none, and no node contradicts.
@@ -344,8 +341,7 @@ impl Case<'_> {
         let mut placed = Placed::on(self.request.subject.object);
         let site = self.site();
         match self.placeable() {
-            None if self.pod.says_windows_os() => repair(findings.iter(), &mut placed.changes),
-            None => {}
+            None => repair(refused_by_server(findings), &mut placed.changes),
             // A pod that is bound to a Linux node needs nothing from Mullion.
             Some(Os::Linux) if self.decision.basis == Basis::Place => {}
             Some(Os::Linux) => {
@@ -371,12 +367,14 @@ impl Case<'_> {
             return;
         }
         let bound = self.pod.text("/spec/nodeName").is_some();
-        if !daemon_set && !bound && self.has_build_of_its_own() {
+        if !daemon_set && !bound && build_matters(&self.pod, self.world) {
             let class = site.runtime_class(builds, placed);
             if !class.is_some_and(RuntimeClass::is_hypervisor) {
                 site.build(builds, placed);
             }
         }
+        // Before the seal, which is about fields that it forbids: these go whether it comes or not.
+        repair(findings.iter().filter(|finding| !rules::forbidden_by_os(finding)), &mut placed.changes);
         let [label, _] = OS_LABELS;
         let given = placed.words.iter().any(|word| word == "nodeSelector");
         let stands = given || self.pod.strings("/spec/nodeSelector").any(|pair| pair == (label, "windows"));
@@ -406,9 +404,7 @@ impl Case<'_> {
     /// whose controller decides from the template where pods go.
     fn template_changes(&self, findings: &[Finding], update: bool) -> Vec<Change> {
         let mut placed = Placed::on(self.request.subject.object);
-        if self.pod.says_windows_os() {
-            repair(findings.iter(), &mut placed.changes);
-        }
+        repair(refused_by_server(findings), &mut placed.changes);
         if !self.is_daemon_set() {
             return placed.changes;
         }
@@ -520,6 +516,11 @@ impl Case<'_> {
         let edit = Edit::Set { pointer: Note::pointer(), value: old.value() };
         (!kept).then_some(Change { cause: Cause::Placement("it stood there before this update"), edit })
     }
+}
+
+/// What the API server would refuse the subject for.
+fn refused_by_server(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
+    findings.iter().filter(|finding| finding.refused_by == RefusedBy::ApiServer)
 }
 
 // === findings the old object had ===

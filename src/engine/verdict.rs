@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::constraint::{self, NodeConstraints, OS_LABELS, OsWanted};
 use super::images::ContainerImage;
+use super::limits;
 use super::note::Note;
 use super::pod::Pod;
 use super::world::{Namespace, Nodes, Os, World};
@@ -16,9 +17,6 @@ use crate::policy::{ScopeOs, Settings};
 
 /// The annotation with which an author, or a namespace, names the operating system.
 pub const OS_ANNOTATION: &str = "mullion.dev/os";
-
-/// Namespace annotations that add to every pod's nodeSelector (PodNodeSelector; OpenShift's project selector).
-const NAMESPACE_SELECTORS: [&str; 2] = ["scheduler.alpha.kubernetes.io/node-selector", "openshift.io/node-selector"];
 
 /// Programs that a command line names only on Windows; `pwsh` exists on Linux, but never speaks against Windows.
 const WINDOWS_SHELLS: [&str; 3] = ["powershell", "pwsh", "cmd"];
@@ -252,7 +250,7 @@ fn explicit_placements(asked: &Asked<'_>) -> Vec<Evidence> {
     if let OsWanted::Only(os) = constraint::affinity_os(pod) {
         found.push(Evidence::field(pod, os, constraint::REQUIRED_TERMS));
     }
-    let class = pod.text("/spec/runtimeClassName").and_then(|name| world.runtime_classes.get(name));
+    let class = pod.text("/spec/runtimeClassName").and_then(|name| world.runtime_class(name));
     let class_os = class.and_then(|class| OS_LABELS.iter().find_map(|label| class.node_selector.get(*label)));
     if let Some(os) = class_os.and_then(|os| Os::from_name(os)) {
         found.push(Evidence::field(pod, os, "/spec/runtimeClassName"));
@@ -311,7 +309,7 @@ pub fn windows_options(pod: &Pod<'_>) -> Option<String> {
 
 /// The OS that the namespace's own node selector names.
 fn namespace_selector_os(asked: &Asked<'_>) -> Option<Evidence> {
-    namespace_selector(asked.namespace).find(|(_, key, _)| OS_LABELS.contains(key)).and_then(
+    limits::node_selector(asked.namespace).find(|(_, key, _)| OS_LABELS.contains(key)).and_then(
         |(annotation, _, value)| {
             let os = Os::from_name(value)?;
             Some(Evidence { says: Says::Os(os), source: Source::Namespace(annotation.to_owned()) })
@@ -321,18 +319,7 @@ fn namespace_selector_os(asked: &Asked<'_>) -> Option<Evidence> {
 
 /// Everything the subject asks of its node, its namespace's selector included.
 pub fn node_constraints<'a>(asked: &Asked<'a>) -> NodeConstraints<'a> {
-    NodeConstraints::of(&asked.pod, namespace_selector(asked.namespace).map(|(_, key, value)| (key, value)))
-}
-
-/// `key=value` pairs of the namespace's node selector annotations.
-fn namespace_selector(namespace: Option<&Namespace>) -> impl Iterator<Item = (&'static str, &str, &str)> {
-    NAMESPACE_SELECTORS.into_iter().flat_map(move |annotation| {
-        let text = namespace.and_then(|namespace| namespace.annotations.get(annotation)).map_or("", String::as_str);
-        text.split(',').filter_map(move |pair| {
-            let (key, value) = pair.split_once('=')?;
-            Some((annotation, key.trim(), value.trim()))
-        })
-    })
+    NodeConstraints::of(&asked.pod, limits::node_selector(asked.namespace).map(|(_, key, value)| (key, value)))
 }
 
 /// The one OS of all live nodes that satisfy the pod's and the namespace's node constraints.
@@ -348,7 +335,7 @@ fn pool(asked: &Asked<'_>) -> Option<Evidence> {
     if !systems.all(|other| other == Some(os)) || (os == Os::Linux && asked.may_mean_every_node) {
         return None;
     }
-    let source = match namespace_selector(asked.namespace).next() {
+    let source = match limits::node_selector(asked.namespace).next() {
         Some((annotation, ..)) if NodeConstraints::of(pod, std::iter::empty()).is_empty() => {
             Source::Namespace(annotation.to_owned())
         }
@@ -433,8 +420,14 @@ fn images(asked: &Asked<'_>) -> Option<Decision> {
 
 // === level 4: looks, and the node ===
 
-/// The first thing that looks like Windows: a drive or pipe path, or a Windows shell.
+/// The first thing that looks like Windows: a drive or pipe path, a Windows shell, or a label with which no kubelet on
+/// Linux takes the pod.
 fn looks_windows(pod: &Pod<'_>) -> Option<Evidence> {
+    let [label, _] = OS_LABELS;
+    if pod.label(label) == Some(Os::Windows.name()) {
+        let pointer = pod.at(&format!("/metadata/labels/{}", constraint::escape(label)));
+        return Some(Evidence { says: Says::LooksWindows, source: Source::Field(pointer) });
+    }
     let in_containers = pod.containers().find_map(|container| {
         let texts = |name: &'static str| {
             let list = container.get(name).and_then(Value::as_array).into_iter().flatten();

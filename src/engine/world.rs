@@ -5,8 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::labels::Labels;
+use super::limits;
 use super::windows::Build;
 
 /// Everything a review may know beside the subject and the policies.
@@ -14,8 +16,8 @@ use super::windows::Build;
 pub struct World {
     /// `None`: nothing is known of nodes (the command line without `--world`).
     pub nodes: Option<Nodes>,
-    /// By name.
-    pub runtime_classes: BTreeMap<String, RuntimeClass>,
+    /// By name; `None`: nothing is known of them, which is not the same as none.
+    pub runtime_classes: Option<BTreeMap<String, RuntimeClass>>,
     /// By name.
     pub namespaces: BTreeMap<String, Namespace>,
     /// Taints ever seen on Windows nodes, those gone included.
@@ -96,11 +98,31 @@ pub struct RuntimeClass {
     pub handler: String,
     /// `scheduling.nodeSelector`.
     pub node_selector: BTreeMap<String, String>,
+    /// `scheduling.tolerations`, raw JSON as in a pod spec.
+    pub tolerations: Vec<Value>,
+    /// `overhead.podFixed`: quantities; empty where the class has none.
+    pub overhead: BTreeMap<String, String>,
     /// Whether Mullion made it: label `app.kubernetes.io/managed-by: mullion`.
     pub ours: bool,
 }
 
+/// How containerd names its handlers on Windows: `runhcs-wcow-process`, `runhcs-wcow-hypervisor` and its kin.
+const WINDOWS_HANDLERS: &str = "runhcs-";
+
+/// Handlers that only Linux runtimes have, as their own guides name them (kubernetes.io/docs/concepts/containers/runtime-class,
+/// gvisor.dev, katacontainers.io, the NVIDIA container toolkit); Kata adds its hypervisor: `kata-qemu`, `kata-clh`.
+const LINUX_HANDLERS: [&str; 7] = ["runc", "crun", "youki", "runsc", "gvisor", "kata", "nvidia"];
+
 impl RuntimeClass {
+    /// The operating system whose nodes have that handler, where its name tells.
+    pub fn handler_os(&self) -> Option<Os> {
+        if self.handler.starts_with(WINDOWS_HANDLERS) {
+            return Some(Os::Windows);
+        }
+        let linux = LINUX_HANDLERS.contains(&self.handler.as_str()) || self.handler.starts_with("kata-");
+        linux.then_some(Os::Linux)
+    }
+
     /// Whether its handler puts a pod into a virtual machine of its own build.
     pub fn is_hypervisor(&self) -> bool {
         self.handler.contains("hypervisor")
@@ -109,11 +131,12 @@ impl RuntimeClass {
 
 impl Namespace {
     /// The annotations that matter to a review.
-    pub const ANNOTATIONS: [&'static str; 5] = [
+    pub const ANNOTATIONS: [&'static str; 6] = [
         "mullion.dev/os",
         "mullion.dev/ignore",
-        "scheduler.alpha.kubernetes.io/node-selector",
-        "openshift.io/node-selector",
+        limits::NODE_SELECTORS[0],
+        limits::NODE_SELECTORS[1],
+        limits::WHITELIST,
         "openshift.io/sa.scc.uid-range",
     ];
 }
@@ -267,6 +290,11 @@ impl Nodes {
 }
 
 impl World {
+    /// The RuntimeClass of that name, where it is known.
+    pub fn runtime_class(&self, name: &str) -> Option<&RuntimeClass> {
+        self.runtime_classes.as_ref()?.get(name)
+    }
+
     /// Whether the cluster has or had Windows nodes; unknown counts as yes.
     pub fn mixed(&self) -> bool {
         !self.seen_builds.is_empty()

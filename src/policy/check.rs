@@ -240,12 +240,16 @@ impl<'a> Checker<'a> {
                         reported.hint(hint);
                     }
                 }
-                Ok(()) if form == Text::Rule && meant(text).next().is_none() => {
+                Ok(()) if matches!(form, Text::Rule | Text::TranslatedRule) && meant(text).next().is_none() => {
                     let hint = match nearest_rule(text) {
                         Some(near) => format!("did you mean `{near}`?"),
                         None => "`mullion rules` lists them".to_owned(),
                     };
                     self.report(node.span, format!("`{path}`: there is no rule `{}`", shown(text))).hint(hint);
+                }
+                Ok(()) if form == Text::TranslatedRule && !meant(text).any(|rule| rule.translation.is_some()) => {
+                    self.report(node.span, format!("`{path}`: there is no translation for `{}`", shown(text)))
+                        .hint("`rules.actions` says what its findings do");
                 }
                 Ok(()) => {}
             },

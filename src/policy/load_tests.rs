@@ -514,7 +514,7 @@ fn values(shape: &Shape) -> Vec<serde_json::Value> {
             Text::Build => "10.0.20348",
             Text::TaintPattern => "os=win*",
             Text::Taint => "os=windows:NoSchedule",
-            Text::Rule => "run-as-user",
+            Text::Rule | Text::TranslatedRule => "run-as-user",
             Text::Version => "0.1",
             _ => "x",
         })],

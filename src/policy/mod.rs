@@ -26,4 +26,5 @@ pub use images::{ImagePatterns, match_image};
 pub use load::{Files, MAX_FILE, MAX_POLICIES, PolicyFile};
 pub use selector::Labels;
 pub use store::{Outcome, Store};
+pub(crate) use text::{nearest, shown};
 pub use types::*;

@@ -71,6 +71,8 @@ pub enum Text {
     Taint,
     /// Name, code or code prefix of a rule.
     Rule,
+    /// The same, of a rule that has a translation.
+    TranslatedRule,
     /// A version of Mullion: `0.1`.
     Version,
 }
@@ -426,6 +428,11 @@ pub(super) static POD_SPEC: Object = Object::of(&[
                 "denials",
                 Shape::Word(&[word("Refuse", "Deny refuses."), word("Warn", "Every Deny is a Warn.")]),
                 "Whether Deny refuses.",
+            ),
+            Key::new(
+                "translate",
+                Shape::List(&Shape::Text(Text::TranslatedRule)),
+                "Rules whose findings become what means the same on Windows, where there is such a thing.",
             ),
             Key::new(
                 "actions",

@@ -144,9 +144,10 @@ impl Settings {
             layer.scalar(&mut self.spec_os, spec_os.as_ref().and_then(|it| it.mode), "place.specOS.mode");
         }
         layer.scalar(&mut self.workloads, spec.workloads, "workloads");
-        if let Some(RulesSpec { version, denials, actions }) = &spec.rules {
+        if let Some(RulesSpec { version, denials, translate, actions }) = &spec.rules {
             layer.scalar(&mut self.rules_version, version.clone().map(Some), "rules.version");
             layer.scalar(&mut self.denials, *denials, "rules.denials");
+            layer.list(&mut self.translate, translate.as_deref(), "rules.translate");
             layer.list(&mut self.actions, actions.as_deref(), "rules.actions");
         }
     }
@@ -172,6 +173,21 @@ impl Settings {
             Action::Deny if self.denials == super::Denials::Warn => Action::Warn,
             action => action,
         }
+    }
+
+    /// Whether `rules.translate` lists the rule.
+    pub fn translates(&self, code: &str, name: &str) -> bool {
+        self.translate.iter().any(|rule| match_length(rule, code, name) > 0)
+    }
+
+    /// Whether the policies were made for a Mullion that had `since` (`0.1`) already; without `rules.version` they were
+    /// made for whichever runs.
+    pub fn knows(&self, since: &str) -> bool {
+        let number = |version: &str| {
+            let (major, minor) = version.split_once('.')?;
+            Some((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?))
+        };
+        self.rules_version.as_deref().is_none_or(|version| number(since) <= number(version))
     }
 
     /// Whether `optOut.allow` lets `mullion.dev/allow` wave the rule off.

@@ -24,7 +24,7 @@ impl Text {
             Self::Image => "an image reference, in which `*` and `**` stand for anything",
             Self::TaintPattern => "a taint as key=value, in which `*` stands for anything",
             Self::Taint => "a taint as key=value:Effect",
-            Self::Rule => "a rule: its name, its code or a code prefix",
+            Self::Rule | Self::TranslatedRule => "a rule: its name, its code or a code prefix",
             Self::Version => "a version of Mullion such as \"0.1\"",
         }
     }
@@ -40,7 +40,7 @@ impl Text {
             Self::Image => Some(r"^[-A-Za-z0-9_./:@*]+$"),
             Self::TaintPattern => Some(r"^[^=]+=[^=]*$"),
             Self::Taint => Some(r"^[^=:]+(=[^=:]*)?:(NoSchedule|PreferNoSchedule|NoExecute)$"),
-            Self::Rule => Some(r"^(MUL[0-9]{0,3}|[a-z][-a-z0-9]*)$"),
+            Self::Rule | Self::TranslatedRule => Some(r"^(MUL[0-9]{0,3}|[a-z][-a-z0-9]*)$"),
             Self::Version => Some(r"^[0-9]+\.[0-9]+(\.[0-9]+)?$"),
         }
     }
@@ -49,7 +49,7 @@ impl Text {
     pub(super) fn check(self, text: &str) -> Result<(), Malformed> {
         let is = |ok: bool, why: &str| if ok { Ok(()) } else { Err(Malformed::new(why)) };
         match self {
-            Self::Any | Self::Rule => is(!text.is_empty() || self == Self::Any, "it is empty"),
+            Self::Any | Self::Rule | Self::TranslatedRule => is(!text.is_empty() || self == Self::Any, "it is empty"),
             Self::Name => {
                 let lower =
                     |text: &str| text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
@@ -212,7 +212,7 @@ fn version(text: &str) -> Result<(), Malformed> {
 }
 
 /// A text for a message: one line, and no longer than fits there.
-pub(super) fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     let mut shown: String = text.chars().take(60).flat_map(char::escape_debug).collect();
     if text.chars().nth(60).is_some() {
         shown.push('…');
@@ -226,7 +226,7 @@ fn plain(text: &str) -> String {
 }
 
 /// The most similar of `known`: within a third of the text's length (at least 1 edit), letter case counting for little.
-pub(super) fn nearest<'k>(text: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+pub(crate) fn nearest<'k>(text: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     // No key, word or rule is longer; nothing near can be.
     if text.len() > 64 {
         return None;

@@ -407,6 +407,8 @@ pub struct RulesSpec {
     pub version: Option<String>,
     /// Whether Deny refuses.
     pub denials: Option<Denials>,
+    /// Rules whose findings are written as what means the same on Windows, where there is such a thing.
+    pub translate: Option<Vec<String>>,
     /// The longest match wins; on a tie the first.
     pub actions: Option<Vec<RuleAction>>,
 }
@@ -484,6 +486,8 @@ pub struct Settings {
     pub rules_version: Option<String>,
     /// `rules.denials`.
     pub denials: Denials,
+    /// `rules.translate`, those of higher policies first.
+    pub translate: Vec<String>,
     /// `rules.actions`, highest priority first.
     pub actions: Vec<RuleAction>,
     /// Which file and line set each key, by dotted path; absent: the built-in default.
@@ -511,6 +515,7 @@ impl Default for Settings {
             workloads: Workloads::default(),
             rules_version: None,
             denials: Denials::default(),
+            translate: Vec::new(),
             actions: Vec::new(),
             origins: BTreeMap::new(),
         }

@@ -11,6 +11,7 @@ use crate::policy::Action;
 
 pub mod github;
 pub mod json;
+pub mod rule_page;
 pub mod sarif;
 pub mod table;
 pub mod text;

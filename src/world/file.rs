@@ -24,7 +24,7 @@ const RECIPE: &str = "make one with: kubectl get nodes,runtimeclasses,namespaces
 /// Reads a world file, JSON or YAML, one object or many or Lists of them. `name` is what messages call the file.
 ///
 /// `nodes` is known as soon as the file has a Node or a `NodeList`, an empty one too; without either it stays `None`,
-/// and the engine treats the nodes as unknown rather than as absent.
+/// and the engine treats the nodes as unknown rather than as absent. The same holds for `runtime_classes`.
 pub fn from_text(name: &str, bytes: &[u8]) -> Result<World, Box<Problem>> {
     load(name, bytes).map(|loaded| loaded.world)
 }
@@ -105,7 +105,7 @@ impl Reader<'_> {
             ("RuntimeClass", _) => {
                 let (name, class) =
                     objects::runtime_class_from_value(object).map_err(|error| self.unreadable(kind, object, &error))?;
-                self.loaded.world.runtime_classes.insert(name, class);
+                self.loaded.world.runtime_classes.get_or_insert_default().insert(name, class);
                 self.taken += 1;
             }
             ("Namespace", _) => {
@@ -118,6 +118,9 @@ impl Reader<'_> {
                 let inner = list.strip_suffix("List").unwrap_or_default();
                 if inner == "Node" {
                     self.nodes.get_or_insert_default();
+                }
+                if inner == "RuntimeClass" {
+                    self.loaded.world.runtime_classes.get_or_insert_default();
                 }
                 if matches!(inner, "Node" | "RuntimeClass" | "Namespace") {
                     self.taken += 1;
@@ -200,7 +203,8 @@ mod tests {
         let Loaded { world, ignored } = load_text(&text).unwrap();
         assert_eq!(world.nodes.as_ref().map(Nodes::len), Some(1));
         assert!(world.nodes.unwrap().has_windows());
-        assert_eq!((world.runtime_classes.len(), world.namespaces.len(), ignored), (1, 1, 1));
+        let classes = world.runtime_classes.map(|classes| classes.len());
+        assert_eq!((classes, world.namespaces.len(), ignored), (Some(1), 1, 1));
     }
 
     #[test]
@@ -240,6 +244,21 @@ items:
         ];
         for (text, expected) in cases {
             assert_eq!(load_text(text).unwrap().world.nodes.map(|nodes| nodes.len()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn runtime_classes_are_known_once_the_file_speaks_of_them() {
+        let cases = [
+            (r#"{"kind": "RuntimeClassList", "items": []}"#, Some(0)),
+            (r#"{"kind": "RuntimeClassList", "items": [{"metadata": {"name": "a"}, "handler": "h"}]}"#, Some(1)),
+            (r#"{"kind": "RuntimeClass", "metadata": {"name": "a"}, "handler": "h", "overhead": null}"#, Some(1)),
+            (r#"{"kind": "NodeList", "items": []}"#, None),
+            (NODE, None),
+        ];
+        for (text, expected) in cases {
+            let classes = load_text(text).unwrap().world.runtime_classes;
+            assert_eq!(classes.map(|classes| classes.len()), expected, "{text}");
         }
     }
 

@@ -165,8 +165,17 @@ fn node_entry(slim: SlimNode, pool: &mut LabelPool) -> (String, Option<Arc<Node>
 
 fn class_entry(class: node_api::RuntimeClass) -> (String, Option<RuntimeClass>) {
     let ours = class.metadata.labels.as_ref().is_some_and(objects::is_ours);
-    let node_selector = class.scheduling.and_then(|scheduling| scheduling.node_selector).unwrap_or_default();
-    (name_of(&class.metadata), Some(RuntimeClass { handler: class.handler, node_selector, ours }))
+    let scheduling = class.scheduling.unwrap_or_default();
+    let tolerations = scheduling.tolerations.unwrap_or_default();
+    let overhead = class.overhead.and_then(|overhead| overhead.pod_fixed).unwrap_or_default();
+    let fact = RuntimeClass {
+        handler: class.handler,
+        node_selector: scheduling.node_selector.unwrap_or_default(),
+        tolerations: tolerations.iter().filter_map(|toleration| serde_json::to_value(toleration).ok()).collect(),
+        overhead: overhead.into_iter().map(|(name, quantity)| (name, quantity.0)).collect(),
+        ours,
+    };
+    (name_of(&class.metadata), Some(fact))
 }
 
 pub(crate) fn namespace_entry(namespace: PartialObjectMeta<core::Namespace>) -> (String, Option<Namespace>) {
@@ -204,7 +213,7 @@ impl Gathered {
         }
         World {
             nodes: Some(Nodes::shared(self.nodes.entries.values().cloned().collect())),
-            runtime_classes: self.classes.entries.clone(),
+            runtime_classes: Some(self.classes.entries.clone()),
             namespaces: self.namespaces.entries.clone(),
             seen_taints: self.seen_taints.clone(),
             seen_builds: self.seen_builds.clone(),

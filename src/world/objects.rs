@@ -73,7 +73,10 @@ pub(super) fn node_from_value(object: &Value, pool: &mut LabelPool) -> Result<Op
 pub(super) fn runtime_class_from_value(object: &Value) -> Result<(String, RuntimeClass), serde_json::Error> {
     let object: RuntimeClassObject = read(object)?;
     let ours = is_ours(&object.metadata.labels);
-    let class = RuntimeClass { handler: object.handler, node_selector: object.scheduling.node_selector, ours };
+    let Scheduling { node_selector, tolerations } = object.scheduling;
+    let overhead = object.overhead.pod_fixed.into_iter().map(|(name, quantity)| (name, quantity_text(&quantity)));
+    let class =
+        RuntimeClass { handler: object.handler, node_selector, tolerations, overhead: overhead.collect(), ours };
     Ok((object.metadata.name, class))
 }
 
@@ -120,6 +123,11 @@ pub(crate) fn namespace(labels: Map, annotations: Map) -> Namespace {
     Namespace { labels, annotations: annotations.into_iter().filter(|(key, _)| read(key)).collect() }
 }
 
+/// A quantity as text: hand-written YAML has `cpu: 1` too.
+fn quantity_text(quantity: &Value) -> String {
+    quantity.as_str().map_or_else(|| quantity.to_string(), ToOwned::to_owned)
+}
+
 /// Whether Mullion made the object.
 pub(crate) fn is_ours(labels: &Map) -> bool {
     labels.get("app.kubernetes.io/managed-by").is_some_and(|by| by == "mullion")
@@ -145,6 +153,8 @@ struct RuntimeClassObject {
     handler: String,
     #[serde(default, deserialize_with = "or_default")]
     scheduling: Scheduling,
+    #[serde(default, deserialize_with = "or_default")]
+    overhead: Overhead,
 }
 
 #[derive(Default, Deserialize)]
@@ -152,6 +162,15 @@ struct RuntimeClassObject {
 struct Scheduling {
     #[serde(deserialize_with = "or_default")]
     node_selector: Map,
+    #[serde(deserialize_with = "or_default")]
+    tolerations: Vec<Value>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Overhead {
+    #[serde(deserialize_with = "or_default")]
+    pod_fixed: BTreeMap<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -263,9 +282,12 @@ mod tests {
         let (name, class) = runtime_class_from_json(&json!({
             "metadata": {"name": "windows2022", "labels": {"app.kubernetes.io/managed-by": "mullion"}},
             "handler": "runhcs-wcow-process",
-            "scheduling": {"nodeSelector": {"kubernetes.io/os": "windows"}, "tolerations": []},
+            "scheduling": {"nodeSelector": {"kubernetes.io/os": "windows"}, "tolerations": [{"key": "os", "operator": "Exists"}]},
+            "overhead": {"podFixed": {"memory": "120Mi", "cpu": 1}},
         }))
         .unwrap();
+        assert_eq!((class.overhead["memory"].as_str(), class.overhead["cpu"].as_str()), ("120Mi", "1"));
+        assert_eq!(class.tolerations, [json!({"key": "os", "operator": "Exists"})]);
         assert_eq!((name.as_str(), class.handler.as_str(), class.ours), ("windows2022", "runhcs-wcow-process", true));
         assert_eq!(class.node_selector["kubernetes.io/os"], "windows");
         let plain = runtime_class_from_json(&json!({"metadata": {"name": "kata"}, "handler": "kata"})).unwrap().1;
@@ -273,10 +295,12 @@ mod tests {
 
         let (name, namespace) =
             namespace_from_json(&json!({"metadata": {"name": "web", "labels": {"team": "a"}, "annotations": {
-            "mullion.dev/os": "windows", "kubectl.kubernetes.io/last-applied-configuration": "{}"}}}))
+            "mullion.dev/os": "windows", "kubectl.kubernetes.io/last-applied-configuration": "{}",
+            "scheduler.alpha.kubernetes.io/tolerationsWhitelist": "[]"}}}))
             .unwrap();
         assert_eq!(name, "web");
-        assert_eq!(namespace.annotations.keys().collect::<Vec<_>>(), ["mullion.dev/os"]);
+        let kept = ["mullion.dev/os", "scheduler.alpha.kubernetes.io/tolerationsWhitelist"];
+        assert_eq!(namespace.annotations.keys().collect::<Vec<_>>(), kept);
         assert_eq!(namespace.labels["team"], "a");
     }
 

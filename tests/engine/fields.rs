@@ -62,7 +62,6 @@ fn each_value_has_the_fate_of_the_table() {
         (sc, "seccompProfile", json!({"type": "Localhost", "localhostProfile": "x"}), Warned),
         (sc, "fsGroup", json!(2000), Warned),
         (sc, "fsGroupChangePolicy", json!("Always"), Silent),
-        (sc, "sysctls", json!([]), Silent),
         (sc, "sysctls", json!([{"name": "net.ipv4.tcp_syncookies", "value": "1"}]), Warned),
         (sc, "sysctls", json!([{"name": "kernel.msgmax", "value": "1"}]), Refused),
         (sc, "runAsUser", json!(0), Refused),
@@ -73,7 +72,6 @@ fn each_value_has_the_fate_of_the_table() {
         (sc, "supplementalGroupsPolicy", json!("Strict"), Warned),
         (spec, "hostUsers", json!(true), Silent),
         (spec, "hostUsers", json!(false), Warned),
-        (spec, "hostPID", json!(false), Silent),
         (spec, "hostPID", json!(true), Refused),
         (spec, "hostIPC", json!(true), Refused),
         (spec, "hostNetwork", json!(true), Refused),
@@ -95,18 +93,62 @@ fn each_value_has_the_fate_of_the_table() {
         (c, "allowPrivilegeEscalation", json!(true), Warned),
         (c, "procMount", json!("Default"), Silent),
         (c, "procMount", json!("Unmasked"), Refused),
+        ("/spec/containers/0", "lifecycle/stopSignal", json!("SIGQUIT"), Warned),
         (c, "runAsUser", json!(1000), Refused),
         (c, "runAsGroup", json!(1000), Warned),
     ];
     for (place, field, value, expected) in &cases {
         assert_eq!(fate(&format!("{place}/{field}"), value), *expected, "{place}/{field}: {value}");
     }
-    // The table above meets every row.
-    for row in &FIELDS {
+    // The table above meets every row, but for those that only warn: nothing is removed there.
+    for row in FIELDS.iter().filter(|row| row.rule.default != Action::Warn) {
         for pointer in [row.pod, row.container.map(|below| below.trim_start_matches('/'))].into_iter().flatten() {
-            let last = pointer.rsplit('/').next().unwrap();
-            assert!(cases.iter().any(|(_, field, ..)| *field == last), "{pointer} has no case");
+            let last = |path: &str| path.rsplit('/').next().unwrap().to_owned();
+            assert!(cases.iter().any(|(_, field, ..)| last(field) == last(pointer)), "{pointer} has no case");
         }
+    }
+}
+
+/// The server stores them as absent, also beside `spec.os.name: windows`.
+#[test]
+fn values_that_are_none_stay_where_they_are() {
+    for (field, value) in [("hostPID", json!(false)), ("hostIPC", json!(false)), ("hostNetwork", json!(false))] {
+        let mut object = with_image(WINDOWS);
+        object["spec"][field] = value.clone();
+        object["spec"]["securityContext"] = json!({"sysctls": []});
+        let outcome = create(&object);
+        assert!(outcome.review.findings.is_empty() && !outcome.refused(), "{:?}", outcome.review.findings);
+        assert_eq!(outcome.stored["spec"][field], value);
+        assert_eq!(outcome.stored["spec"]["os"]["name"], "windows");
+    }
+}
+
+#[test]
+fn windows_options_are_refused_where_the_server_refuses_them() {
+    let options = json!({"windowsOptions": {"runAsUserName": "u"}});
+    let linux = json!({"kubernetes.io/os": "linux"});
+    let mut object = pod(json!({"nodeSelector": linux, "securityContext": options, "containers": [
+        {"name": "a", "image": "app", "securityContext": {"windowsOptions": {}}},
+        {"name": "b", "image": "app", "securityContext": options}]}));
+    let paths = |outcome: &Outcome| -> Vec<String> {
+        outcome.review.findings.iter().map(|finding| format!("{} {}", finding.code, finding.path)).collect()
+    };
+    let placed = create(&object);
+    let (of_pod, of_a, of_b) = (
+        "MUL103 spec.securityContext.windowsOptions",
+        "MUL103 spec.containers[0].securityContext.windowsOptions",
+        "MUL103 spec.containers[1].securityContext.windowsOptions",
+    );
+    assert!(!placed.refused());
+    assert_eq!(paths(&placed), [of_pod, of_b]);
+    // whatever else the pod says
+    for selector in [json!({}), linux, json!({"kubernetes.io/os": "windows"})] {
+        object["spec"]["os"] = json!({"name": "linux"});
+        object["spec"]["nodeSelector"] = selector;
+        let outcome = create(&object);
+        assert!(outcome.mutate.refusal.is_some());
+        let found = paths(&outcome);
+        assert!([of_pod, of_a, of_b].iter().all(|path| found.iter().any(|one| one == path)), "{found:?}");
     }
 }
 

@@ -9,12 +9,21 @@
 )]
 #![allow(unreachable_pub, reason = "modules of one test program")]
 
+mod cluster;
 mod daemon_sets;
 mod fields;
+#[path = "../generator/mod.rs"]
+#[allow(dead_code, reason = "the on_cluster tests use the rest")]
+mod generator;
+mod identity;
 mod odd;
+mod os_intent;
 mod placement;
 mod policies;
 mod properties;
+mod resources;
+mod storage;
 mod support;
 mod texts;
+mod translations;
 mod verdict;

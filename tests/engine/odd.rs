@@ -27,12 +27,12 @@ fn verdict(object: &Value) -> (Verdict, Basis) {
 
 fn class(handler: &str, selector: &[(&str, &str)]) -> RuntimeClass {
     let node_selector = selector.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    RuntimeClass { handler: handler.to_owned(), node_selector, ours: false }
+    RuntimeClass { handler: handler.to_owned(), node_selector, ..RuntimeClass::default() }
 }
 
 fn with_class(name: &str, class: RuntimeClass) -> World {
     let mut world = world();
-    world.runtime_classes.insert(name.to_owned(), class);
+    world.runtime_classes.get_or_insert_default().insert(name.to_owned(), class);
     world
 }
 
@@ -110,7 +110,11 @@ fn merged(mut object: Value, selector: &[(&str, &str)], tolerations: &[Value]) -
 #[test]
 fn nothing_is_added_after_the_runtime_class_was_merged() {
     for (image, build) in [(LTSC2019, "10.0.17763"), (LTSC2025, "10.0.26100")] {
-        let first = create(&with_image(image)).stored;
+        let mut world = world();
+        for class in world.runtime_classes.iter_mut().flatten().map(|(_, class)| class) {
+            class.overhead = [("memory".to_owned(), "100Mi".to_owned())].into();
+        }
+        let first = create_in(&with_image(image), &world, &PolicySet::default()).stored;
         assert!(first["spec"]["runtimeClassName"].is_string());
         let selector = [("kubernetes.io/os", "windows"), ("node.kubernetes.io/windows-build", build)];
         let sets = [
@@ -119,7 +123,8 @@ fn nothing_is_added_after_the_runtime_class_was_merged() {
             vec![json!({"key": "os", "operator": "Exists"}), json!({"operator": "Exists", "effect": "NoExecute"})],
         ];
         for tolerations in sets {
-            let second = create(&merged(first.clone(), &selector, &tolerations));
+            let merged = merged(first.clone(), &selector, &tolerations);
+            let second = create_in(&merged, &world, &PolicySet::default());
             assert!(second.mutate.patch.is_empty() && !second.refused(), "{image}: {:#?}", second.mutate.patch);
             assert!(second.mutate.warnings.is_empty(), "{:?}", second.mutate.warnings);
         }

@@ -329,9 +329,9 @@ fn a_named_class_never_contradicts_what_is_placed_with_it() {
         let class = mullion::engine::world::RuntimeClass {
             handler: handler.to_owned(),
             node_selector: [(key.to_owned(), value.to_owned())].into(),
-            ours: false,
+            ..Default::default()
         };
-        world.runtime_classes.insert(name.to_owned(), class);
+        world.runtime_classes.get_or_insert_default().insert(name.to_owned(), class);
     };
     add("linux", "runc", "kubernetes.io/os", "linux");
     add("hyperv", "runhcs-wcow-hypervisor", "kubernetes.io/os", "windows");

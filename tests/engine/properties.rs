@@ -1,11 +1,16 @@
 //! Properties that hold for every pod, however odd.
 
 use json_patch::PatchOperation;
-use mullion::engine::rules::linux_only::FIELDS;
-use mullion::engine::{Door, answer};
+use mullion::engine::pod::Pod;
+use mullion::engine::rules::linux_only::{FIELDS, Grade, LinuxOnlyField};
+use mullion::engine::{Door, Kind, answer};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use crate::generator::{self, BASES, Piece};
 use crate::support::*;
 
 fn image() -> impl Strategy<Value = String> {
@@ -126,6 +131,205 @@ fn subject() -> impl Strategy<Value = Value> {
     })
 }
 
+/// Pods that the API server takes but for their operating system: see [`generator`].
+fn generated() -> impl Strategy<Value = Value> {
+    static FAMILIES: LazyLock<Vec<Vec<Piece>>> = LazyLock::new(generator::families);
+    let piece = (0..FAMILIES.len()).prop_flat_map(|family| prop::sample::select(&*FAMILIES[family]));
+    (0..BASES.len(), 1..3_usize, prop::collection::vec(piece, 0..6)).prop_map(|(base, containers, pieces)| {
+        generator::assemble(&BASES[base], containers, &pieces.iter().collect::<Vec<_>>()).object
+    })
+}
+
+/// Objects that hold nothing they should: any type anywhere, long texts, odd keys.
+fn arbitrary() -> impl Strategy<Value = Value> {
+    let keys = [
+        "kind",
+        "metadata",
+        "labels",
+        "annotations",
+        "namespace",
+        "ownerReferences",
+        "controller",
+        "spec",
+        "template",
+        "jobTemplate",
+        "os",
+        "name",
+        "nodeName",
+        "nodeSelector",
+        "kubernetes.io/os",
+        "mullion.dev/os",
+        "mullion.dev/allow",
+        "mullion.dev/decision",
+        "tolerations",
+        "key",
+        "operator",
+        "effect",
+        "affinity",
+        "nodeAffinity",
+        "requiredDuringSchedulingIgnoredDuringExecution",
+        "nodeSelectorTerms",
+        "matchExpressions",
+        "values",
+        "containers",
+        "initContainers",
+        "ephemeralContainers",
+        "image",
+        "command",
+        "resources",
+        "limits",
+        "memory",
+        "ports",
+        "volumeMounts",
+        "volumeDevices",
+        "lifecycle",
+        "stopSignal",
+        "volumes",
+        "hostPath",
+        "path",
+        "emptyDir",
+        "medium",
+        "nfs",
+        "securityContext",
+        "windowsOptions",
+        "hostProcess",
+        "runAsUserName",
+        "capabilities",
+        "add",
+        "sysctls",
+        "seccompProfile",
+        "type",
+        "runtimeClassName",
+        "hostNetwork",
+        "resourceClaims",
+        "dnsPolicy",
+        "",
+        "/",
+        "~",
+    ];
+    let leaf = prop_oneof![
+        scalar(),
+        any::<f64>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        ".{0,20}".prop_map(Value::from),
+        Just(Value::from("\u{0}\u{85}\u{202e}\"\\\\")),
+        Just(Value::from("9".repeat(100_000))),
+        image().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(9, 120, 6, move |inner| {
+        let key = prop_oneof![8 => prop::sample::select(keys.to_vec()).prop_map(str::to_owned), 1 => ".{0,10}"];
+        prop_oneof![
+            2 => prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            8 => prop::collection::hash_map(key, inner, 0..6).prop_map(|members| json!(members)),
+        ]
+    })
+}
+
+/// Specs in which some values are of another type than they should be.
+fn spoilt() -> impl Strategy<Value = Value> {
+    let replacement = (any::<prop::sample::Index>(), scalar());
+    (generated(), prop::collection::vec(replacement, 1..10)).prop_map(|(object, replacements)| {
+        let mut spec = object["spec"].clone();
+        for (index, value) in replacements {
+            let mut places = Vec::new();
+            all_places(&spec, String::new(), &mut places);
+            *spec.pointer_mut(index.get(&places).as_str()).unwrap() = value;
+        }
+        spec
+    })
+}
+
+/// Pointers to everything in `value`.
+fn all_places(value: &Value, at: String, places: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            for (key, value) in members {
+                all_places(value, format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")), places);
+            }
+        }
+        Value::Array(items) => {
+            for (index, value) in items.iter().enumerate() {
+                all_places(value, format!("{at}/{index}"), places);
+            }
+        }
+        _ => {}
+    }
+    places.push(at);
+}
+
+/// A subject of that kind whose pod holds `spec` and whose own fields are `rest`.
+fn with_pod(kind: &str, spec: &Value, rest: &Value) -> Value {
+    let mut object = json!({"kind": kind, "metadata": rest, "spec": spec});
+    match kind {
+        "Pod" => {}
+        "CronJob" => object["spec"] = json!({"jobTemplate": {"spec": {"template": {"metadata": rest, "spec": spec}}}}),
+        "PodTemplate" => object["template"] = json!({"metadata": rest, "spec": spec}),
+        _ => object["spec"] = json!({"template": {"metadata": rest, "spec": spec}}),
+    }
+    object
+}
+
+/// Everything in `object` that `spec.os.name: windows` forbids.
+fn forbidden(object: &Value) -> Vec<String> {
+    let pod = Pod::of(Kind::Pod, object).unwrap();
+    let counts = |field: &LinuxOnlyField, value: &Value| {
+        let first = field.grades.iter().find(|(values, _)| values.holds(value));
+        first.is_none_or(|(_, grade)| *grade != Grade::Fine)
+    };
+    let mut found = Vec::new();
+    for field in FIELDS.iter().filter(|field| field.forbidden_by_os) {
+        let of_pod = field.pod.filter(|pointer| pod.get(pointer).is_some_and(|value| counts(field, value)));
+        found.extend(of_pod.map(str::to_owned));
+        for container in pod.containers() {
+            let below = field.container.filter(|below| container.get(below).is_some_and(|value| counts(field, value)));
+            found.extend(below.map(|below| container.pointer() + below));
+        }
+    }
+    found
+}
+
+/// Whether the level `restricted` of `PodSecurity` passes what it checks for all but Windows pods
+/// (`check_allowPrivilegeEscalation.go`, `check_capabilities_restricted.go`, `check_seccompProfile_restricted.go`).
+fn restricted(object: &Value) -> bool {
+    if object["spec"]["os"]["name"] == "windows" {
+        return true;
+    }
+    let profile = |context: &Value| {
+        let kind = context["seccompProfile"]["type"].as_str().map(str::to_owned);
+        kind.map(|kind| ["RuntimeDefault", "Localhost"].contains(&kind.as_str()))
+    };
+    let of_pod = profile(&object["spec"]["securityContext"]).unwrap_or(false);
+    let lists = ["initContainers", "containers"].into_iter().filter_map(|list| object["spec"][list].as_array());
+    lists.flatten().all(|container| {
+        let context = &container["securityContext"];
+        let drops =
+            context["capabilities"]["drop"].as_array().is_some_and(|drop| drop.iter().any(|name| name == "ALL"));
+        let adds = context["capabilities"]["add"].as_array();
+        let adds = adds.into_iter().flatten().any(|name| name != "NET_BIND_SERVICE");
+        context["allowPrivilegeEscalation"] == false && drops && !adds && profile(context).unwrap_or(of_pod)
+    })
+}
+
+/// A pod that `restricted` takes on Linux: nobody would notice if it came to lack what it has.
+fn hardened(mut object: Value) -> Value {
+    for list in ["initContainers", "containers"] {
+        for container in object["spec"][list].as_array_mut().into_iter().flatten() {
+            let context = &mut container["securityContext"];
+            context["allowPrivilegeEscalation"] = json!(false);
+            context["capabilities"] = json!({"drop": ["ALL"]});
+            context["seccompProfile"] = json!({"type": "RuntimeDefault"});
+        }
+    }
+    object
+}
+
+/// Code and path of each finding, but for an empty list that the API server drops before any webhook sees it.
+fn findings(object: &Value) -> BTreeSet<(&'static str, String)> {
+    let empty = object["spec"]["securityContext"]["supplementalGroups"] == json!([]);
+    let findings = create(object).review.findings.into_iter().map(|finding| (finding.code, finding.path));
+    findings.filter(|(_, path)| !(empty && path.ends_with(".supplementalGroups"))).collect()
+}
+
 /// Where Mullion may write: the set that the documentation declares.
 fn declared(path: &str) -> bool {
     let path = path.strip_prefix("/spec/template").unwrap_or(path);
@@ -141,19 +345,22 @@ fn declared(path: &str) -> bool {
         || path == "/metadata/annotations"
         || path == "/metadata/labels"
         || path.starts_with("/metadata/annotations/mullion.dev~1")
+        || path.starts_with("/metadata/annotations/container.apparmor.security.beta.kubernetes.io~1")
         || path.starts_with("/metadata/labels/mullion.dev~1")
-        || FIELDS.iter().any(|field| {
-            field.pod == Some(path)
-                || field.container.is_some_and(|below| {
-                    path.strip_suffix(below).is_some_and(|start| {
-                        let mut parts = start.split('/').skip(1);
-                        parts.next() == Some("spec")
-                            && matches!(parts.next(), Some("containers" | "initContainers" | "ephemeralContainers"))
-                            && parts.next().is_some_and(|index| index.parse::<usize>().is_ok())
-                            && parts.next().is_none()
-                    })
-                })
+        || FIELDS.iter().any(|field| field.pod == Some(path))
+        || in_container(path).is_some_and(|below| {
+            FIELDS.iter().any(|field| field.container == Some(below.as_str()))
+                || below == "/volumeMounts/*/mountPropagation"
         })
+}
+
+/// What follows a container in a pointer, with `*` for each number.
+fn in_container(path: &str) -> Option<String> {
+    let lists = ["/spec/initContainers/", "/spec/containers/", "/spec/ephemeralContainers/"];
+    let (index, below) = lists.iter().find_map(|list| path.strip_prefix(list))?.split_once('/')?;
+    index.parse::<usize>().ok()?;
+    let tokens = below.split('/').map(|token| if token.parse::<usize>().is_ok() { "*" } else { token });
+    Some(tokens.fold(String::new(), |all, token| all + "/" + token))
 }
 
 proptest! {
@@ -161,7 +368,7 @@ proptest! {
 
     /// `support::outcome` itself checks that the patch applies.
     #[test]
-    fn a_reviewed_subject_is_settled(object in subject()) {
+    fn a_reviewed_subject_is_settled(object in prop_oneof![subject(), generated()]) {
         let first = create(&object);
         prop_assume!(first.mutate.refusal.is_none());
         let second = create(&first.stored);
@@ -169,7 +376,7 @@ proptest! {
     }
 
     #[test]
-    fn only_declared_fields_are_touched(object in subject()) {
+    fn only_declared_fields_are_touched(object in prop_oneof![subject(), generated()]) {
         for operation in &create(&object).mutate.patch {
             let path = operation.path().to_string();
             prop_assert!(declared(&path), "{path}");
@@ -177,17 +384,37 @@ proptest! {
         }
     }
 
+    /// Who removes one field of those that the seal forbids has sealed the pod, and has removed them all.
     #[test]
-    fn what_is_sealed_carries_nothing_forbidden(object in subject()) {
+    fn the_seal_is_all_or_nothing(object in prop_oneof![generated(), spec().prop_map(pod)]) {
         let outcome = create(&object);
-        let sealed = outcome.mutate.patch.iter().any(|operation| *operation.path() == "/spec/os");
+        let left = forbidden(&outcome.stored);
+        let sealed = object["spec"]["os"]["name"] != "windows" && outcome.stored["spec"]["os"]["name"] == "windows";
         if sealed {
-            let again = mullion::engine::rules::linux_only::FIELDS.iter().filter(|field| field.forbidden_by_os);
-            for field in again {
-                let gone = field.pod.is_none_or(|pointer| outcome.stored.pointer(pointer).is_none_or(Value::is_null));
-                prop_assert!(gone, "{:?}", field.pod);
-            }
+            prop_assert!(left.is_empty(), "{left:?}");
+            prop_assert_eq!(outcome.selector(), Some("windows"));
+        } else if object["spec"]["os"]["name"] != "windows" {
+            prop_assert_eq!(left, forbidden(&object));
         }
+    }
+
+    /// What `restricted` asks of Linux pods is gone only from pods that no Linux kubelet runs.
+    #[test]
+    fn pod_security_is_no_weaker_where_a_pod_may_run_on_linux(object in generated(), harden in any::<bool>()) {
+        let object = if harden { hardened(object) } else { object };
+        let stored = create(&object).stored;
+        if stored["spec"]["os"]["name"] != "windows" {
+            prop_assert_eq!(restricted(&stored), restricted(&object));
+        } else if object["spec"]["os"]["name"] != "windows" {
+            prop_assert_eq!(&stored["spec"]["nodeSelector"]["kubernetes.io/os"], "windows");
+        }
+    }
+
+    #[test]
+    fn findings_are_the_same_with_the_servers_defaults(object in generated()) {
+        let defaulted = generator::defaulted(&object);
+        prop_assert_eq!(findings(&object), findings(&defaulted));
+        prop_assert_eq!(create(&object).refused(), create(&defaulted).refused());
     }
 
     #[test]
@@ -196,18 +423,57 @@ proptest! {
     }
 
     #[test]
-    fn warnings_are_short_and_printable(object in subject()) {
+    fn warnings_are_short_and_printable(object in prop_oneof![subject(), generated()]) {
         for warning in create(&object).mutate.warnings {
             prop_assert!(warning.chars().count() <= 120 && !warning.chars().any(char::is_control), "{warning}");
         }
     }
 
     #[test]
-    fn nothing_at_all_makes_it_panic(value in scalar(), spec in spec(), kind in prop::sample::select(vec!["Pod", "DaemonSet", "CronJob"])) {
-        for object in [json!({"kind": kind, "spec": value}), json!({"kind": kind, "metadata": value}), json!({"kind": kind, "spec": spec, "metadata": value})] {
+    fn nothing_at_all_makes_it_panic(
+        spec in prop_oneof![1 => arbitrary(), 1 => spec(), 3 => spoilt()],
+        rest in arbitrary(),
+        kind in prop::sample::select(vec!["Pod", "PodTemplate", "DaemonSet", "Deployment", "Job", "CronJob"]),
+    ) {
+        for object in [with_pod(kind, &spec, &rest), json!({"kind": kind, "spec": spec}), json!({"kind": kind, "metadata": spec})] {
             let outcome = create(&object);
             let validate = answer(&outcome.review, &object, Door::Validate);
             prop_assert!(validate.patch.is_empty());
+        }
+        let (old, new) = (with_pod(kind, &rest, &spec), with_pod(kind, &spec, &rest));
+        update(&old, &new);
+        update(&new, &old);
+    }
+}
+
+#[test]
+fn a_seed_stands_for_its_pods() {
+    let pods =
+        |seed| -> Vec<String> { generator::pods(seed, 2_000).into_iter().map(|pod| pod.object.to_string()).collect() };
+    let (once, again, other) = (pods(generator::SEED), pods(generator::SEED), pods(1));
+    assert!(once == again && once != other);
+    let different: BTreeSet<&String> = once.iter().collect();
+    assert!(once.len() >= 2_000 && different.len() > 1_900, "{} of {}", different.len(), once.len());
+}
+
+/// As deep as the reader of JSON goes (`serde_json` stops at 128), and long.
+#[test]
+fn depth_and_length_do_not_matter() {
+    let mut deep = json!({});
+    for at in 0..120 {
+        deep = if at % 2 == 0 { json!({"spec": deep, "securityContext": 1}) } else { json!([deep]) };
+    }
+    let long = "a/".repeat(500_000);
+    let many: Vec<Value> = (0..2_000).map(|at| json!({"name": format!("c{at}"), "image": long.get(..200)})).collect();
+    for spec in [
+        json!({"containers": deep, "securityContext": deep, "affinity": deep, "os": deep, "nodeSelector": deep}),
+        json!({"containers": [{"name": "c", "image": long, "command": [long]}], "nodeSelector": {"a": long}, "nodeName": long}),
+        json!({"os": {"name": "windows"}, "containers": many, "hostUsers": deep}),
+    ] {
+        for kind in ["Pod", "DaemonSet", "CronJob"] {
+            let object = with_pod(kind, &spec, &json!({"annotations": {"mullion.dev/allow": long}}));
+            create(&object);
+            update(&object, &object);
         }
     }
 }

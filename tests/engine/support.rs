@@ -20,12 +20,13 @@ pub fn world() -> World {
             ("kubernetes.io/os".to_owned(), "windows".to_owned()),
             ("node.kubernetes.io/windows-build".to_owned(), Build::new(build).to_string()),
         ];
-        let class = RuntimeClass { handler: "runhcs-wcow-process".into(), node_selector: selector.into(), ours: true };
+        let handler = "runhcs-wcow-process".into();
+        let class = RuntimeClass { handler, node_selector: selector.into(), ours: true, ..RuntimeClass::default() };
         (format!("mullion-windows-{release}"), class)
     };
     World {
         nodes: Some(Nodes::new(nodes)),
-        runtime_classes: [class("ltsc2019", 17763), class("ltsc2022", 20348), class("ltsc2025", 26100)].into(),
+        runtime_classes: Some([class("ltsc2019", 17763), class("ltsc2022", 20348), class("ltsc2025", 26100)].into()),
         namespaces: [("default".to_owned(), Namespace::default())].into(),
         ..World::default()
     }
@@ -59,8 +60,21 @@ impl WithLabel for Node {
     }
 }
 
+/// The same pod spec with a memory limit on every container that says nothing of resources: no test but those of
+/// `memory-limit` means to lack one.
+fn limited(mut spec: Value) -> Value {
+    for list in ["initContainers", "containers"] {
+        let containers = spec.get_mut(list).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
+            container.entry("resources").or_insert_with(|| json!({"limits": {"memory": "1Gi"}}));
+        }
+    }
+    spec
+}
+
 /// A pod with that spec in namespace `default`.
 pub fn pod(spec: Value) -> Value {
+    let spec = limited(spec);
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}, "spec": spec})
 }
 
@@ -72,6 +86,7 @@ pub fn with_image(image: &str) -> Value {
 /// An object of that kind around a template with that spec.
 pub fn workload(kind: &str, spec: Value) -> Value {
     let group = if kind.ends_with("Job") { "batch/v1" } else { "apps/v1" };
+    let spec = limited(spec);
     let mut template = json!({"template": {"metadata": {"labels": {"app": "w"}}, "spec": spec}});
     if kind == "CronJob" {
         template = json!({"schedule": "@daily", "jobTemplate": {"spec": template}});

@@ -62,7 +62,7 @@ fn no_reason_is_cut() {
         let pod = object.pointer_mut("/spec/jobTemplate/spec/template").unwrap();
         let value = json!({"add": ["SYS_ADMIN"], "type": "Localhost", "limits": {"cpu": "1"}});
         if let Some(below) = row.container {
-            let container = json!({"name": "i", "image": LTSC2022});
+            let container = json!({"name": "i", "image": LTSC2022, "resources": {"limits": {"memory": "1Gi"}}});
             pod["spec"]["initContainers"] = json!(vec![container; 12]);
             pod["spec"]["initContainers"][11]["securityContext"][below.rsplit('/').next().unwrap()] = value;
         } else {
@@ -120,4 +120,33 @@ fn options_for_windows_on_linux_are_said_in_one_line() {
         "containers": [{"name": "c", "image": "app", "securityContext": options}]});
     let warning = &warnings(&workload("CronJob", spec))[0];
     assert!(warning.contains("containers[0]…windowsOptions: Linux nodes ignore windowsOptions"), "{warning}");
+}
+
+/// Ten containers with three things each that Windows cannot do.
+#[test]
+fn thirty_violations_are_one_readable_answer() {
+    let containers: Vec<Value> = (0..10)
+        .map(|n| {
+            let security = json!({"runAsUser": n, "privileged": true, "readOnlyRootFilesystem": true});
+            json!({"name": format!("c{n}"), "image": LTSC2022, "securityContext": security})
+        })
+        .collect();
+    let outcome = create(&pod(json!({"hostNetwork": true, "containers": containers})));
+    let refusal = outcome.validate.refusal.as_ref().unwrap();
+    let lines: Vec<&str> = refusal.message.lines().collect();
+    assert_eq!(lines[0], format!("this cannot run on Windows (image {LTSC2022}, by tag):"));
+    assert_eq!(lines.len(), 22, "one line for each refused finding: {}", refusal.message);
+    let mut named: Vec<String> = vec!["spec.hostNetwork".to_owned()];
+    for n in 0..10 {
+        named.push(format!("spec.containers[{n}].securityContext.runAsUser"));
+        named.push(format!("spec.containers[{n}].securityContext.privileged"));
+    }
+    for path in &named {
+        assert_eq!(lines.iter().filter(|line| line.contains(&format!(": {path}: "))).count(), 1, "{path}");
+    }
+    assert_eq!(refusal.causes.len(), 21);
+    assert!(refusal.causes.iter().all(|cause| named.contains(&cause.field) && cause.reason.starts_with("MUL2")));
+    // Above 4096 characters in all the server cuts every warning: what matters most comes first.
+    let warnings = &outcome.mutate.warnings;
+    assert!(warnings.iter().map(|warning| warning.chars().count()).sum::<usize>() < 4096);
 }

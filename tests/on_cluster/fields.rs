@@ -1,7 +1,5 @@
 //! Linux-only fields on Windows pods, judged by the API server.
 
-use std::collections::BTreeSet;
-
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 
@@ -132,36 +130,6 @@ pub async fn every_linux_only_value_is_repaired_or_refused(shared: &Shared) -> R
     }
     ensure!(repaired > 80 && refused > 20, "{repaired} repaired, {refused} refused");
     Ok(())
-}
-
-/// Placement, beside the field itself.
-fn declared(path: &str) -> bool {
-    ["/spec/nodeSelector", "/spec/tolerations", "/spec/affinity", "/spec/os", "/spec/runtimeClassName"]
-        .iter()
-        .any(|place| path.starts_with(place))
-}
-
-/// Pointers of everything that differs.
-fn differences(a: &Value, b: &Value, at: &str) -> Vec<String> {
-    match (a, b) {
-        (Value::Object(left), Value::Object(right)) => {
-            let keys: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
-            let inner = keys.into_iter().flat_map(|key| {
-                let below = format!("{at}/{}", key.replace('/', "~1"));
-                match (left.get(key), right.get(key)) {
-                    (Some(a), Some(b)) => differences(a, b, &below),
-                    _ => vec![below],
-                }
-            });
-            inner.collect()
-        }
-        (Value::Array(left), Value::Array(right)) if left.len() == right.len() => {
-            let pairs = left.iter().zip(right).enumerate();
-            pairs.flat_map(|(index, (a, b))| differences(a, b, &format!("{at}/{index}"))).collect()
-        }
-        _ if a == b => Vec::new(),
-        _ => vec![at.to_owned()],
-    }
 }
 
 pub async fn all_bad_fields_are_named_at_once(shared: &Shared) -> Result<()> {

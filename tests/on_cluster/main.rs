@@ -14,10 +14,16 @@
 )]
 #![allow(unreachable_pub, reason = "modules of one test program")]
 
+mod differential;
 mod fields;
+#[path = "../generator/mod.rs"]
+mod generator;
+mod identity;
+mod limits;
 mod nodes;
 mod outage;
 mod placement;
+mod shape;
 mod shared;
 mod stability;
 
@@ -66,6 +72,13 @@ fn main() -> ExitCode {
             fields::a_sealed_template_is_repaired_where_the_server_would_refuse_it,
             fields::owned_pods_run_on,
             fields::debugging_a_sealed_pod_works,
+            shape::the_table_is_the_servers,
+            shape::the_server_agrees_about_what_people_write,
+            shape::the_server_agrees_about_every_field,
+            identity::the_server_refuses_what_the_catalogue_says,
+            identity::templates_have_the_servers_own_paths,
+            identity::ephemeral_containers_are_held_against_their_pod,
+            differential::catalogue_and_server_agree,
             stability::a_new_linux_daemon_set_completes_on_linux,
             stability::a_windows_daemon_set_gets_every_windows_node,
             stability::a_touched_daemon_set_keeps_its_pods,
@@ -85,10 +98,26 @@ fn main() -> ExitCode {
             nodes::the_world_follows_the_cluster,
         ]
     ));
+    let limited = Arc::new(limits::Lazily::default());
+    trials.extend(trials!(
+        runtime,
+        limited,
+        [
+            limits::a_whitelist_without_the_os_toleration_refuses_nothing,
+            limits::every_whitelist_is_read_as_the_server_reads_it,
+            limits::a_whitelist_with_the_os_toleration_lets_it_be_added,
+            limits::a_node_selector_of_the_namespace_refuses_nothing,
+            limits::runtime_classes_as_the_server_has_them,
+            limits::sealed_pods_pass_pod_security_where_it_knows_windows,
+            limits::pods_stay_unsealed_where_pod_security_knows_no_windows,
+            limits::host_process_pods_and_pod_security,
+        ]
+    ));
     let conclusion = libtest_mimic::run(&arguments, trials);
     if conclusion.has_failed() {
         shared.keep_logs();
+        limited.keep_logs();
     }
-    drop((shared, alone));
+    drop((shared, alone, limited));
     conclusion.exit_code()
 }

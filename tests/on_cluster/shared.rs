@@ -1,11 +1,13 @@
 //! The control plane that all tests share, and the calls they make.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
+use kube::core::Status;
+use mullion::engine::world::World;
 use mullion_cluster::{
     ControlPlane, MullionProcess, NodeSpec, Seen, ServingCert, TestNamespace, WebhookRegistration, free_port, wait_for,
     wait_until_called,
@@ -97,7 +99,9 @@ fn policies() -> String {
 
 impl Shared {
     async fn start() -> Result<Self> {
-        let plane = ControlPlane::builder().start().await?;
+        // Without the gate the server drops `lifecycle.stopSignal` and judges nothing about it.
+        let gates = "--feature-gates=ContainerStopSignals=true";
+        let plane = ControlPlane::builder().api_server_flag(gates).start().await?;
         plane
             .create_nodes(&[
                 NodeSpec::linux("linux-1"),
@@ -139,6 +143,24 @@ impl Shared {
             Ok(())
         })
         .await
+    }
+
+    /// What Mullion's webhook knows of the cluster.
+    pub async fn world(&self) -> Result<World> {
+        let mut items = Vec::new();
+        for (kind, path) in [
+            ("Node", "/api/v1/nodes"),
+            ("RuntimeClass", "/apis/node.k8s.io/v1/runtimeclasses"),
+            ("Namespace", "/api/v1/namespaces"),
+        ] {
+            let mut found = list(&self.plane.client(), path).await?;
+            for object in &mut found {
+                object["kind"] = json!(kind);
+            }
+            items.extend(found);
+        }
+        let dump = json!({"kind": "List", "apiVersion": "v1", "items": items});
+        mullion::world::file::from_text("the cluster", &serde_json::to_vec(&dump)?).map_err(|why| anyhow!("{why}"))
     }
 
     /// A namespace whose pods Mullion sees.
@@ -201,6 +223,19 @@ pub async fn create(namespace: &TestNamespace, object: &Value) -> Result<Value> 
 pub async fn dry_run(namespace: &TestNamespace, object: &Value) -> Result<Value> {
     let kind = object["kind"].as_str().context("an object with a kind")?;
     send(&namespace.client, "POST", &format!("{}?dryRun=All", path(namespace, kind)), Some(object)).await
+}
+
+/// What the server would store, or the status with which it, or a webhook, refuses.
+pub async fn ask(namespace: &TestNamespace, object: &Value) -> Result<std::result::Result<Value, Box<Status>>> {
+    let kind = object["kind"].as_str().context("an object with a kind")?;
+    let request = http::Request::post(format!("{}?dryRun=All", path(namespace, kind)))
+        .header("content-type", "application/json")
+        .body(serde_json::to_vec(object)?)?;
+    match namespace.client.request::<Value>(request).await {
+        Ok(stored) => Ok(Ok(stored)),
+        Err(kube::Error::Api(status)) => Ok(Err(status)),
+        Err(error) => Err(error).context("dry run"),
+    }
 }
 
 /// What the server would store of a pod to whose ephemeral containers some are added.
@@ -286,10 +321,10 @@ pub fn pod(name: &str, mut spec: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
 }
 
-/// A Deployment, DaemonSet or Job around one container.
+/// A Deployment, DaemonSet or Job around one container, which has the memory limit that Windows asks for.
 pub fn workload(kind: &str, name: &str, image: &str) -> Value {
-    let template =
-        json!({"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": image}]}});
+    let container = json!({"name": "c", "image": image, "resources": {"limits": {"memory": "512Mi"}}});
+    let template = json!({"metadata": {"labels": {"app": name}}, "spec": {"containers": [container]}});
     match kind {
         "Job" => {
             let mut job = json!({"apiVersion": "batch/v1", "kind": kind, "metadata": {"name": name}, "spec": {"template": template}});
@@ -308,4 +343,36 @@ pub async fn identity(namespace: &TestNamespace, name: &str) -> Result<(Value, B
     let pods = pods(namespace).await?;
     let by_name = pods.iter().map(|pod| (text(&pod["metadata"]["name"]), text(&pod["metadata"]["uid"]))).collect();
     Ok((set["metadata"]["generation"].clone(), by_name))
+}
+
+// === what differs ===
+
+/// Whether Mullion may write there whatever else a pod has: placement.
+pub fn declared(path: &str) -> bool {
+    ["/spec/nodeSelector", "/spec/tolerations", "/spec/affinity", "/spec/os", "/spec/runtimeClassName"]
+        .iter()
+        .any(|place| path.starts_with(place))
+}
+
+/// Pointers of everything that differs, each with `at` before it.
+pub fn differences(a: &Value, b: &Value, at: &str) -> Vec<String> {
+    match (a, b) {
+        (Value::Object(left), Value::Object(right)) => {
+            let keys: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
+            let inner = keys.into_iter().flat_map(|key| {
+                let below = format!("{at}/{}", key.replace('/', "~1"));
+                match (left.get(key), right.get(key)) {
+                    (Some(a), Some(b)) => differences(a, b, &below),
+                    _ => vec![below],
+                }
+            });
+            inner.collect()
+        }
+        (Value::Array(left), Value::Array(right)) if left.len() == right.len() => {
+            let pairs = left.iter().zip(right).enumerate();
+            pairs.flat_map(|(index, (a, b))| differences(a, b, &format!("{at}/{index}"))).collect()
+        }
+        _ if a == b => Vec::new(),
+        _ => vec![at.to_owned()],
+    }
 }

@@ -118,6 +118,7 @@ fn finding() -> Finding {
         path: "spec.securityContext.runAsUser".to_owned(),
         message: "Windows has no numeric user ids".to_owned(),
         help: "use windowsOptions.runAsUserName".to_owned(),
+        replacement: None,
         refused_by: RefusedBy::Nobody,
         known_before: false,
     }

@@ -7,14 +7,15 @@
 
 use serde_json::Value;
 
-use super::{Actions, Rule, finding};
+use super::{Context, Reach, Rule};
+use crate::engine::change::Edit;
 use crate::engine::finding::{Finding, RefusedBy};
 use crate::engine::pod::Pod;
 use crate::engine::world::Namespace;
 use crate::policy::Action;
 
 /// One row: a field, and what its values come to.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct LinuxOnlyField {
     /// Code, name and texts.
     pub rule: Rule,
@@ -28,6 +29,8 @@ pub struct LinuxOnlyField {
     pub grades: &'static [(Values, Grade)],
     /// What it comes to on HostProcess pods, where that differs.
     pub host_process: HostProcess,
+    /// Values with which the API server refuses a pod that says `spec.os.name: windows`, where it takes others.
+    pub server_refuses: Option<Values>,
     /// Values with which the kubelet of a Windows node refuses the pod.
     pub kubelet_refuses: Option<Values>,
 }
@@ -35,6 +38,8 @@ pub struct LinuxOnlyField {
 /// What a value of a Linux-only field comes to on Windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grade {
+    /// Nothing is wrong with it: it is left alone, also by the seal.
+    Fine,
     /// It says what holds on Windows anyway: removed without a word.
     Harmless,
     /// Windows does not do it, and pods usually live without: removed, and said.
@@ -50,6 +55,8 @@ pub enum Values {
     Bool(bool),
     /// One of these strings.
     Text(&'static [&'static str]),
+    /// A string that is none of these.
+    TextBeyond(&'static [&'static str]),
     /// An empty list or object.
     Empty,
     /// An object whose `type` is one of these.
@@ -91,6 +98,9 @@ const SAFE_SYSCTLS: &[&str] = &[
     "net.ipv4.tcp_wmem",
 ];
 
+/// Signals that Windows containers can be stopped by (`supportedStopSignalsWindows`).
+const WINDOWS_SIGNALS: &[&str] = &["SIGTERM", "SIGKILL"];
+
 const RUNTIME_PROFILES: Values = Values::Type(&["RuntimeDefault", "Unconfined"]);
 
 /// The usual grades.
@@ -99,51 +109,53 @@ const SOFT: &[(Values, Grade)] = &[(Values::Empty, Grade::Harmless), (Values::An
 const HARMLESS: &[(Values, Grade)] = &[(Values::Any, Grade::Harmless)];
 const FALSE_OR_SOFT: &[(Values, Grade)] = &[(Values::Bool(false), Grade::Harmless), (Values::Any, Grade::Soft)];
 const FALSE_OR_HARD: &[(Values, Grade)] = &[(Values::Bool(false), Grade::Harmless), (Values::Any, Grade::Hard)];
+/// For plain booleans: the API server stores `false` as no value at all (`omitempty`).
+const TRUE_IS_HARD: &[(Values, Grade)] = &[(Values::Bool(false), Grade::Fine), (Values::Any, Grade::Hard)];
 const PROFILE: &[(Values, Grade)] = &[(RUNTIME_PROFILES, Grade::Harmless), (Values::Any, Grade::Soft)];
 
 /// A row with the usual answers; the table below overrides what differs.
 const fn field(rule: Rule, pod: Option<&'static str>, container: Option<&'static str>) -> LinuxOnlyField {
     LinuxOnlyField {
-        rule,
+        rule: Rule { repair: true, ..rule },
         pod,
         container,
         forbidden_by_os: true,
         grades: SOFT,
         host_process: HostProcess::Same,
+        server_refuses: None,
         kubelet_refuses: None,
     }
 }
 
-const fn rule(
-    code: &'static str,
-    name: &'static str,
-    default: Action,
-    summary: &'static str,
-    why: &'static str,
-    instead: &'static str,
-) -> Rule {
-    Rule { code, name, summary, default, repair: true, why, instead }
+const fn without_repair(field: LinuxOnlyField) -> LinuxOnlyField {
+    LinuxOnlyField { rule: Rule { repair: false, ..field.rule }, ..field }
 }
 
 /// The table, in order of code.
-pub static FIELDS: [LinuxOnlyField; 22] = [
+pub static FIELDS: [LinuxOnlyField; 24] = [
     LinuxOnlyField {
         grades: HARD,
         ..field(
-            rule(
-                "MUL201",
-                "run-as-user",
-                Action::Deny,
-                "runAsUser on a Windows pod",
-                "Windows has no numeric user ids",
-                "use windowsOptions.runAsUserName",
-            ),
+            Rule {
+                translation: Some(
+                    "0 becomes windowsOptions.runAsUserName ContainerAdministrator, any other beside runAsNonRoot: true \
+                     becomes ContainerUser",
+                ),
+                ..rule!(
+                    "MUL201",
+                    "run-as-user",
+                    Action::Deny,
+                    "runAsUser on a Windows pod",
+                    "Windows has no numeric user ids",
+                    "use windowsOptions.runAsUserName",
+                )
+            },
             Some("/spec/securityContext/runAsUser"),
             Some("/securityContext/runAsUser"),
         )
     },
     field(
-        rule(
+        rule!(
             "MUL202",
             "run-as-group",
             Action::Repair,
@@ -158,7 +170,7 @@ pub static FIELDS: [LinuxOnlyField; 22] = [
         grades: FALSE_OR_HARD,
         host_process: HostProcess::Soft,
         ..field(
-            rule(
+            rule!(
                 "MUL203",
                 "privileged",
                 Action::Deny,
@@ -172,29 +184,26 @@ pub static FIELDS: [LinuxOnlyField; 22] = [
     },
     LinuxOnlyField {
         forbidden_by_os: false,
-        grades: FALSE_OR_HARD,
+        grades: TRUE_IS_HARD,
         host_process: HostProcess::Needed,
-        ..field(
-            Rule {
-                repair: false,
-                ..rule(
-                    "MUL204",
-                    "host-network",
-                    Action::Deny,
-                    "hostNetwork on a Windows pod that is no HostProcess pod",
-                    "a Windows pod gets its own network whatever this says",
-                    "use ports with hostPort, or a HostProcess pod",
-                )
-            },
+        ..without_repair(field(
+            rule!(
+                "MUL204",
+                "host-network",
+                Action::Deny,
+                "hostNetwork on a Windows pod that is no HostProcess pod",
+                "a Windows pod gets its own network whatever this says",
+                "use ports with hostPort, or a HostProcess pod",
+            ),
             Some("/spec/hostNetwork"),
             None,
-        )
+        ))
     },
     LinuxOnlyField {
-        grades: FALSE_OR_HARD,
+        grades: TRUE_IS_HARD,
         host_process: HostProcess::Soft,
         ..field(
-            rule(
+            rule!(
                 "MUL205",
                 "host-pid",
                 Action::Deny,
@@ -207,10 +216,10 @@ pub static FIELDS: [LinuxOnlyField; 22] = [
         )
     },
     LinuxOnlyField {
-        grades: FALSE_OR_HARD,
+        grades: TRUE_IS_HARD,
         host_process: HostProcess::Soft,
         ..field(
-            rule(
+            rule!(
                 "MUL206",
                 "host-ipc",
                 Action::Deny,
@@ -225,7 +234,7 @@ pub static FIELDS: [LinuxOnlyField; 22] = [
     LinuxOnlyField {
         grades: &[(Values::Bool(true), Grade::Harmless), (Values::Any, Grade::Soft)],
         ..field(
-            rule(
+            rule!(
                 "MUL207",
                 "host-users",
                 Action::Repair,
@@ -240,7 +249,7 @@ pub static FIELDS: [LinuxOnlyField; 22] = [
     LinuxOnlyField {
         grades: FALSE_OR_SOFT,
         ..field(
-            rule(
+            rule!(
                 "MUL208",
                 "share-process-namespace",
                 Action::Repair,
@@ -260,7 +269,7 @@ pub static FIELDS: [LinuxOnlyField; 22] = [
             (Values::Any, Grade::Hard),
         ],
         ..field(
-            rule(
+            rule!(
                 "MUL209",
                 "capabilities",
                 Action::Deny,
@@ -275,7 +284,7 @@ pub static FIELDS: [LinuxOnlyField; 22] = [
     LinuxOnlyField {
         grades: FALSE_OR_SOFT,
         ..field(
-            rule(
+            rule!(
                 "MUL210",
                 "read-only-root-filesystem",
                 Action::Repair,
@@ -290,7 +299,7 @@ pub static FIELDS: [LinuxOnlyField; 22] = [
     LinuxOnlyField {
         grades: FALSE_OR_SOFT,
         ..field(
-            rule(
+            rule!(
                 "MUL211",
                 "allow-privilege-escalation",
                 Action::Repair,
@@ -305,7 +314,7 @@ pub static FIELDS: [LinuxOnlyField; 22] = [
     LinuxOnlyField {
         grades: &[(Values::Text(&["Default"]), Grade::Harmless), (Values::Any, Grade::Hard)],
         ..field(
-            rule(
+            rule!(
                 "MUL212",
                 "proc-mount",
                 Action::Deny,
@@ -320,7 +329,7 @@ pub static FIELDS: [LinuxOnlyField; 22] = [
     LinuxOnlyField {
         grades: PROFILE,
         ..field(
-            rule(
+            rule!(
                 "MUL213",
                 "seccomp-profile",
                 Action::Repair,
@@ -336,7 +345,7 @@ pub static FIELDS: [LinuxOnlyField; 22] = [
         grades: PROFILE,
         kubelet_refuses: Some(Values::Type(&["RuntimeDefault", "Localhost"])),
         ..field(
-            rule(
+            rule!(
                 "MUL214",
                 "app-armor-profile",
                 Action::Repair,
@@ -349,7 +358,7 @@ pub static FIELDS: [LinuxOnlyField; 22] = [
         )
     },
     field(
-        rule(
+        rule!(
             "MUL215",
             "se-linux-options",
             Action::Repair,
@@ -363,7 +372,7 @@ pub static FIELDS: [LinuxOnlyField; 22] = [
     LinuxOnlyField {
         grades: HARMLESS,
         ..field(
-            rule(
+            rule!(
                 "MUL216",
                 "se-linux-change-policy",
                 Action::Repair,
@@ -376,7 +385,7 @@ pub static FIELDS: [LinuxOnlyField; 22] = [
         )
     },
     field(
-        rule(
+        rule!(
             "MUL217",
             "fs-group",
             Action::Repair,
@@ -390,7 +399,7 @@ pub static FIELDS: [LinuxOnlyField; 22] = [
     LinuxOnlyField {
         grades: HARMLESS,
         ..field(
-            rule(
+            rule!(
                 "MUL218",
                 "fs-group-change-policy",
                 Action::Repair,
@@ -403,7 +412,7 @@ pub static FIELDS: [LinuxOnlyField; 22] = [
         )
     },
     field(
-        rule(
+        rule!(
             "MUL219",
             "supplemental-groups",
             Action::Repair,
@@ -418,7 +427,7 @@ pub static FIELDS: [LinuxOnlyField; 22] = [
         grades: &[(Values::Text(&["Merge"]), Grade::Harmless), (Values::Any, Grade::Soft)],
         kubelet_refuses: Some(Values::Text(&["Strict"])),
         ..field(
-            rule(
+            rule!(
                 "MUL220",
                 "supplemental-groups-policy",
                 Action::Repair,
@@ -432,13 +441,13 @@ pub static FIELDS: [LinuxOnlyField; 22] = [
     },
     LinuxOnlyField {
         grades: &[
-            (Values::Empty, Grade::Harmless),
+            (Values::Empty, Grade::Fine),
             (Values::NamesOnly(SAFE_SYSCTLS), Grade::Soft),
             (Values::Any, Grade::Hard),
         ],
         kubelet_refuses: Some(Values::NamesBeyond(SAFE_SYSCTLS)),
         ..field(
-            rule(
+            rule!(
                 "MUL221",
                 "sysctls",
                 Action::Deny,
@@ -453,62 +462,72 @@ pub static FIELDS: [LinuxOnlyField; 22] = [
     LinuxOnlyField {
         grades: &[(Values::Empty, Grade::Harmless), (Values::Any, Grade::Hard)],
         kubelet_refuses: Some(Values::Any),
-        ..field(
-            Rule {
-                repair: false,
-                ..rule(
-                    "MUL222",
-                    "pod-resources",
-                    Action::Deny,
-                    "pod-level resources on a Windows pod",
-                    "Windows has limits per container only",
-                    "set resources on the containers",
-                )
-            },
+        ..without_repair(field(
+            rule!(
+                "MUL222",
+                "pod-resources",
+                Action::Deny,
+                "pod-level resources on a Windows pod",
+                "Windows has limits per container only",
+                "set resources on the containers",
+            ),
             Some("/spec/resources"),
             None,
+        ))
+    },
+    // Behind a feature gate that is off up to 1.36 (ContainerStopSignals): the server drops the field then, and with it
+    // on takes SIGTERM and SIGKILL beside spec.os.name: windows (validateStopSignal).
+    LinuxOnlyField {
+        forbidden_by_os: false,
+        grades: &[(Values::Text(WINDOWS_SIGNALS), Grade::Fine), (Values::Any, Grade::Soft)],
+        server_refuses: Some(Values::TextBeyond(WINDOWS_SIGNALS)),
+        ..field(
+            rule!(
+                "MUL223",
+                "stop-signal",
+                Action::Repair,
+                "a stop signal that Windows does not have",
+                "Windows stops containers by SIGTERM or SIGKILL only",
+                "use SIGTERM, or a preStop hook",
+            ),
+            None,
+            Some("/lifecycle/stopSignal"),
         )
+    },
+    LinuxOnlyField {
+        forbidden_by_os: false,
+        grades: &[(Values::Text(&["ClusterFirstWithHostNet"]), Grade::Hard), (Values::Any, Grade::Fine)],
+        host_process: HostProcess::Needed,
+        ..without_repair(field(
+            rule!(
+                "MUL224",
+                "dns-policy",
+                Action::Warn,
+                "dnsPolicy ClusterFirstWithHostNet on a pod that is no HostProcess pod",
+                "a Windows pod has no host network, so this is ClusterFirst",
+                "use ClusterFirst",
+            ),
+            Some("/spec/dnsPolicy"),
+            None,
+        ))
     },
 ];
 
-/// Where the check looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach<'a> {
-    /// The pod and all its containers.
-    Everything,
-    /// Ephemeral containers that a request adds to these: the API server knows them by name, wherever they stand.
-    EphemeralBeside(&'a [Value]),
-}
-
 /// Findings about Linux-only fields of a Windows pod.
-pub fn check(
-    pod: &Pod<'_>,
-    namespace: Option<&Namespace>,
-    actions: Actions<'_>,
-    reach: Reach<'_>,
-    out: &mut Vec<Finding>,
-) {
-    let host_process = pod.host_process();
+pub fn check(cx: &Context<'_>, out: &mut Vec<Finding>) {
+    let host_process = cx.pod.host_process();
     for field in &FIELDS {
         let grade = |value| field.grade(value, host_process);
-        if reach == Reach::Everything
+        if cx.reach == Reach::Everything
             && let Some(pointer) = field.pod
-            && let Some((value, grade)) = pod.get(pointer).and_then(|value| Some((value, grade(value)?)))
+            && let Some((value, grade)) = cx.pod.get(pointer).and_then(|value| Some((value, grade(value)?)))
         {
-            out.push(found(field, grade, value, pod, pod.at(pointer), namespace, actions));
+            out.push(found(field, grade, value, cx.pod.at(pointer), cx));
         }
         let Some(below) = field.container else { continue };
-        for container in pod.containers() {
-            let reached = match reach {
-                Reach::Everything => true,
-                Reach::EphemeralBeside(old) => {
-                    let name = |old: &Value| old.get("name") == container.value.get("name");
-                    container.list == "ephemeralContainers" && !old.iter().any(name)
-                }
-            };
-            if reached && let Some((value, grade)) = container.get(below).and_then(|v| Some((v, grade(v)?))) {
-                let pointer = pod.at(&(container.pointer() + below));
-                out.push(found(field, grade, value, pod, pointer, namespace, actions));
+        for container in cx.containers() {
+            if let Some((value, grade)) = container.get(below).and_then(|v| Some((v, grade(v)?))) {
+                out.push(found(field, grade, value, cx.at(&container, below), cx));
             }
         }
     }
@@ -518,10 +537,8 @@ impl LinuxOnlyField {
     /// What a value comes to; `None`: it is as it should be.
     fn grade(&self, value: &Value, host_process: bool) -> Option<Grade> {
         let grade = self.grades.iter().find(|(values, _)| values.holds(value)).map_or(Grade::Hard, |(_, g)| *g);
-        if grade == Grade::Harmless && !self.forbidden_by_os {
-            return None;
-        }
         match self.host_process {
+            _ if grade == Grade::Fine => None,
             HostProcess::Needed if host_process => None,
             HostProcess::Soft if host_process && grade == Grade::Hard => Some(Grade::Soft),
             HostProcess::Same | HostProcess::Soft | HostProcess::Needed => Some(grade),
@@ -529,33 +546,37 @@ impl LinuxOnlyField {
     }
 }
 
-fn found(
-    field: &'static LinuxOnlyField,
-    grade: Grade,
-    value: &Value,
-    pod: &Pod<'_>,
-    pointer: String,
-    namespace: Option<&Namespace>,
-    actions: Actions<'_>,
-) -> Finding {
+fn found(field: &'static LinuxOnlyField, grade: Grade, value: &Value, pointer: String, cx: &Context<'_>) -> Finding {
+    let Context { pod, actions, .. } = cx;
     let rule = &field.rule;
-    let stamped = rule.name == "run-as-user" && stamped_by_openshift(pod, value, namespace);
+    let stamped = rule.name == "run-as-user" && stamped_by_openshift(pod, value, cx.namespace);
     let grade = if stamped { Grade::Soft } else { grade };
     let by_grade = match grade {
-        Grade::Harmless | Grade::Soft => Action::Repair,
+        Grade::Fine | Grade::Harmless | Grade::Soft => Action::Repair,
         Grade::Hard => rule.default,
     };
-    let mut finding = finding(rule, actions, pointer, rule.why.to_owned());
+    let mut finding = cx.finding(rule, pointer, rule.why);
     let asked = actions.action(rule, by_grade);
     // A policy's action is about values that mean something; what is harmless or stamped by the cluster is repaired
     // unless the policy waves the whole rule off.
     finding.action =
         if (grade == Grade::Harmless || stamped) && asked != Action::Allow { Action::Repair } else { asked };
     finding.quiet = grade == Grade::Harmless || stamped;
+    if asked != Action::Allow
+        && !stamped
+        && actions.translates(rule)
+        && let Some((pointer, user)) = user_for(value, &finding.pointer, cx)
+    {
+        finding.action = Action::Repair;
+        finding.message = format!("{}; as {user} it runs", rule.why);
+        finding.help.clear();
+        finding.replacement = Some(Edit::Set { pointer, value: Value::from(user) });
+    }
     if field.kubelet_refuses.is_some_and(|values| values.holds(value)) {
         finding.refused_by = RefusedBy::Kubelet;
     }
-    if field.forbidden_by_os && pod.says_windows_os() {
+    let refused = field.forbidden_by_os || field.server_refuses.is_some_and(|values| values.holds(value));
+    if refused && pod.says_windows_os() {
         finding.refused_by = RefusedBy::ApiServer;
         // The author asked for the seal himself: what would only be said must be repaired, or the server refuses it.
         if matches!(finding.action, Action::Allow | Action::Warn) {
@@ -563,6 +584,24 @@ fn found(
         }
     }
     finding
+}
+
+/// The Windows user that a numeric one stands for, and where its name goes: 0 is ContainerAdministrator, and any other
+/// that must not be root is ContainerUser. Others are somebody in particular, and only the author knows who. Nothing
+/// where a user is named already, or for HostProcess pods, which run as users of the host.
+fn user_for(value: &Value, pointer: &str, cx: &Context<'_>) -> Option<(String, &'static str)> {
+    const NAME: &str = "/windowsOptions/runAsUserName";
+    let below = pointer.strip_prefix(cx.pod.pointer)?;
+    let (level, _) = below.rsplit_once('/')?;
+    let own = |field: &str| cx.pod.get(&format!("{level}{field}"));
+    let inherited = |field: &str| own(field).or_else(|| cx.pod.get(&format!("/spec/securityContext{field}")));
+    let not_root = inherited("/runAsNonRoot").and_then(Value::as_bool).unwrap_or(false);
+    let user = match value.as_u64()? {
+        0 if !not_root => "ContainerAdministrator",
+        1.. if not_root => "ContainerUser",
+        _ => return None,
+    };
+    (inherited(NAME).is_none() && !cx.pod.host_process()).then(|| (cx.pod.at(&format!("{level}{NAME}")), user))
 }
 
 /// Whether `value` is a user id that OpenShift's SCC admission put there, not the author: the pod carries the SCC's
@@ -586,11 +625,6 @@ fn stamped_by_openshift(pod: &Pod<'_>, value: &Value, namespace: Option<&Namespa
 /// Namespace annotation with the user ids OpenShift gives out.
 pub const OPENSHIFT_UID_RANGE: &str = "openshift.io/sa.scc.uid-range";
 
-/// Whether a finding is about a field that `spec.os.name: windows` forbids.
-pub fn forbidden_by_os(finding: &Finding) -> bool {
-    FIELDS.iter().any(|field| field.rule.code == finding.code && field.forbidden_by_os)
-}
-
 impl Values {
     /// Whether `value` is one of them.
     pub fn holds(self, value: &Value) -> bool {
@@ -600,6 +634,7 @@ impl Values {
         match self {
             Self::Bool(wanted) => value.as_bool() == Some(wanted),
             Self::Text(texts) => value.as_str().is_some_and(|text| texts.contains(&text)),
+            Self::TextBeyond(texts) => value.as_str().is_some_and(|text| !texts.contains(&text)),
             Self::Empty => match value {
                 Value::Array(items) => items.is_empty(),
                 Value::Object(members) => members.is_empty(),

@@ -1,0 +1,60 @@
+//! Placements, and options of one operating system beside a placement on the other.
+
+use crate::engine::finding::{Finding, RefusedBy, field_path};
+use crate::engine::rules::{Context, Rule};
+use crate::engine::verdict::{Says, Source, Verdict};
+use crate::policy::Action;
+
+pub(super) fn placements(cx: &Context<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
+    let Context { pod, decision, .. } = cx;
+    if decision.verdict != Verdict::Conflict {
+        return;
+    }
+    let mut says: Vec<String> = Vec::new();
+    for evidence in &decision.evidence {
+        let Says::Os(os) = evidence.says else { continue };
+        match &evidence.source {
+            Source::Field(pointer) => says.push(format!("{} says {}", field_path(pointer), os.name())),
+            Source::Node(name) => says.push(format!("node {name} has {}", os.name())),
+            Source::Namespace(_) | Source::Policy(_) | Source::Image { .. } => {}
+        }
+    }
+    let pointer = decision.evidence.iter().find_map(|evidence| match &evidence.source {
+        Source::Field(pointer) => Some(pointer.clone()),
+        _ => None,
+    });
+    let pointer = pointer.unwrap_or_else(|| pod.at("/spec"));
+    let message = if says.len() > 1 {
+        format!("{}: {}", says.join(", "), rule.why)
+    } else {
+        format!("its node constraints ask for Linux and for Windows: {}", rule.why)
+    };
+    out.push(cx.finding(rule, pointer, message));
+}
+
+/// The API server refuses every `windowsOptions` beside `spec.os.name: linux`, `{}` too (`validateLinux`); otherwise
+/// they are ignored on Linux, and empty ones say nothing.
+pub(super) fn windows_options_on_linux(cx: &Context<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
+    const OPTIONS: &str = "/securityContext/windowsOptions";
+    let refused = cx.pod.text("/spec/os/name") == Some("linux");
+    if !refused && cx.decision.verdict != Verdict::Linux {
+        return;
+    }
+    let of_pod = format!("/spec{OPTIONS}");
+    let of_pod = cx.pod.get(&of_pod).map(|options| (cx.pod.at(&of_pod), options));
+    let of_containers =
+        cx.containers().filter_map(|container| Some((cx.at(&container, OPTIONS), container.get(OPTIONS)?)));
+    for (pointer, options) in of_pod.into_iter().chain(of_containers) {
+        if refused {
+            let mut found = cx.finding(rule, pointer, "the API server refuses them beside spec.os.name: linux");
+            found.refused_by = RefusedBy::ApiServer;
+            // Whatever a policy says: to say less would leave the refusal to the server and its words.
+            found.action = cx.actions.soften(Action::Deny);
+            out.push(found);
+        } else if options.as_object().is_some_and(|options| !options.is_empty()) {
+            let mut found = cx.finding(rule, pointer, rule.why);
+            found.action = cx.actions.action(rule, Action::Warn);
+            out.push(found);
+        }
+    }
+}

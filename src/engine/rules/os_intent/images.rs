@@ -1,0 +1,69 @@
+//! Images against each other, and against what the pod says.
+
+use crate::engine::finding::Finding;
+use crate::engine::image::ImageOs;
+use crate::engine::images::ContainerImage;
+use crate::engine::injectors::{Injector, Systems, injector_of};
+use crate::engine::rules::{Context, Rule};
+use crate::engine::verdict::Source;
+use crate::engine::world::Os;
+
+/// Containers of one pod with images for different systems. A sidecar that an injector added is known by its name and
+/// image, whatever its tag says.
+pub(super) fn mixed(cx: &Context<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
+    let is = |os| move |image: &&ContainerImage<'_>| image.facts.os == os;
+    let windows = cx.images.iter().find(is(ImageOs::Windows));
+    if windows.is_none() && !cx.is_windows() {
+        return;
+    }
+    let mut linux = cx.images.iter().filter(|image| image.facts.os != ImageOs::Windows);
+    let (injected, authored): (Vec<_>, Vec<_>) =
+        linux.by_ref().map(|image| (image, linux_injector(image))).partition(|(_, injector)| injector.is_some());
+    for (image, injector) in injected {
+        let Some(injector) = injector else { continue };
+        let message = format!("{} added this container, and its image is for Linux", injector.name);
+        let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
+        if let Some(opt_out) = injector.opt_outs.first() {
+            found.help = format!("keep it off with {opt_out}");
+        }
+        out.push(found);
+    }
+    let Some(windows) = windows else { return };
+    if let Some((linux, _)) = authored.iter().find(|(image, _)| image.facts.os == ImageOs::Linux) {
+        let message = format!("this image is for Linux and that of container {} for Windows", windows.container.name());
+        let mut found = cx.finding(rule, cx.at(&linux.container, "/image"), message);
+        found.help = format!("{} and {}: {}", linux.image, windows.image, rule.instead);
+        out.push(found);
+    }
+}
+
+/// The injector that added a container, if its image exists for Linux only.
+fn linux_injector(image: &ContainerImage<'_>) -> Option<&'static Injector> {
+    // What a policy or a registry says of the image goes before what is known of the injector.
+    let open = matches!(image.facts.os, ImageOs::Unknown | ImageOs::Linux);
+    injector_of(image.container.name(), image.image).filter(|injector| open && injector.systems == Systems::Linux)
+}
+
+/// Images that contradict what the pod, its namespace or a policy says. Where another image agrees with that, the two
+/// are [`mixed`].
+pub(super) fn other_os(cx: &Context<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
+    let Some(os) = cx.decision.decided() else { return };
+    let by_image = matches!(cx.decision.evidence.first().map(|first| &first.source), Some(Source::Image { .. }));
+    let (agrees, contradicts, other) = match os {
+        Os::Windows => (ImageOs::Windows, ImageOs::Linux, Os::Linux),
+        Os::Linux => (ImageOs::Linux, ImageOs::Windows, Os::Windows),
+    };
+    if by_image || cx.images.iter().any(|image| image.facts.os == agrees) {
+        return;
+    }
+    for image in cx.images.iter().filter(|image| image.facts.os == contradicts) {
+        if os == Os::Windows && linux_injector(image).is_some() {
+            continue;
+        }
+        let message = format!("this image is for {}, and the pod for {}", other.title(), os.title());
+        let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
+        found.help =
+            format!("use a {} image instead of {}, or place the pod on {}", os.title(), image.image, other.title());
+        out.push(found);
+    }
+}

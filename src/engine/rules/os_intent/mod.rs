@@ -1,0 +1,100 @@
+//! 1xx: what the subject says about operating systems, where it cannot all be meant, or is not enough.
+
+mod conflict;
+mod images;
+mod names;
+mod undecided;
+
+use super::{Context, Rule};
+use crate::engine::finding::Finding;
+use crate::policy::Action;
+
+/// The rules of this family.
+pub static RULES: [Rule; 9] = [
+    rule!(
+        "MUL101",
+        "conflicting-os",
+        Action::Deny,
+        "two placements ask for different operating systems",
+        "no node can satisfy both",
+        "keep the one that is meant and remove the other",
+    ),
+    rule!(
+        "MUL102",
+        "mixed-os-containers",
+        Action::Warn,
+        "containers of one pod have images for different operating systems",
+        "all containers of a pod share one operating system",
+        "put them into two pods, or use images for one system",
+    ),
+    rule!(
+        "MUL103",
+        "windows-options-on-linux",
+        Action::Deny,
+        "windowsOptions on a pod that is placed on Linux",
+        "Linux nodes ignore windowsOptions",
+        "remove windowsOptions, or place the pod on Windows",
+    ),
+    rule!(
+        "MUL104",
+        "image-for-other-os",
+        Action::Warn,
+        "an image is for another operating system than the pod",
+        "a node cannot run an image for another operating system",
+        "use an image for that system, or place the pod on the other",
+    ),
+    rule!(
+        "MUL105",
+        "os-label-mismatch",
+        Action::Deny,
+        "the pod's label kubernetes.io/os names another operating system",
+        "the kubelet refuses a pod whose label names another operating system than its node's",
+        "remove the label: a nodeSelector places pods",
+    ),
+    rule!(
+        "MUL106",
+        "deprecated-os-key",
+        Action::Warn,
+        "a node label under beta.kubernetes.io, deprecated since Kubernetes 1.14",
+        "the label is deprecated since Kubernetes 1.14",
+        "use the label that took its place",
+    ),
+    rule!(
+        "MUL107",
+        "tolerates-everything",
+        Action::Warn,
+        "tolerates every taint and asks for no operating system",
+        "it may land on nodes of either operating system: no taint keeps it off",
+        "add nodeSelector kubernetes.io/os, or annotation mullion.dev/os: any",
+    ),
+    rule!(
+        "MUL108",
+        "no-default",
+        Action::Warn,
+        "nothing says an operating system, and Linux could not be assumed",
+        "nothing says an operating system, and Linux could not be assumed",
+        "add nodeSelector kubernetes.io/os",
+    ),
+    rule!(
+        "MUL109",
+        "unknown-os",
+        Action::Warn,
+        "an operating system that Kubernetes does not know",
+        "Kubernetes knows linux and windows, in lower case",
+        "write linux or windows",
+    ),
+];
+
+/// Findings about what the subject says of operating systems.
+pub fn check(cx: &Context<'_>, out: &mut Vec<Finding>) {
+    let [conflicting, mixed, options, image, label, deprecated, tolerates, no_default, unknown] = &RULES;
+    conflict::placements(cx, conflicting, out);
+    images::mixed(cx, mixed, out);
+    conflict::windows_options_on_linux(cx, options, out);
+    images::other_os(cx, image, out);
+    names::label(cx, label, out);
+    names::deprecated(cx, deprecated, out);
+    undecided::tolerates_everything(cx, tolerates, out);
+    undecided::no_default(cx, no_default, out);
+    names::unknown(cx, unknown, out);
+}

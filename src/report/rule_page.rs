@@ -1,0 +1,166 @@
+//! A rule's page, as Markdown: what the catalogue knows of the rule, and below it the text in
+//! `src/engine/rules/pages/`.
+//!
+//! That text has six headings, in this order: `What it checks`, `Why it matters on Windows`, `Why this default`,
+//! `Example`, `Use instead`, `References`. Example and remedy are manifests that `tests/rules` tries.
+
+use crate::engine::finding::field_path;
+use crate::engine::rules::Rule;
+use crate::engine::rules::linux_only::{FIELDS, Grade, HostProcess, LinuxOnlyField, Values};
+use crate::policy::Action;
+
+/// The whole page.
+pub fn page(rule: &Rule) -> String {
+    let row = FIELDS.iter().find(|field| field.rule.code == rule.code);
+    let mut blocks = vec![format!("# {} {}", rule.code, rule.name), sentences(rule), table(&facts(rule, row))];
+    if let Some(row) = row {
+        blocks.push(table(&values(row)));
+        let refused = row.kubelet_refuses.map(refused_words);
+        blocks.extend(refused.map(|words| format!("The kubelet of a Windows node refuses a pod with {words}.")));
+    }
+    blocks.push(rule.page.to_owned());
+    blocks.join("\n\n")
+}
+
+/// An action as policies spell it.
+pub fn action_name(action: Action) -> &'static str {
+    match action {
+        Action::Allow => "Allow",
+        Action::Warn => "Warn",
+        Action::Repair => "Repair",
+        Action::Deny => "Deny",
+    }
+}
+
+/// `runAsUser on a Windows pod. Windows has no numeric user ids. Instead: use windowsOptions.runAsUserName.`
+fn sentences(rule: &Rule) -> String {
+    let Rule { summary, why, instead, .. } = *rule;
+    // Some rules have no more to say than what they find.
+    let why = if why == summary { String::new() } else { format!(" {}.", capital(why)) };
+    let instead = if instead.is_empty() { String::new() } else { format!(" Instead: {instead}.") };
+    format!("{}.{why}{instead}", capital(summary))
+}
+
+/// With a capital, unless it starts with the name of a field: `hostPID` stays what it is.
+fn capital(text: &str) -> String {
+    let field = text.split(' ').next().is_some_and(|word| word.contains(|c: char| c.is_uppercase()));
+    let mut rest = text.chars();
+    match rest.next() {
+        Some(first) if !field => first.to_uppercase().chain(rest).collect(),
+        _ => text.to_owned(),
+    }
+}
+
+fn facts(rule: &Rule, row: Option<&LinuxOnlyField>) -> Vec<[String; 2]> {
+    let name = rule.name;
+    let repair = match (rule.repair, row) {
+        (false, _) => "none",
+        (true, Some(_)) => "removes the field; a policy may ask for it, whatever the value",
+        (true, None) => "there is one; a policy may ask for it",
+    };
+    let mut facts = vec![("Default action", action_name(rule.default).to_owned()), ("Repair", repair.to_owned())];
+    if let Some(translation) = rule.translation {
+        facts.push(("Translation", format!("{translation}; PodPolicy, `spec.rules.translate: [{name}]`")));
+    }
+    if let Some(row) = row {
+        facts.push((if paths(row).len() > 1 { "Fields" } else { "Field" }, paths(row).join("; ")));
+        let forbidden = match row.server_refuses {
+            _ if row.forbidden_by_os => "forbids it: the API server answers 422".to_owned(),
+            Some(values) => format!("forbids {}: the API server answers 422", words(values)),
+            None => "does not forbid it".to_owned(),
+        };
+        facts.push(("`spec.os.name: windows`", forbidden));
+        facts.push(("HostProcess pods", host_process(row.host_process).to_owned()));
+    }
+    // Something else than what holds anyway.
+    let other = if matches!(rule.default, Action::Warn) { Action::Deny } else { Action::Warn };
+    facts.push((
+        "To change it",
+        format!("PodPolicy, `spec.rules.actions: [{{rule: {name}, action: {}}}]`", action_name(other)),
+    ));
+    facts.push((
+        "To wave it off",
+        format!("pod annotation `mullion.dev/allow: {name}`, where a policy has `optOut.allow: [{name}]`"),
+    ));
+    facts.push(("Since", rule.since.to_owned()));
+    facts.into_iter().map(|(what, text)| [what.to_owned(), text]).collect()
+}
+
+/// As people write them: `spec.containers[*].securityContext.runAsUser`.
+fn paths(row: &LinuxOnlyField) -> Vec<String> {
+    let pod = row.pod.map(|pointer| format!("`{}`", field_path(pointer)));
+    let container = row.container.map(|below| {
+        format!("`spec.containers[*].{}`, and in `initContainers` and `ephemeralContainers`", field_path(below))
+    });
+    pod.into_iter().chain(container).collect()
+}
+
+fn host_process(differs: HostProcess) -> &'static str {
+    match differs {
+        HostProcess::Same => "the same",
+        HostProcess::Soft => "never refused: removed with a warning",
+        HostProcess::Needed => "no finding: there it does what it says",
+    }
+}
+
+fn values(row: &LinuxOnlyField) -> Vec<[String; 2]> {
+    let mut rows = vec![["By default".to_owned(), "Value".to_owned()]];
+    let rest = (Values::Any, Grade::Hard);
+    let open = !row.grades.iter().any(|(values, _)| *values == Values::Any);
+    for (values, grade) in row.grades.iter().chain(open.then_some(&rest)) {
+        let other = *values == Values::Any && rows.len() > 1;
+        let words = if other { "anything else".to_owned() } else { words(*values) };
+        rows.push([effect(row, *grade).to_owned(), words]);
+    }
+    rows
+}
+
+fn effect(row: &LinuxOnlyField, grade: Grade) -> &'static str {
+    match grade {
+        Grade::Fine => "left as it is",
+        Grade::Harmless => "removed silently",
+        Grade::Soft => "removed with a warning",
+        Grade::Hard => match row.rule.default {
+            Action::Deny => "refused",
+            Action::Repair => "removed with a warning",
+            Action::Warn => "warned of",
+            Action::Allow => "let through",
+        },
+    }
+}
+
+/// A set of values in words.
+fn words(values: Values) -> String {
+    match values {
+        Values::Bool(value) => format!("`{value}`"),
+        Values::Text(texts) => any_of(texts),
+        Values::TextBeyond(texts) => format!("anything but {}", any_of(texts)),
+        Values::Empty => "empty".to_owned(),
+        Values::Type(types) => format!("`type` {}", any_of(types)),
+        Values::AddsOnly([]) => "`drop` only".to_owned(),
+        Values::AddsOnly(names) => format!("`add` with nothing but {}", any_of(names)),
+        Values::NamesOnly(names) => format!("nothing but {}", any_of(names)),
+        Values::NamesBeyond(_) => "a `name` that is not among those above".to_owned(),
+        Values::Any => "any value".to_owned(),
+    }
+}
+
+fn refused_words(values: Values) -> String {
+    if values == Values::Any { "it".to_owned() } else { words(values) }
+}
+
+fn any_of(texts: &[&str]) -> String {
+    let quoted: Vec<String> = texts.iter().map(|text| format!("`{text}`")).collect();
+    match quoted.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        _ => quoted.concat(),
+    }
+}
+
+/// A table, its head first, whose first column lines up in a terminal, too.
+fn table(rows: &[[String; 2]]) -> String {
+    let width = rows.iter().map(|[first, _]| first.chars().count()).max().unwrap_or_default();
+    let mut lines: Vec<String> = rows.iter().map(|[first, second]| format!("| {first:width$} | {second} |")).collect();
+    lines.insert(lines.len().min(1), format!("|{}|---|", "-".repeat(width + 2)));
+    lines.join("\n")
+}

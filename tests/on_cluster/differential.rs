@@ -1,0 +1,490 @@
+//! The rule catalogue against the API server: thousands of generated pods, each judged by both.
+//!
+//! A disagreement is a rule that claims a refusal which does not come, a refusal for the operating system that no rule
+//! foretold, a repair that does not help, a pod whose findings change with the server's defaults, or a Linux pod that
+//! Mullion stores differently.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use anyhow::{Context as _, Result, anyhow, ensure};
+use futures::{StreamExt as _, TryStreamExt as _};
+use kube::core::Status;
+use mullion::engine::change::Edit;
+use mullion::engine::finding::{RefusedBy, field_path};
+use mullion::engine::verdict::Verdict;
+use mullion::engine::world::World;
+use mullion::engine::{Answer, Door, Kind, Operation, Request, Review, Subject, answer, review};
+use mullion::policy::PolicySet;
+use serde_json::{Value, json};
+
+use crate::generator::{self, Generated};
+use crate::shared::*;
+
+/// At least so many pods.
+const PODS: usize = 3_000;
+/// Requests at a time: more than two do not make two cores faster, fewer leave them waiting.
+const PARALLEL: usize = 12;
+/// How many pods of each kind of disagreement are shown.
+const SHOWN: usize = 4;
+
+/// Why the API server refuses a pod on account of its operating system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Reason {
+    /// `validateWindows`, `validatePodResources`: a field that `spec.os.name: windows` forbids.
+    LinuxOnly,
+    /// `validateLinux`: windowsOptions beside `spec.os.name: linux`.
+    WindowsOptions,
+    /// `validateOS`: neither `linux` nor `windows`.
+    UnknownOs,
+    /// `validateStopSignal`: a signal that Windows does not know.
+    StopSignal,
+    /// `validateWindowsSecurityContextOptions`: `runAsUserName`.
+    UserName,
+    /// The same: `gmsaCredentialSpecName` and `gmsaCredentialSpec`.
+    Gmsa,
+    /// `validateWindowsHostProcessPod`.
+    HostProcess,
+}
+
+impl Reason {
+    /// The reason behind a cause of a 422, if it is about the operating system.
+    fn of(field: &str, message: &str) -> Option<Self> {
+        let last = field.rsplit('.').next().unwrap_or_default();
+        Some(match last {
+            _ if message.ends_with("cannot be set for a windows pod") => Self::LinuxOnly,
+            _ if message.ends_with("may not be set for a windows pod") => Self::LinuxOnly,
+            _ if message.ends_with("windows options cannot be set for a linux pod") => Self::WindowsOptions,
+            _ if field == "spec.os" || field == "spec.os.name" => Self::UnknownOs,
+            // Without spec.os any signal is refused, whatever the system.
+            "stopSignal" if message.contains("empty `spec.os.name`") => return None,
+            "stopSignal" => Self::StopSignal,
+            "runAsUserName" => Self::UserName,
+            "gmsaCredentialSpec" | "gmsaCredentialSpecName" => Self::Gmsa,
+            _ if message.contains("hostProcess") => Self::HostProcess,
+            _ => return None,
+        })
+    }
+}
+
+/// What a pod comes to in the API server alone.
+struct Plain {
+    stored: Option<Value>,
+    /// Reason and field of each cause that is about the operating system.
+    os: BTreeSet<(Reason, String)>,
+    /// Fields of the other causes.
+    other: BTreeSet<String>,
+}
+
+impl Plain {
+    fn of(answer: std::result::Result<Value, Box<Status>>) -> Result<Self> {
+        let mut plain = Self { stored: None, os: BTreeSet::new(), other: BTreeSet::new() };
+        match answer {
+            Ok(stored) => plain.stored = Some(stored),
+            Err(status) => {
+                ensure!(status.code == 422, "{status:?}");
+                for cause in status.details.context("a 422 with details")?.causes {
+                    match Reason::of(&cause.field, &cause.message) {
+                        Some(reason) => plain.os.insert((reason, cause.field)),
+                        None => plain.other.insert(cause.field),
+                    };
+                }
+                ensure!(!(plain.os.is_empty() && plain.other.is_empty()), "a 422 without causes");
+            }
+        }
+        Ok(plain)
+    }
+
+    /// Whether the server may be the one who speaks: it has a reason besides the operating system, or an operating system
+    /// that no rule may refuse, since a later server may know it (`PodOS` in core/v1/types.go); Mullion warns of that.
+    fn has_the_first_word(&self) -> bool {
+        !self.other.is_empty() || self.os.iter().any(|(reason, _)| *reason == Reason::UnknownOs)
+    }
+}
+
+/// The engine, with what the webhook on that cluster knows.
+struct Engine {
+    world: World,
+    policies: PolicySet,
+    namespace: String,
+}
+
+/// What Mullion says it will do to a pod.
+struct Foretold {
+    review: Review,
+    /// Of the pod as Mullion leaves it.
+    after: Review,
+    refused: bool,
+    /// Whether the webhook, which sees the pod with the server's defaults, leaves it as it is.
+    untouched: bool,
+}
+
+impl Engine {
+    fn review(&self, object: &Value) -> Review {
+        let subject = Subject { kind: Kind::Pod, namespace: &self.namespace, object };
+        let request =
+            Request { operation: Operation::Create, subresource: None, subject, old: None, into_templates: false };
+        review(&request, &self.world, &self.policies)
+    }
+
+    /// Code and path of every finding, but for one: `supplementalGroups: []` is refused beside `spec.os.name: windows`,
+    /// and yet no webhook sees it, because it is left out when the server writes the pod down for them.
+    fn findings(&self, object: &Value) -> BTreeSet<(&'static str, String)> {
+        let unseen = |path: &str| {
+            path == "spec.securityContext.supplementalGroups"
+                && object["spec"]["securityContext"]["supplementalGroups"] == json!([])
+        };
+        let findings = self.review(object).findings.into_iter().filter(|finding| !unseen(&finding.path));
+        findings.map(|finding| (finding.code, finding.path)).collect()
+    }
+
+    fn foretell(&self, object: &Value) -> Result<Foretold> {
+        let review = self.review(object);
+        let mutate: Answer = answer(&review, object, Door::Mutate);
+        let mut stored = object.clone();
+        json_patch::patch(&mut stored, &mutate.patch).context("the patch applies")?;
+        let after = self.review(&stored);
+        let validate = answer(&after, &stored, Door::Validate);
+        let refused = mutate.refusal.is_some() || validate.refusal.is_some();
+        let untouched = self.review(&generator::defaulted(object)).changes.is_empty();
+        Ok(Foretold { review, after, refused, untouched })
+    }
+}
+
+impl Foretold {
+    /// Paths of the findings for which the API server would refuse the pod.
+    fn refused_by_server(&self) -> BTreeSet<String> {
+        let findings = self.review.findings.iter().filter(|finding| finding.refused_by == RefusedBy::ApiServer);
+        findings.map(|finding| finding.path.clone()).collect()
+    }
+
+    /// Pointers of what the review removes.
+    fn removed(&self) -> impl Iterator<Item = &str> {
+        self.review.changes.iter().filter_map(|change| match &change.edit {
+            Edit::Remove { pointer } => Some(pointer.as_str()),
+            Edit::Set { .. } | Edit::Append { .. } => None,
+        })
+    }
+
+    fn seals(&self) -> bool {
+        self.review.changes.iter().any(|change| {
+            matches!(&change.edit, Edit::Set { pointer, .. } if pointer == "/spec/os" || pointer == "/spec/os/name")
+        })
+    }
+}
+
+/// Disagreements by kind, each with the pods that show it.
+#[derive(Default)]
+struct Disagreements(BTreeMap<String, Vec<String>>);
+
+impl Disagreements {
+    fn add(&mut self, kind: impl Into<String>, pod: &Generated, detail: impl fmt::Display) {
+        self.0.entry(kind.into()).or_default().push(format!("{} -> {detail}", pod.what));
+    }
+}
+
+impl fmt::Display for Disagreements {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (kind, pods) in &self.0 {
+            writeln!(f, "{} x {kind}", pods.len())?;
+            for pod in pods.iter().take(SHOWN) {
+                writeln!(f, "    {}", pod.chars().take(400).collect::<String>())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A field path with what stands in it between brackets left out, to group by.
+fn shape(path: &str) -> String {
+    let mut inside = false;
+    path.chars()
+        .filter(|c| {
+            inside = (inside || *c == '[') && *c != ']';
+            !inside && !c.is_ascii_digit()
+        })
+        .collect()
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    pods: usize,
+    accepted_plain: usize,
+    refused_for_os: usize,
+    causes_for_os: usize,
+    foretold: usize,
+    refused_for_else: usize,
+    accepted_ours: usize,
+    sealed: usize,
+    repaired: usize,
+    refused_ours: usize,
+    linux: usize,
+}
+
+pub async fn catalogue_and_server_agree(shared: &Shared) -> Result<()> {
+    let (with, without) = (shared.namespace("judged").await?, shared.plane.namespace("judged-plain").await?);
+    let shipped = include_str!("../../policies/default.yaml");
+    let policies = PolicySet::from_files(&[("default.yaml", shipped)]).map_err(|why| anyhow!("{why:?}"))?;
+    let engine = Engine { world: shared.world().await?, policies, namespace: with.name.clone() };
+    let pods = generator::pods(generator::SEED, PODS);
+    let objects: Vec<Value> = pods.iter().map(|pod| pod.object.clone()).collect();
+    let answers: Vec<_> = futures::stream::iter(objects)
+        .map(|object| {
+            let (with, without) = (with.clone(), without.clone());
+            async move { anyhow::Ok((ask(&without, &object).await?, ask(&with, &object).await?)) }
+        })
+        .buffered(PARALLEL)
+        .try_collect()
+        .await?;
+    let (mut counts, mut wrong) = (Counts::default(), Disagreements::default());
+    for (pod, (plain, ours)) in pods.iter().zip(answers) {
+        match Plain::of(plain) {
+            Ok(plain) => judge(&engine, pod, &plain, ours, &mut counts, &mut wrong)?,
+            Err(why) => wrong.add("the server gives no causes", pod, why),
+        }
+    }
+    eprintln!("differential: seed {:#x}, {counts:?}", generator::SEED);
+    let total: usize = wrong.0.values().map(Vec::len).sum();
+    ensure!(total == 0, "{total} disagreements\n{wrong}");
+    ensure!(
+        counts.pods >= 2_000 && counts.refused_for_os > 500 && counts.sealed > 200 && counts.linux > 300,
+        "{counts:?}"
+    );
+    Ok(())
+}
+
+fn judge(
+    engine: &Engine,
+    pod: &Generated,
+    plain: &Plain,
+    ours: std::result::Result<Value, Box<Status>>,
+    counts: &mut Counts,
+    wrong: &mut Disagreements,
+) -> Result<()> {
+    let foretold = engine.foretell(&pod.object)?;
+    counts.pods += 1;
+    counts.accepted_plain += usize::from(plain.stored.is_some());
+    counts.refused_for_os += usize::from(!plain.os.is_empty());
+    counts.causes_for_os += plain.os.len();
+    counts.refused_for_else += usize::from(!plain.other.is_empty());
+    counts.linux += usize::from(matches!(foretold.review.decision.verdict, Verdict::Linux | Verdict::Undecided));
+    field_by_field(pod, plain, &foretold, counts, wrong);
+    defaults_change_nothing(engine, pod, plain, wrong);
+    match ours {
+        Ok(stored) => accepted(pod, plain, &foretold, &stored, counts, wrong),
+        Err(status) => refused(pod, plain, &foretold, &status, counts, wrong),
+    }
+    Ok(())
+}
+
+/// The fields for which the server refuses a pod, and those for which the catalogue says that it would.
+fn field_by_field(pod: &Generated, plain: &Plain, foretold: &Foretold, counts: &mut Counts, wrong: &mut Disagreements) {
+    let said = foretold.refused_by_server();
+    for (reason, field) in &plain.os {
+        if said.contains(field) {
+            counts.foretold += 1;
+        } else {
+            wrong.add(format!("refused, and no rule said so ({reason:?}): {}", shape(field)), pod, field);
+        }
+    }
+    for path in &said {
+        let spelt = as_the_server_spells(path);
+        let refused = plain.os.iter().any(|(_, field)| *field == spelt) || plain.other.contains(&spelt);
+        if !refused && !needs_privileged(plain, path) {
+            wrong.add(format!("a rule says the server refuses, and it does not: {}", shape(path)), pod, path);
+        }
+    }
+}
+
+/// A field path of ours as the server has it: causes about a mount name the container, and no mount.
+fn as_the_server_spells(path: &str) -> String {
+    match path.split_once("volumeMounts[") {
+        Some((start, rest)) => format!("{start}volumeMounts{}", rest.split_once(']').map_or("", |(_, end)| end)),
+        None => path.to_owned(),
+    }
+}
+
+/// Whether the path is a mount's propagation in a container that the server refuses for `privileged: true` already:
+/// without that field it would refuse `Bidirectional`.
+fn needs_privileged(plain: &Plain, path: &str) -> bool {
+    path.ends_with(".mountPropagation")
+        && path.split_once(".volumeMounts").is_some_and(|(container, _)| {
+            plain.os.iter().any(|(_, field)| *field == format!("{container}.securityContext.privileged"))
+        })
+}
+
+/// Findings are the same on the pod as it was written, with our idea of the defaults, and with the server's.
+fn defaults_change_nothing(engine: &Engine, pod: &Generated, plain: &Plain, wrong: &mut Disagreements) {
+    let sent = engine.findings(&pod.object);
+    let defaulted = generator::defaulted(&pod.object);
+    let mut others = vec![("our defaults", engine.findings(&defaulted))];
+    // Legacy AppArmor annotations become fields after every webhook: no default, and nothing Mullion could see.
+    if let Some(stored) = plain.stored.as_ref().filter(|_| !has_apparmor_annotation(&pod.object)) {
+        others.push(("the server's defaults", engine.findings(stored)));
+        let differ = differences(&defaulted["spec"], &stored["spec"], "");
+        for place in differ.iter().filter(|place| !admitted(place)) {
+            let (ours, theirs) = (defaulted["spec"].pointer(place), stored["spec"].pointer(place));
+            wrong.add(
+                format!("our defaults are not the server's: {}", shape(place)),
+                pod,
+                format!("{place}: {ours:?} / {theirs:?}"),
+            );
+        }
+    }
+    for (whose, found) in others {
+        for (code, path) in sent.symmetric_difference(&found) {
+            let had = if sent.contains(&(*code, path.clone())) { "lost" } else { "new" };
+            wrong.add(format!("{code} is {had} with {whose}: {}", shape(path)), pod, path);
+        }
+    }
+}
+
+fn has_apparmor_annotation(object: &Value) -> bool {
+    let annotations = object.pointer("/metadata/annotations").and_then(Value::as_object);
+    annotations.into_iter().flatten().any(|(key, _)| key.contains("apparmor"))
+}
+
+/// Fields that admission plugins fill, not defaults.
+fn admitted(place: &str) -> bool {
+    let plugins = ["/tolerations", "/serviceAccount", "/serviceAccountName", "/priority", "/preemptionPolicy"];
+    plugins.contains(&place)
+}
+
+/// A pod that was accepted in Mullion's namespace.
+fn accepted(
+    pod: &Generated,
+    plain: &Plain,
+    foretold: &Foretold,
+    stored: &Value,
+    counts: &mut Counts,
+    wrong: &mut Disagreements,
+) {
+    counts.accepted_ours += 1;
+    counts.repaired += usize::from(plain.stored.is_none());
+    if foretold.refused {
+        wrong.add("Mullion says it refuses, and it does not", pod, denied(foretold));
+    }
+    let removed: Vec<&str> = foretold.removed().collect();
+    // The seal is the spec.os that signals need.
+    let gone = |field: &String| {
+        (foretold.seals() && field.ends_with(".stopSignal"))
+            || removed.iter().any(|pointer| field.starts_with(&as_the_server_spells(&field_path(pointer))))
+    };
+    if !plain.other.iter().all(gone) {
+        wrong.add("the server refuses it for another reason, and not with Mullion", pod, format!("{:?}", plain.other));
+    }
+    counts.sealed += usize::from(foretold.seals());
+    if foretold.seals() && stored["spec"]["os"]["name"] != "windows" {
+        wrong.add("the seal was foretold, and is not there", pod, &stored["spec"]["os"]);
+    }
+    for pointer in &removed {
+        if stored.pointer(pointer).is_some() {
+            wrong.add("the removal was foretold, and the field is there", pod, pointer);
+        }
+    }
+    let Some(alone) = &plain.stored else { return };
+    let linux = matches!(foretold.review.decision.verdict, Verdict::Linux | Verdict::Undecided);
+    if linux {
+        let (ours, alone) = (without_ours(stored), without_ours(alone));
+        for place in differences(&alone, &ours, "") {
+            wrong.add("a Linux pod is stored differently", pod, place);
+        }
+        return;
+    }
+    // Without the seal the server turns a legacy annotation into a field, which a Windows kubelet refuses.
+    let from_annotation = |place: &str| {
+        foretold.seals()
+            && has_apparmor_annotation(&pod.object)
+            && ["/securityContext", "/securityContext/appArmorProfile"].iter().any(|end| place.ends_with(end))
+    };
+    for place in differences(&alone["spec"], &stored["spec"], "/spec") {
+        let ruled = removed.iter().any(|pointer| place.starts_with(*pointer));
+        if !declared(&place) && !ruled && !from_annotation(&place) {
+            wrong.add(format!("an undeclared change: {}", shape(&place)), pod, place);
+        }
+    }
+}
+
+/// A pod without what Mullion may give a Linux pod, and without what is new in every pod.
+fn without_ours(stored: &Value) -> Value {
+    let mut pod = stored.clone();
+    for field in ["uid", "creationTimestamp", "namespace", "managedFields"] {
+        remove(&mut pod["metadata"], field);
+    }
+    // A gated pod has a condition already, with the second in which it was made.
+    for condition in pod["status"]["conditions"].as_array_mut().into_iter().flatten() {
+        remove(condition, "lastTransitionTime");
+    }
+    for map in ["annotations", "labels"] {
+        if let Some(members) = pod["metadata"][map].as_object_mut() {
+            members.retain(|key, _| key == "mullion.dev/os" || !key.starts_with("mullion.dev/"));
+        }
+        remove_empty(&mut pod["metadata"], map);
+    }
+    remove(&mut pod["spec"]["nodeSelector"], "kubernetes.io/os");
+    remove_empty(&mut pod["spec"], "nodeSelector");
+    if let Some(tolerations) = pod["spec"]["tolerations"].as_array_mut() {
+        tolerations.retain(|toleration| toleration["key"] != "cattle.io/os");
+    }
+    pod
+}
+
+fn remove(object: &mut Value, field: &str) {
+    if let Some(members) = object.as_object_mut() {
+        members.remove(field);
+    }
+}
+
+fn remove_empty(object: &mut Value, field: &str) {
+    if object[field] == json!({}) || object[field].is_null() {
+        remove(object, field);
+    }
+}
+
+/// A pod that was refused in Mullion's namespace.
+fn refused(
+    pod: &Generated,
+    plain: &Plain,
+    foretold: &Foretold,
+    status: &Status,
+    counts: &mut Counts,
+    wrong: &mut Disagreements,
+) {
+    counts.refused_ours += 1;
+    let by_mullion = status.message.contains("mullion.dev\" denied the request");
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let fields: BTreeSet<&str> = causes.map(|cause| cause.field.as_str()).collect();
+    if by_mullion {
+        if !foretold.refused {
+            wrong.add("Mullion refuses, and did not say so", pod, &status.message);
+        }
+        for path in denied(foretold).split(' ').filter(|path| !path.is_empty()) {
+            if !fields.contains(path) || !status.message.contains(path) {
+                wrong.add(format!("a refusal without the field {}", shape(path)), pod, &status.message);
+            }
+        }
+        return;
+    }
+    if unseen_groups(plain, foretold) {
+        return;
+    }
+    if !plain.has_the_first_word() {
+        let kind = if plain.stored.is_some() { "accepted without Mullion" } else { "refused for its OS" };
+        wrong.add(format!("{kind}, and the server refuses it with Mullion, not in its words"), pod, &status.message);
+    }
+}
+
+/// Whether the server refuses `supplementalGroups: []` and nothing else, and Mullion has nothing else to change: no
+/// webhook sees that empty list (it is left out when the server writes the pod down for them), and without a change of
+/// theirs the server does not read the pod again without it.
+fn unseen_groups(plain: &Plain, foretold: &Foretold) -> bool {
+    foretold.untouched
+        && !plain.os.is_empty()
+        && plain.os.iter().all(|(_, field)| field == "spec.securityContext.supplementalGroups")
+}
+
+/// Paths of the findings for which Mullion refuses the pod.
+fn denied(foretold: &Foretold) -> String {
+    let found = foretold.after.findings.iter().filter(|finding| finding.action == mullion::policy::Action::Deny);
+    found.map(|finding| finding.path.as_str()).collect::<Vec<_>>().join(" ")
+}

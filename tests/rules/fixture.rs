@@ -1,0 +1,94 @@
+//! `tests/rules/<CODE>/`: `bad.yaml` and `good.yaml`, and what they come to.
+//!
+//! Each document of `bad.yaml` has a finding of the rule, those of `good.yaml` have none at all. Where they need it,
+//! `world.yaml` says what the cluster is and `policy.yaml` what the policies are. `findings.txt` is what `check` finds in
+//! `bad.yaml`; `fixed.yaml` (rules with a repair only) is what `mutate --templates` makes of it under a policy that says
+//! Repair for the rule. Both are made by `make rules`.
+
+use std::fmt::Write;
+use std::fs;
+
+use mullion::engine::rules::{Rule, find};
+use mullion::policy::Action;
+
+use crate::example::{default_policies, sentences};
+use crate::run::{self, Beside, Judged, text};
+use crate::{Checked, all, golden};
+
+const MADE: [&str; 2] = ["findings.txt", "fixed.yaml"];
+const WRITTEN: [&str; 4] = ["bad.yaml", "good.yaml", "world.yaml", "policy.yaml"];
+
+pub fn check(rule: &Rule) -> Checked {
+    let folder = format!("tests/rules/{}", rule.code);
+    let read = |name: &str| fs::read_to_string(golden::path(&folder).join(name)).ok();
+    let missing = |name: &str| format!("{folder}/{name} is missing: {} {} needs it", rule.code, rule.name);
+    let bad = read("bad.yaml").ok_or_else(|| missing("bad.yaml"))?;
+    let good = read("good.yaml").ok_or_else(|| missing("good.yaml"))?;
+    let plain = Beside { policies: read("policy.yaml").into_iter().collect(), world: read("world.yaml") };
+    let beside = if plain.policies.is_empty() { default_policies(rule, plain.clone()) } else { plain.clone() };
+
+    let mut complaints = Vec::new();
+    let subjects = run::check(&bad, &beside).map_err(|why| format!("{folder}/bad.yaml: {why}"))?;
+    for subject in subjects.iter().filter(|subject| !subject.codes().contains(&rule.code)) {
+        let found = sentences(&subject.findings);
+        complaints.push(format!("{folder}/bad.yaml: {} has no {}, but {found}", subject.name, rule.code));
+    }
+    for subject in run::check(&good, &beside).map_err(|why| format!("{folder}/good.yaml: {why}"))? {
+        if !subject.findings.is_empty() {
+            complaints.push(format!("{folder}/good.yaml: {}: {}", subject.name, sentences(&subject.findings)));
+        }
+    }
+    complaints.extend(golden::file(&format!("{folder}/findings.txt"), &lines(&subjects)).err());
+    complaints.extend(fixed(rule, &folder, &bad, &plain).err());
+    complaints.extend(no_strangers(rule, &folder).err());
+    all(&complaints)
+}
+
+/// One line for each finding.
+fn lines(subjects: &[Judged]) -> String {
+    let mut lines = String::new();
+    for subject in subjects {
+        for finding in &subject.findings {
+            let [code, action, path, message, help] =
+                ["code", "action", "path", "message", "help"].map(|key| text(finding, key));
+            let help = if help.is_empty() { String::new() } else { format!("; {help}") };
+            let (name, line, column) = (&subject.name, &finding["line"], &finding["column"]);
+            writeln!(lines, "{name}: {line}:{column}: {code} {action}: {path}: {message}{help}").unwrap();
+        }
+    }
+    lines
+}
+
+/// What the repair comes to: it changes every document, and leaves no finding of the rule.
+fn fixed(rule: &Rule, folder: &str, bad: &str, plain: &Beside) -> Checked {
+    if !rule.repair {
+        return Ok(());
+    }
+    let beside = plain.clone().and(rule.code, Action::Repair);
+    let fixed = run::mutate(bad, &beside).map_err(|why| format!("{folder}/bad.yaml is not repaired: {why}"))?;
+    let mut complaints = Vec::new();
+    if fixed == bad {
+        complaints.push(format!("{folder}: the repair changes nothing"));
+    }
+    for subject in run::check(&fixed, &beside).map_err(|why| format!("{folder}/fixed.yaml: {why}"))? {
+        if subject.codes().contains(&rule.code) {
+            complaints.push(format!("{folder}/fixed.yaml: {} still has {}", subject.name, rule.code));
+        }
+    }
+    complaints.extend(golden::file(&format!("{folder}/fixed.yaml"), &fixed).err());
+    all(&complaints)
+}
+
+/// A file nobody reads is a misspelled one.
+fn no_strangers(rule: &Rule, folder: &str) -> Checked {
+    let known = |name: &str| WRITTEN.contains(&name) || (MADE.contains(&name) && (name != "fixed.yaml" || rule.repair));
+    let strangers = golden::names(folder).into_iter().filter(|name| !known(name));
+    all(&strangers.map(|name| format!("{folder}/{name} is read by nobody; remove it")).collect::<Vec<_>>())
+}
+
+pub fn every_folder_has_a_rule() -> Checked {
+    let folders =
+        golden::names("tests/rules").into_iter().filter(|name| golden::path("tests/rules").join(name).is_dir());
+    let lost = folders.filter(|name| find(name).is_none_or(|rule| rule.code != name));
+    all(&lost.map(|name| format!("tests/rules/{name} belongs to no rule of the catalogue")).collect::<Vec<_>>())
+}
