@@ -3,7 +3,9 @@
 use json_patch::PatchOperation;
 use mullion::engine::pod::Pod;
 use mullion::engine::rules::linux_only::{FIELDS, Grade, LinuxOnlyField};
+use mullion::engine::rules::catalogue;
 use mullion::engine::{Door, Kind, answer};
+use mullion::policy::PolicySet;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -363,6 +365,24 @@ fn in_container(path: &str) -> Option<String> {
     Some(tokens.fold(String::new(), |all, token| all + "/" + token))
 }
 
+/// Policies under which the rules do something else than by themselves.
+static POLICIES: [&str; 7] = [
+    "rules: {translate: [run-as-user], actions: [{rule: mount-propagation, action: Repair}]}",
+    "rules: {translate: [run-as-user], actions: [{rule: MUL2, action: Repair}, {rule: MUL3, action: Repair}]}",
+    "rules: {denials: Warn}",
+    "rules: {actions: [{rule: MUL, action: Deny}]}",
+    "rules: {actions: [{rule: MUL, action: Allow}]}",
+    "place: {specOS: {mode: Never}, build: {mode: Exact}}",
+    "optOut: {allow: [MUL]}",
+];
+
+fn policy(spec: &str) -> PolicySet {
+    let text = format!(
+        "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: t}}\nspec: {{priority: 1, {spec}}}\n"
+    );
+    PolicySet::from_files(&[("t.yaml", &text)]).unwrap()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
@@ -373,6 +393,32 @@ proptest! {
         prop_assume!(first.mutate.refusal.is_none());
         let second = create(&first.stored);
         prop_assert!(second.mutate.patch.is_empty(), "{:#?}", second.mutate.patch);
+    }
+
+    /// Whatever policies make of the rules, and whoever made the pod.
+    #[test]
+    fn a_reviewed_subject_is_settled_under_any_policy(
+        object in prop_oneof![subject(), generated()],
+        policies in prop::sample::select(POLICIES.as_slice()),
+        owner in prop::sample::select(vec!["", "DaemonSet", "ReplicaSet"]),
+        allow in prop::option::of(prop::sample::select(catalogue().map(|rule| rule.code).collect::<Vec<_>>())),
+    ) {
+        let mut object = if owner.is_empty() || object["kind"] != "Pod" { object } else { owned_by(object, owner) };
+        if let Some(code) = allow {
+            object["metadata"]["annotations"]["mullion.dev/allow"] = json!(code);
+        }
+        let policies = policy(policies);
+        let first = create_in(&object, &world(), &policies);
+        prop_assume!(first.mutate.refusal.is_none());
+        let second = create_in(&first.stored, &world(), &policies);
+        prop_assert!(second.mutate.patch.is_empty(), "{:#?}", second.mutate.patch);
+        prop_assert!(owner != "DaemonSet" || object["kind"] != "Pod" || !first.refused());
+    }
+
+    #[test]
+    fn audit_changes_and_refuses_nothing(object in prop_oneof![subject(), generated()]) {
+        let outcome = create_in(&object, &world(), &policy("mode: Audit"));
+        prop_assert!(outcome.mutate.patch.is_empty() && !outcome.refused());
     }
 
     #[test]
