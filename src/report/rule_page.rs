@@ -98,7 +98,7 @@ fn paths(row: &LinuxOnlyField) -> Vec<String> {
 fn host_process(differs: HostProcess) -> &'static str {
     match differs {
         HostProcess::Same => "the same",
-        HostProcess::Soft => "never refused: removed with a warning",
+        HostProcess::Soft(_) => "never refused: removed with a warning",
         HostProcess::Needed => "no finding: there it does what it says",
     }
 }

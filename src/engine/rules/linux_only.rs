@@ -76,8 +76,9 @@ pub enum Values {
 pub enum HostProcess {
     /// The same.
     Same,
-    /// Whatever the value: removed, and said. Azure CNS and others ship these.
-    Soft,
+    /// Whatever the value: removed, and said, because they have what it asks for, as this clause says. Azure CNS and others
+    /// ship these.
+    Soft(&'static str),
     /// It is needed there.
     Needed,
 }
@@ -127,8 +128,8 @@ const fn field(rule: Rule, pod: Option<&'static str>, container: Option<&'static
     }
 }
 
-const fn without_repair(field: LinuxOnlyField) -> LinuxOnlyField {
-    LinuxOnlyField { rule: Rule { repair: false, ..field.rule }, ..field }
+const fn without_repair(field: &LinuxOnlyField) -> LinuxOnlyField {
+    LinuxOnlyField { rule: Rule { repair: false, ..field.rule }, ..*field }
 }
 
 /// The table, in order of code.
@@ -168,7 +169,7 @@ pub static FIELDS: [LinuxOnlyField; 24] = [
     ),
     LinuxOnlyField {
         grades: FALSE_OR_HARD,
-        host_process: HostProcess::Soft,
+        host_process: HostProcess::Soft("a HostProcess container has its user's rights on the host anyway"),
         ..field(
             rule!(
                 "MUL203",
@@ -186,7 +187,7 @@ pub static FIELDS: [LinuxOnlyField; 24] = [
         forbidden_by_os: false,
         grades: TRUE_IS_HARD,
         host_process: HostProcess::Needed,
-        ..without_repair(field(
+        ..without_repair(&field(
             rule!(
                 "MUL204",
                 "host-network",
@@ -201,7 +202,7 @@ pub static FIELDS: [LinuxOnlyField; 24] = [
     },
     LinuxOnlyField {
         grades: TRUE_IS_HARD,
-        host_process: HostProcess::Soft,
+        host_process: HostProcess::Soft("a HostProcess container sees the host's processes anyway"),
         ..field(
             rule!(
                 "MUL205",
@@ -217,7 +218,7 @@ pub static FIELDS: [LinuxOnlyField; 24] = [
     },
     LinuxOnlyField {
         grades: TRUE_IS_HARD,
-        host_process: HostProcess::Soft,
+        host_process: HostProcess::Soft("a HostProcess container shares the host's IPC anyway"),
         ..field(
             rule!(
                 "MUL206",
@@ -462,7 +463,7 @@ pub static FIELDS: [LinuxOnlyField; 24] = [
     LinuxOnlyField {
         grades: &[(Values::Empty, Grade::Harmless), (Values::Any, Grade::Hard)],
         kubelet_refuses: Some(Values::Any),
-        ..without_repair(field(
+        ..without_repair(&field(
             rule!(
                 "MUL222",
                 "pod-resources",
@@ -498,7 +499,7 @@ pub static FIELDS: [LinuxOnlyField; 24] = [
         forbidden_by_os: false,
         grades: &[(Values::Text(&["ClusterFirstWithHostNet"]), Grade::Hard), (Values::Any, Grade::Fine)],
         host_process: HostProcess::Needed,
-        ..without_repair(field(
+        ..without_repair(&field(
             rule!(
                 "MUL224",
                 "dns-policy",
@@ -540,8 +541,8 @@ impl LinuxOnlyField {
         match self.host_process {
             _ if grade == Grade::Fine => None,
             HostProcess::Needed if host_process => None,
-            HostProcess::Soft if host_process && grade == Grade::Hard => Some(Grade::Soft),
-            HostProcess::Same | HostProcess::Soft | HostProcess::Needed => Some(grade),
+            HostProcess::Soft(_) if host_process && grade == Grade::Hard => Some(Grade::Soft),
+            HostProcess::Same | HostProcess::Soft(_) | HostProcess::Needed => Some(grade),
         }
     }
 }
@@ -562,6 +563,12 @@ fn found(field: &'static LinuxOnlyField, grade: Grade, value: &Value, pointer: S
     finding.action =
         if (grade == Grade::Harmless || stamped) && asked != Action::Allow { Action::Repair } else { asked };
     finding.quiet = grade == Grade::Harmless || stamped;
+    if let HostProcess::Soft(anyway) = field.host_process
+        && pod.host_process()
+    {
+        anyway.clone_into(&mut finding.message);
+        "leave it out".clone_into(&mut finding.help);
+    }
     if asked != Action::Allow
         && !stamped
         && actions.translates(rule)
