@@ -117,8 +117,12 @@ fn floors_follow_the_image() {
         ("mcr.microsoft.com/dotnet/runtime:8.0-windowsservercore-ltsc2022", 256),
         ("mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2022", 512),
         ("mcr.microsoft.com/dotnet/framework/runtime:4.8.1", 512),
-        ("registry.example.com/iisnode:1", 128),
-        ("registry.example.com/app@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 128),
+        ("mcr.microsoft.com/dotnet/runtime:8.0", 128),
+        ("mcr.microsoft.com/powershell:lts-7.4", 128),
+        // Programs in Go on Nano Server live with 100Mi, such as the sidecars of CSI drivers.
+        ("registry.k8s.io/sig-storage/livenessprobe:v2.15.0", 64),
+        ("registry.example.com/iisnode:1", 64),
+        ("registry.example.com/app@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 64),
     ] {
         let codes = |memory: String| {
             let mut object = with_resources(image, json!({"limits": {"memory": memory}}));

@@ -82,13 +82,19 @@ const IIS: &str = "microsoft/windows-container-tools examples/aks/iis-logmonitor
 /// 45 to 50 MB for Server Core and 30 to 40 MB for Nano Server by themselves, before anything runs in them.
 const BASE: &str = "MicrosoftDocs/Virtualization-Documentation windowscontainers/deploy-containers/system-requirements.md of 2024, with room for a runtime";
 
+/// A program in Go and no more.
+const NATIVE: &str = "kubernetes-csi/csi-driver-smb deploy/csi-smb-node-windows.yaml: sidecars on Nano Server with a limit of 100Mi";
+
 /// First match wins.
 #[rustfmt::skip]
 static FLOORS: &[Floor] = &[
     Floor { marker: Marker::Text("dotnet/framework"), memory: Quantity::mebibytes(512), text: "512Mi", source: IIS },
     Floor { marker: Marker::Word("iis"), memory: Quantity::mebibytes(512), text: "512Mi", source: IIS },
     Floor { marker: Marker::Text("servercore"), memory: Quantity::mebibytes(256), text: "256Mi", source: BASE },
-    Floor { marker: Marker::Any, memory: Quantity::mebibytes(128), text: "128Mi", source: BASE },
+    Floor { marker: Marker::Text("nanoserver"), memory: Quantity::mebibytes(128), text: "128Mi", source: BASE },
+    Floor { marker: Marker::Text("dotnet"), memory: Quantity::mebibytes(128), text: "128Mi", source: BASE },
+    Floor { marker: Marker::Text("powershell"), memory: Quantity::mebibytes(128), text: "128Mi", source: BASE },
+    Floor { marker: Marker::Any, memory: Quantity::mebibytes(64), text: "64Mi", source: NATIVE },
 ];
 
 /// Findings about resources of a Windows pod.
@@ -171,7 +177,7 @@ fn small_limits(container: &Container<'_>, cx: &Context<'_>, out: &mut Vec<Findi
     let image = container.image().unwrap_or_default();
     let Some(floor) = FLOORS.iter().find(|floor| floor.marker.is_in(image)) else { return };
     if below(MEMORY, floor.memory) {
-        let message = "too little memory for Windows programs of such images";
+        let message = "Windows and the programs of such images need more memory";
         let mut found = cx.finding(small_limits, cx.at(container, MEMORY), message);
         found.help = format!("set at least {}", floor.text);
         out.push(found);
