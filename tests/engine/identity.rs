@@ -332,6 +332,8 @@ fn pipes_and_sockets_are_no_volumes_of_the_host() {
         let on = options(json!({"hostProcess": true, "runAsUserName": SYSTEM}));
         let mut spec = json!({"hostNetwork": true, "securityContext": on, "containers": containers(&[json!({})]),
             "volumes": [{"name": "e", "emptyDir": {}}, {"name": "v", "hostPath": host_path}]});
+        assert!(found_in(spec.clone()).is_empty(), "what nothing mounts does no harm");
+        spec["containers"][0]["volumeMounts"] = json!([{"name": "v", "mountPath": r"C:\v"}]);
         let inside = found_in(spec.clone());
         for (key, value) in [("hostNetwork", json!(false)), ("securityContext", json!({}))] {
             spec[key] = value;

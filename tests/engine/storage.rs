@@ -24,10 +24,11 @@ fn as_host_process(mut spec: Value) -> Value {
     spec
 }
 
-/// Code and path of every finding of family 3.
+/// Code and path of every finding about storage.
 fn found(object: &Value) -> Vec<(&'static str, String)> {
     let findings = create(object).review.findings;
-    findings.into_iter().filter(|f| f.code.starts_with("MUL3")).map(|f| (f.code, f.path)).collect()
+    let storage = |code: &str| code.starts_with("MUL3") || code == "MUL408";
+    findings.into_iter().filter(|f| storage(f.code)).map(|f| (f.code, f.path)).collect()
 }
 
 fn codes(object: &Value) -> Vec<&'static str> {
@@ -134,26 +135,33 @@ fn each_host_path_has_one_rule_at_most() {
         ("/var/lib/kubelet", "Directory", None, None),
         ("/VAR/LIB/kubelet/plugins", "", None, None),
         ("/var/lib/kubelets", "", Some("MUL306"), Some("MUL306")),
-        ("/var/lib/kubelet/plugins/x/csi.sock", "Socket", None, None),
+        ("/var/lib/kubelet/plugins/x/csi.sock", "Socket", None, Some("MUL408")),
         ("/var/log", "", None, None),
         ("/var/log/", "", None, None),
         ("/var/log/other", "", Some("MUL306"), Some("MUL306")),
         ("/var/log/pods/x", "", None, None),
-        ("/var/run/docker.sock", "", Some("MUL307"), None),
-        ("/run/x", "Socket", Some("MUL307"), None),
-        ("C:\\x.sock", "Socket", None, None),
-        ("\\\\.\\pipe\\x", "", None, None),
-        ("\\\\.\\pipe\\x", "Socket", Some("MUL307"), None),
-        ("//./pipe/x", "", Some("MUL306"), None),
+        ("/var/run/docker.sock", "", Some("MUL307"), Some("MUL408")),
+        ("/run/X.SOCK", "", Some("MUL307"), Some("MUL408")),
+        ("/run/x", "Socket", Some("MUL307"), Some("MUL408")),
+        ("C:\\x.sock", "Socket", None, Some("MUL408")),
+        ("\\\\.\\pipe\\x", "", None, Some("MUL408")),
+        ("\\\\.\\pipe\\x", "Socket", Some("MUL307"), Some("MUL408")),
+        ("//./pipe/x", "", Some("MUL306"), Some("MUL408")),
         ("\\var\\x", "", None, None),
         ("relative", "", None, None),
         ("", "Socket", None, None),
         ("/é", "", Some("MUL306"), Some("MUL306")),
+        // The agent's own: it is made where it is missing, below C:\\.
+        ("/var/log/agent/", "DirectoryOrCreate", None, None),
+        ("/var/run/agent", "DirectoryOrCreate", None, None),
+        ("/srv/state", "FileOrCreate", None, None),
+        ("/run/agent.sock", "FileOrCreate", Some("MUL307"), Some("MUL408")),
+        // Somebody else's, and made in the wrong place.
+        ("/var/lib/docker", "DirectoryOrCreate", Some("MUL306"), Some("MUL306")),
     ];
     for (path, kind, usually, in_host_process) in cases {
         let spec = spec(json!({"hostPath": {"path": path, "type": kind}}));
         assert_eq!(codes(&pod(spec.clone())), Vec::from_iter(usually), "{path} {kind}");
-        // Pipes and sockets of HostProcess pods are another rule's.
         assert_eq!(codes(&pod(as_host_process(spec))), Vec::from_iter(in_host_process), "{path} {kind}");
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::user_name::faults;
-use super::{HOST_PROCESS_MIXED, HOST_PROCESS_NETWORK, HOST_PROCESS_USER, HOST_PROCESS_VOLUME, SecurityContext};
+use super::{HOST_PROCESS_MIXED, HOST_PROCESS_NETWORK, HOST_PROCESS_USER, SecurityContext};
 use crate::engine::finding::{Finding, RefusedBy};
 use crate::engine::rules::{Context, Reach};
 
@@ -130,36 +130,4 @@ fn wrong_account(name: &str) -> Option<(&'static str, Option<String>)> {
             Some(r"keep it if all nodes have that group and containerd 1.7, else write NT AUTHORITY\SYSTEM".to_owned()),
         )),
     }
-}
-
-/// Volumes: pipes and sockets are not supported there (documentation of HostProcess pods, Limitations).
-pub(super) fn volumes(cx: &Context<'_>, out: &mut Vec<Finding>) {
-    if cx.reach != Reach::Everything || !cx.pod.host_process() {
-        return;
-    }
-    for (index, volume) in cx.pod.items("/spec/volumes").iter().enumerate() {
-        let Some(host_path) = volume.get("hostPath") else { continue };
-        let text = |name| host_path.get(name).and_then(Value::as_str).unwrap_or_default();
-        let path = text("path");
-        let message = if is_pipe(path) {
-            "HostProcess containers cannot mount named pipes"
-        } else if text("type") == "Socket"
-            || path.rsplit_once('.').is_some_and(|(_, end)| end.eq_ignore_ascii_case("sock"))
-        {
-            "HostProcess containers cannot mount sockets"
-        } else {
-            continue;
-        };
-        let pointer = cx.pod.at(&format!("/spec/volumes/{index}/hostPath/path"));
-        out.push(cx.finding(&HOST_PROCESS_VOLUME, pointer, message));
-    }
-}
-
-/// `\\.\pipe\…`, with either slash, as Windows takes it.
-fn is_pipe(path: &str) -> bool {
-    const PIPES: &str = r"\\.\pipe\";
-    let mut rest = path.chars();
-    PIPES.chars().all(|expected| {
-        rest.next().is_some_and(|c| c.eq_ignore_ascii_case(&expected) || (expected == '\\' && c == '/'))
-    })
 }

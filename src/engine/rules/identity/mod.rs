@@ -93,7 +93,8 @@ const RUN_AS_NON_ROOT: Rule = rule!(
     "use ContainerUser, or leave runAsNonRoot out",
 );
 
-const HOST_PROCESS_VOLUME: Rule = rule!(
+/// Found by the [storage](super::storage) rules, which know what is a pipe, a socket, and mounted at all.
+pub(super) const HOST_PROCESS_VOLUME: Rule = rule!(
     "MUL408",
     "host-process-volume",
     Action::Warn,
@@ -128,7 +129,6 @@ pub fn check(cx: &Context<'_>, out: &mut Vec<Finding>) {
     if windows {
         host_process::users(pod, cx, out);
         non_root::check(pod, cx, out);
-        host_process::volumes(cx, out);
     }
 }
 

@@ -5,6 +5,7 @@
 use super::{RULES, Volume, by_kubelet};
 use crate::engine::finding::Finding;
 use crate::engine::rules::Context;
+use crate::engine::rules::identity::HOST_PROCESS_VOLUME;
 
 /// What a path of Linux nodes is on Windows nodes.
 enum OnWindows {
@@ -88,14 +89,23 @@ static SOCKETS: &[Socket] = &[
 /// Types with which the kubelet mounts nothing that is not there (`pkg/volume/hostpath/host_path.go`, `checkType`).
 const CHECKED_TYPES: [&str; 5] = ["Directory", "File", "Socket", "CharDevice", "BlockDevice"];
 
+/// Types with which the kubelet makes what is not there.
+const MADE_TYPES: [&str; 2] = ["DirectoryOrCreate", "FileOrCreate"];
+
 /// What a hostPath volume is on a Windows node.
 pub(super) fn check(volume: Volume<'_>, host_process: impl Fn() -> bool, cx: &Context<'_>, out: &mut Vec<Finding>) {
     let path = volume.text("hostPath", "path");
     let kind = volume.text("hostPath", "type");
     let pipe = is_pipe(path, &['\\', '/']);
-    let socket = kind == "Socket" || path.rsplit_once('.').is_some_and(|(_, end)| end == "sock");
-    if path.is_empty() || ((pipe || socket) && host_process()) {
-        // Of pipes and sockets in HostProcess pods, which mount neither, `host-process-volume` speaks.
+    let socket = kind == "Socket" || path.rsplit_once('.').is_some_and(|(_, end)| end.eq_ignore_ascii_case("sock"));
+    if path.is_empty() {
+        return;
+    }
+    if (pipe || socket) && host_process() {
+        // Documentation of HostProcess pods, Limitations.
+        let what = if pipe { "named pipes" } else { "sockets" };
+        let message = format!("HostProcess containers cannot mount {what}");
+        out.push(cx.finding(&HOST_PROCESS_VOLUME, volume.at(cx, "/hostPath/path"), message));
         return;
     }
     if pipe {
@@ -103,7 +113,12 @@ pub(super) fn check(volume: Volume<'_>, host_process: impl Fn() -> bool, cx: &Co
         return;
     }
     let known = known(path);
-    if !path.starts_with('/') || matches!(known, Some((OnWindows::Same | OnWindows::SameTree, _))) {
+    let same = match known {
+        // Who has it made where it is missing brings what is to be in it.
+        None => !socket && MADE_TYPES.contains(&kind),
+        Some((on_windows, _)) => matches!(on_windows, OnWindows::Same | OnWindows::SameTree),
+    };
+    if !path.starts_with('/') || same {
         return;
     }
     let [.., linux_host_path, unix_socket, _, _] = &RULES;
