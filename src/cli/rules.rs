@@ -32,6 +32,7 @@ struct Record {
     repair: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     translation: Option<&'static str>,
+    advice: bool,
     why: &'static str,
     instead: &'static str,
     since: &'static str,
@@ -69,8 +70,20 @@ pub fn run(args: &Rules, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
 
 impl From<&Rule> for Record {
     fn from(rule: &Rule) -> Self {
-        let Rule { code, name, summary, default, repair, translation, why, instead, since, page: _ } = *rule;
-        Self { code, name, summary, action: default, repair, translation, why, instead, since, page: page(rule) }
+        let Rule { code, name, summary, default, repair, translation, advice, why, instead, since, page: _ } = *rule;
+        Self {
+            code,
+            name,
+            summary,
+            action: default,
+            repair,
+            translation,
+            advice,
+            why,
+            instead,
+            since,
+            page: page(rule),
+        }
     }
 }
 

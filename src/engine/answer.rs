@@ -20,8 +20,8 @@ pub const FINDINGS_LABEL: &str = "mullion.dev/findings";
 /// The API's advice for one warning (extensible-admission-controllers.md), in characters.
 pub const WARNING_LIMIT: usize = 120;
 
-/// A label value's limit, in bytes.
-const LABEL_LIMIT: usize = 63;
+/// How many codes of six characters, with dots between them, the 63 of a label's value hold.
+const LABEL_CODES: usize = 9;
 
 /// Where the question is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +92,8 @@ pub fn consequence(finding: &Finding, circumstance: Circumstance, workloads: Wor
         {
             Refused
         }
+        // Nobody is there to take it, and the author of the template had it.
+        (Action::Warn, Circumstance::OwnedPod { .. }) if finding.advice => Nothing,
         (Action::Deny | Action::Warn, Circumstance::OwnedPod { .. }) => Labelled,
         (Action::Deny, Circumstance::Template { update }) => {
             if workloads == Workloads::Refuse && !(update && finding.known_before) { Refused } else { Warned }
@@ -154,22 +156,15 @@ fn refusal(review: &Review, object: &Value, refused: &[&Finding]) -> Refusal {
 /// The review's changes, and the label where somebody must be told by it.
 fn with_label<'f>(review: &Review, object: &Value, labelled: impl Iterator<Item = &'f Finding>) -> Vec<Change> {
     let mut changes = review.changes.clone();
-    let mut value = String::new();
     let mut codes: Vec<&str> = labelled.map(|finding| finding.code).collect();
     codes.sort_unstable();
     codes.dedup();
-    for code in codes {
-        if value.len() + 1 + code.len() > LABEL_LIMIT {
-            break;
-        }
-        if !value.is_empty() {
-            value.push('.');
-        }
-        value.push_str(code);
-    }
+    codes.truncate(LABEL_CODES);
     let pointer = format!("/metadata/labels/{}", escape(FINDINGS_LABEL));
-    if !value.is_empty() && object.pointer(&pointer).and_then(Value::as_str) != Some(&value) {
-        let edit = Edit::Set { pointer, value: Value::from(value) };
+    let present = object.pointer(&pointer).and_then(Value::as_str).unwrap_or_default();
+    // A second call sees the pod as the first changed it: what ended a finding there takes no word about it back.
+    if codes.iter().any(|code| !present.split('.').any(|said| said == *code)) {
+        let edit = Edit::Set { pointer, value: Value::from(codes.join(".")) };
         changes.push(Change { cause: Cause::Placement("its findings are for whoever owns it"), edit });
     }
     changes

@@ -14,6 +14,8 @@ pub struct Finding {
     pub action: Action,
     /// Whether a repair is worth no sentence: the value changed nothing on Linux either.
     pub quiet: bool,
+    /// Whether its rule is [advice](super::rules::Rule::advice).
+    pub advice: bool,
     /// JSON pointer into the object.
     pub pointer: String,
     /// The same place as the API server writes it: `spec.containers[0].securityContext.runAsUser`.

@@ -72,6 +72,12 @@ fn facts(rule: &Rule, row: Option<&LinuxOnlyField>) -> Vec<[String; 2]> {
         facts.push(("`spec.os.name: windows`", forbidden));
         facts.push(("HostProcess pods", host_process(row.host_process).to_owned()));
     }
+    if rule.advice {
+        facts.push((
+            "Pods of controllers",
+            "no label for a warning: it is advice for the author of the template".to_owned(),
+        ));
+    }
     // Something else than what holds anyway.
     let other = if matches!(rule.default, Action::Warn) { Action::Deny } else { Action::Warn };
     facts.push((

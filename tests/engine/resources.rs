@@ -138,6 +138,21 @@ fn floors_follow_the_image() {
     assert_eq!(small.mutate.warnings.len(), 2, "{:?}", small.mutate.warnings);
 }
 
+/// Nearly every Windows pod lacks a limit: its template's author hears of it, and a label would say it for ever.
+#[test]
+fn advice_is_for_authors_and_no_label() {
+    let spec = json!({"nodeSelector": {"beta.kubernetes.io/os": "windows"}, "containers": [
+        {"name": "c", "image": WINDOWS, "resources": {"limits": {"cpu": "10m"}}}]});
+    let template = create(&workload("Deployment", spec.clone()));
+    let said = |code: &str| template.mutate.warnings.iter().any(|warning| warning.starts_with(code));
+    assert!(said("MUL106") && said("MUL601") && said("MUL604"), "{:?}", template.mutate.warnings);
+    let label = |outcome: Outcome| outcome.stored["metadata"]["labels"]["mullion.dev/findings"].clone();
+    let owned = owned_by(pod(spec), "ReplicaSet");
+    assert_eq!(label(create(&owned)), Value::Null);
+    let denying = policies("{rule: memory-limit, action: Deny}");
+    assert_eq!(label(create_in(&owned, &world(), &denying)), "MUL601", "somebody wants it kept");
+}
+
 #[test]
 fn linux_pods_are_none_of_its_business() {
     let object = pod(json!({"nodeSelector": {"kubernetes.io/os": "linux"}, "resourceClaims": [{"name": "gpu"}],

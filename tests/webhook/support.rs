@@ -114,6 +114,7 @@ fn finding() -> Finding {
         rule: "run-as-user",
         action: Action::Deny,
         quiet: false,
+        advice: false,
         pointer: "/spec/securityContext/runAsUser".to_owned(),
         path: "spec.securityContext.runAsUser".to_owned(),
         message: "Windows has no numeric user ids".to_owned(),

@@ -16,12 +16,15 @@ macro_rules! rule {
             instead: $instead,
             repair: false,
             translation: None,
+            advice: false,
             since: "0.1",
             // Absolute, because families are files and folders.
             page: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/engine/rules/pages/", $code, ".md")),
         }
     };
 }
+
+pub(super) use rule;
 
 pub mod app_armor_annotation;
 pub mod builds;
@@ -63,6 +66,9 @@ pub struct Rule {
     /// What it writes instead of what it finds where a policy lists it under `rules.translate`, as a clause; `None`: there
     /// is nothing on Windows that means the same.
     pub translation: Option<&'static str>,
+    /// Whether pods run as they are meant to all the same, and it tells authors of something better: then it is worth no
+    /// label on the pods of controllers, of which nearly every one would have it.
+    pub advice: bool,
     /// Why Windows cannot do it: the sentence of its findings.
     pub why: &'static str,
     /// What to write instead, as a clause.
@@ -151,6 +157,7 @@ impl<'a> Context<'a> {
             rule: rule.name,
             action: self.actions.action(rule, rule.default),
             quiet: false,
+            advice: rule.advice,
             path: field_path(&pointer),
             pointer,
             message: message.into(),
@@ -244,6 +251,13 @@ pub fn check(cx: &Context<'_>) -> Vec<Finding> {
 /// Whether a finding is about a field that `spec.os.name: windows` forbids.
 pub fn forbidden_by_os(finding: &Finding) -> bool {
     linux_only::FIELDS.iter().any(|field| field.rule.code == finding.code && field.forbidden_by_os)
+}
+
+/// Whether the API server would refuse a finding's value beside `spec.os.name: windows`: of a field that is forbidden
+/// there, or of one of which it takes other values.
+pub fn refused_beside_os(finding: &Finding) -> bool {
+    let refused = |field: &linux_only::LinuxOnlyField| field.forbidden_by_os || field.server_refuses.is_some();
+    linux_only::FIELDS.iter().any(|field| field.rule.code == finding.code && refused(field))
 }
 
 /// The rule of that code or name.

@@ -13,22 +13,28 @@ use crate::policy::Action;
 
 /// The rules of this file.
 pub static RULES: [Rule; 4] = [
-    rule!(
-        "MUL601",
-        "memory-limit",
-        Action::Warn,
-        "no memory limit on a Windows container",
-        "without a memory limit a container can use up its Windows node",
-        "set one",
-    ),
-    rule!(
-        "MUL602",
-        "requests-ignored",
-        Action::Allow,
-        "requests that differ from limits on a Windows container",
-        "Windows enforces limits only, no requests",
-        "set the request equal to the limit",
-    ),
+    Rule {
+        advice: true,
+        ..rule!(
+            "MUL601",
+            "memory-limit",
+            Action::Warn,
+            "no memory limit on a Windows container",
+            "without a memory limit a container can use up its Windows node",
+            "set one",
+        )
+    },
+    Rule {
+        advice: true,
+        ..rule!(
+            "MUL602",
+            "requests-ignored",
+            Action::Allow,
+            "requests that differ from limits on a Windows container",
+            "Windows enforces limits only, no requests",
+            "set the request equal to the limit",
+        )
+    },
     rule!(
         "MUL603",
         "resource-claims",
@@ -37,14 +43,17 @@ pub static RULES: [Rule; 4] = [
         "the kubelet of a Windows node prepares no claimed devices",
         "use a device plugin's resource in limits",
     ),
-    rule!(
-        "MUL604",
-        "small-limits",
-        Action::Warn,
-        "a limit too small for PowerShell or .NET on a Windows container",
-        "too little for Windows programs to start in good time",
-        "set at least 100m of CPU and 128Mi of memory",
-    ),
+    Rule {
+        advice: true,
+        ..rule!(
+            "MUL604",
+            "small-limits",
+            Action::Warn,
+            "a limit too small for PowerShell or .NET on a Windows container",
+            "too little for Windows programs to start in good time",
+            "set at least 100m of CPU and 128Mi of memory",
+        )
+    },
 ];
 
 /// Below this PowerShell and .NET take minutes to start.
@@ -83,7 +92,8 @@ const IIS: &str = "microsoft/windows-container-tools examples/aks/iis-logmonitor
 const BASE: &str = "MicrosoftDocs/Virtualization-Documentation windowscontainers/deploy-containers/system-requirements.md of 2024, with room for a runtime";
 
 /// A program in Go and no more.
-const NATIVE: &str = "kubernetes-csi/csi-driver-smb deploy/csi-smb-node-windows.yaml: sidecars on Nano Server with a limit of 100Mi";
+const NATIVE: &str =
+    "kubernetes-csi/csi-driver-smb deploy/csi-smb-node-windows.yaml: sidecars on Nano Server with a limit of 100Mi";
 
 /// First match wins.
 #[rustfmt::skip]

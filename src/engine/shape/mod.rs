@@ -22,35 +22,27 @@ use super::finding::{Finding, RefusedBy, field_path};
 use super::pod::Pod;
 use super::quantity::is_quantity;
 use super::request::Kind;
-use super::rules::{ALLOW, Rule};
+use super::rules::{ALLOW, Rule, rule};
 use crate::policy::{Action, Settings, shown};
 
 /// The rules of this module, in order of code.
 pub static RULES: [Rule; 2] = [
-    Rule {
-        code: "MUL801",
-        name: "wrong-type",
-        summary: "a value of another type than its field has",
-        default: Action::Deny,
-        repair: false,
-        translation: None,
-        why: "the API server cannot read the value and refuses the object",
-        instead: "write a value of the type the field has",
-        since: "0.1",
-        page: include_str!("../rules/pages/MUL801.md"),
-    },
-    Rule {
-        code: "MUL802",
-        name: "unknown-field",
-        summary: "a field that Kubernetes does not know",
-        default: Action::Warn,
-        repair: false,
-        translation: None,
-        why: "kubectl refuses the object, and other clients have the field dropped",
-        instead: "remove it, or write the name the field has",
-        since: "0.1",
-        page: include_str!("../rules/pages/MUL802.md"),
-    },
+    rule!(
+        "MUL801",
+        "wrong-type",
+        Action::Deny,
+        "a value of another type than its field has",
+        "the API server cannot read the value and refuses the object",
+        "write a value of the type the field has",
+    ),
+    rule!(
+        "MUL802",
+        "unknown-field",
+        Action::Warn,
+        "a field that Kubernetes does not know",
+        "kubectl refuses the object, and other clients have the field dropped",
+        "remove it, or write the name the field has",
+    ),
 ];
 
 /// How many findings of one rule an object gets; one more says how many were left out. It is where the API server
@@ -222,6 +214,7 @@ impl Found {
             rule: self.rule.name,
             action: self.action,
             quiet: false,
+            advice: false,
             path: printable_path(&pointer),
             pointer,
             message,

@@ -51,14 +51,17 @@ pub static RULES: [Rule; 9] = [
         "the kubelet refuses a pod whose label names another operating system than its node's",
         "remove the label: a nodeSelector places pods",
     ),
-    rule!(
-        "MUL106",
-        "deprecated-os-key",
-        Action::Warn,
-        "a node label under beta.kubernetes.io, deprecated since Kubernetes 1.14",
-        "the label is deprecated since Kubernetes 1.14",
-        "use the label that took its place",
-    ),
+    Rule {
+        advice: true,
+        ..rule!(
+            "MUL106",
+            "deprecated-os-key",
+            Action::Warn,
+            "a node label under beta.kubernetes.io, deprecated since Kubernetes 1.14",
+            "the label is deprecated since Kubernetes 1.14",
+            "use the label that took its place",
+        )
+    },
     rule!(
         "MUL107",
         "tolerates-everything",

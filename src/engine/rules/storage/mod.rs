@@ -79,14 +79,17 @@ pub static RULES: [Rule; 9] = [
         "Windows services listen on named pipes, not on this socket",
         "mount the named pipe of the service (\\\\.\\pipe\\…)",
     ),
-    rule!(
-        "MUL308",
-        "termination-message-path",
-        Action::Allow,
-        "a terminationMessagePath of its own on a Windows container",
-        "Kubernetes promises only the default path on Windows",
-        "leave it out: /dev/termination-log works",
-    ),
+    Rule {
+        advice: true,
+        ..rule!(
+            "MUL308",
+            "termination-message-path",
+            Action::Allow,
+            "a terminationMessagePath of its own on a Windows container",
+            "Kubernetes promises only the default path on Windows",
+            "leave it out: /dev/termination-log works",
+        )
+    },
     rule!(
         "MUL309",
         "file-mode",
