@@ -295,7 +295,8 @@ impl<'a> Site<'a> {
     /// `selector_stands`: whether the pod has, or is given, the Windows nodeSelector.
     pub fn seal(&self, findings: &[Finding], selector_stands: bool, placed: &mut Placed<'_>) {
         let forbidden = || findings.iter().filter(|finding| rules::forbidden_by_os(finding));
-        let clean = forbidden().all(|finding| finding.action == Action::Repair);
+        let stays = |finding: &Finding| finding.action != Action::Repair && rules::refused_beside_os(finding);
+        let clean = !findings.iter().any(stays);
         let sealed = self.pod.says_windows_os();
         let wanted = self.settings.spec_os == SpecOsMode::WhenClean
             && selector_stands

@@ -1,7 +1,7 @@
 //! Linux-only fields on Windows pods: every one is repaired and then absent, or refused with all the others.
 
 use mullion::engine::rules::linux_only::FIELDS;
-use mullion::policy::Action;
+use mullion::policy::{Action, PolicySet};
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -268,7 +268,7 @@ fn ephemeral_containers_are_checked_alone() {
             old: Some(&old),
             into_templates: false,
         };
-        let review = review(&request, &world(), &mullion::policy::PolicySet::default());
+        let review = review(&request, &world(), &PolicySet::default());
         (answer(&review, new, Door::Mutate), answer(&review, new, Door::Validate))
     };
     let (mutate, _) = ask(&new);
@@ -285,4 +285,22 @@ fn the_catalogue_repairs_what_it_says_it_repairs() {
     for row in &FIELDS {
         assert!(row.rule.repair || row.rule.default != Action::Repair, "{}", row.rule.name);
     }
+}
+
+/// The seal would have the API server refuse the pod for the signal (`validateStopSignal`).
+#[test]
+fn a_stop_signal_that_may_stay_keeps_the_seal_off() {
+    let mut object = with_image(WINDOWS);
+    object["spec"]["containers"][0]["lifecycle"] = json!({"stopSignal": "SIGUSR1"});
+    let sealed = |action: &str| {
+        let text = format!(
+            "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: p}}\n\
+             spec: {{priority: 1, rules: {{actions: [{{rule: stop-signal, action: {action}}}]}}}}\n"
+        );
+        let stored = create_in(&object, &world(), &PolicySet::from_files(&[("p.yaml", &text)]).unwrap()).stored;
+        (stored["spec"]["os"].is_object(), stored["spec"]["containers"][0]["lifecycle"]["stopSignal"].is_string())
+    };
+    assert_eq!(sealed("Allow"), (false, true));
+    assert_eq!(sealed("Warn"), (false, true));
+    assert_eq!(sealed("Repair"), (true, false));
 }

@@ -2,8 +2,8 @@
 
 use json_patch::PatchOperation;
 use mullion::engine::pod::Pod;
-use mullion::engine::rules::linux_only::{FIELDS, Grade, LinuxOnlyField};
 use mullion::engine::rules::catalogue;
+use mullion::engine::rules::linux_only::{FIELDS, Grade, LinuxOnlyField};
 use mullion::engine::{Door, Kind, answer};
 use mullion::policy::PolicySet;
 use proptest::prelude::*;
@@ -366,12 +366,13 @@ fn in_container(path: &str) -> Option<String> {
 }
 
 /// Policies under which the rules do something else than by themselves.
-static POLICIES: [&str; 7] = [
+static POLICIES: [&str; 8] = [
     "rules: {translate: [run-as-user], actions: [{rule: mount-propagation, action: Repair}]}",
     "rules: {translate: [run-as-user], actions: [{rule: MUL2, action: Repair}, {rule: MUL3, action: Repair}]}",
     "rules: {denials: Warn}",
     "rules: {actions: [{rule: MUL, action: Deny}]}",
     "rules: {actions: [{rule: MUL, action: Allow}]}",
+    "rules: {actions: [{rule: MUL, action: Warn}]}",
     "place: {specOS: {mode: Never}, build: {mode: Exact}}",
     "optOut: {allow: [MUL]}",
 ];
