@@ -78,8 +78,9 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// Whether the nodeSelector of that OS is to be added. On Windows it is written even if affinity says so already: EKS gives a pod its IP
-    /// resource only for a literal nodeSelector (windows.md 5.4). On Linux only where no OS constraint stands.
+    /// Whether the nodeSelector of that OS is to be added. On Windows it is written even if affinity says so already: EKS
+    /// gives a pod its IP resource only for a literal nodeSelector (aws/amazon-vpc-resource-controller-k8s
+    /// `webhooks/core/pod_webhook.go`, `hasWindowsNodeSelector`). On Linux only where no OS constraint stands.
     pub fn lacks_node_selector(&self, os: Os) -> bool {
         let [label, legacy] = OS_LABELS;
         let constrained =

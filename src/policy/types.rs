@@ -616,7 +616,7 @@ pub struct ExpectedPool {
     pub taints: Vec<String>,
 }
 
-// === defaults of the NodePolicy: the conventions of reference tables, windows.md 5.5 ===
+// === defaults of the NodePolicy: the taints that clouds, distributions and their documentation put on such nodes ===
 
 impl Default for NodePolicy {
     fn default() -> Self {

@@ -36,14 +36,16 @@ pub(super) fn placements(cx: &Context<'_>, rule: &'static Rule, out: &mut Vec<Fi
 /// they are ignored on Linux, and empty ones say nothing.
 pub(super) fn windows_options_on_linux(cx: &Context<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     const OPTIONS: &str = "/securityContext/windowsOptions";
+    const OF_POD: &str = "/spec/securityContext/windowsOptions";
     let refused = cx.pod.text("/spec/os/name") == Some("linux");
     if !refused && cx.decision.verdict != Verdict::Linux {
         return;
     }
-    let of_pod = format!("/spec{OPTIONS}");
-    let of_pod = cx.pod.get(&of_pod).map(|options| (cx.pod.at(&of_pod), options));
-    let of_containers =
-        cx.containers().filter_map(|container| Some((cx.at(&container, OPTIONS), container.get(OPTIONS)?)));
+    let of_pod = cx.pod.get(OF_POD).map(|options| (cx.pod.at(OF_POD), options));
+    // Most Linux pods have none: a pointer is made only where there are some.
+    let of_containers = cx
+        .containers()
+        .filter_map(|container| container.get(OPTIONS).map(|options| (cx.at(&container, OPTIONS), options)));
     for (pointer, options) in of_pod.into_iter().chain(of_containers) {
         if refused {
             let mut found = cx.finding(rule, pointer, "the API server refuses them beside spec.os.name: linux");
