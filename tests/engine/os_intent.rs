@@ -103,6 +103,21 @@ fn tolerating_everything_is_said_where_any_node_may_come_of_it() {
     assert!(of(&meant, "MUL107").is_empty());
 }
 
+/// The pod's author wrote none of it: a refusal that tells him to change the sidecar's user would send him nowhere.
+#[test]
+fn what_is_wrong_with_an_injected_sidecar_is_its_injectors() {
+    let sidecar = json!({"name": "istio-proxy", "image": "docker.io/istio/proxyv2:1.22.0",
+        "securityContext": {"runAsUser": 1337, "readOnlyRootFilesystem": true}});
+    let mut object = with_image(LTSC2022);
+    object["spec"]["containers"].as_array_mut().unwrap().push(sidecar);
+    let outcome = create(&object);
+    assert!(outcome.refusal().contains("Istio added this container: keep it off with"), "{}", outcome.refusal());
+    assert!(!outcome.refusal().contains("runAsUserName"), "{}", outcome.refusal());
+    assert!(of(&object, "MUL601").is_empty(), "its limits are not the author's to set");
+    object["spec"]["containers"][0]["securityContext"] = json!({"runAsUser": 0});
+    assert_eq!(of(&object, "MUL201")[0].help, "use windowsOptions.runAsUserName");
+}
+
 #[test]
 fn names_that_nobody_knows() {
     let cases = [

@@ -241,6 +241,7 @@ pub fn check(cx: &Context<'_>) -> Vec<Finding> {
         if whole {
             builds::check(cx, &mut found);
         }
+        os_intent::blame_injectors(cx, &mut found);
     }
     if whole {
         cluster::check(cx, &mut found);

@@ -23,8 +23,8 @@ pub(super) fn mixed(cx: &Context<'_>, rule: &'static Rule, out: &mut Vec<Finding
         let Some(injector) = injector else { continue };
         let message = format!("{} added this container, and its image is for Linux", injector.name);
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
-        if let Some(opt_out) = injector.opt_outs.first() {
-            found.help = format!("keep it off with {opt_out}");
+        if let Some(way_out) = way_out(injector) {
+            found.help = way_out;
         }
         out.push(found);
     }
@@ -35,6 +35,31 @@ pub(super) fn mixed(cx: &Context<'_>, rule: &'static Rule, out: &mut Vec<Finding
         found.help = format!("{} and {}: {}", linux.image, windows.image, rule.instead);
         out.push(found);
     }
+}
+
+/// Nobody can write something else into a container that an injector added: what other rules found in it ends with the
+/// sidecar, and advice is for nobody.
+pub(in crate::engine::rules) fn blame_injectors(cx: &Context<'_>, found: &mut Vec<Finding>) {
+    for image in cx.images {
+        if found.is_empty() {
+            return;
+        }
+        let Some(injector) = linux_injector(image) else { continue };
+        let (own, inside) = (cx.at(&image.container, "/image"), cx.at(&image.container, "/"));
+        let is_inside = |finding: &Finding| finding.pointer.starts_with(&inside) && finding.pointer != own;
+        found.retain(|finding| !(finding.advice && is_inside(finding)));
+        for finding in found.iter_mut().filter(|finding| is_inside(finding)) {
+            finding.help = format!("{} added this container", injector.name);
+            if let Some(way_out) = way_out(injector) {
+                finding.help = format!("{}: {way_out}", finding.help);
+            }
+        }
+    }
+}
+
+/// How a pod keeps an injector's sidecar off.
+fn way_out(injector: &Injector) -> Option<String> {
+    injector.opt_outs.first().map(|opt_out| format!("keep it off with {opt_out}"))
 }
 
 /// The injector that added a container, if its image exists for Linux only.

@@ -5,6 +5,8 @@ mod images;
 mod names;
 mod undecided;
 
+pub(super) use images::blame_injectors;
+
 use super::{Context, Rule};
 use crate::engine::finding::Finding;
 use crate::policy::Action;
