@@ -7,14 +7,15 @@ mod flow;
 mod plan;
 mod render;
 
+use std::collections::HashSet;
+
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use jsonptr::{Pointer, PointerBuf};
 use serde_json::{Number, Value};
 use thiserror::Error;
 
 use super::document::{Document, Format};
-use super::node::resolve_tree;
-use super::problem::Fault;
+use super::node::{key_text, resolve_tree, scalar_value};
 use super::span::{LineIndex, Span, line_start, next_line};
 use super::syntax::{self, Kind, Syntax};
 use plan::{Refusal, plan};
@@ -112,22 +113,28 @@ pub fn edit(text: &str, document: &Document, patches: &[ObjectPatch<'_>]) -> Res
     let line_of = |at: usize| LineIndex::new(text).line_column(span.start + at).line;
 
     let mut expected = document.json.clone();
-    let mut operations = Vec::new();
     for patch in patches {
-        for operation in patch.operations {
-            let operation = prefixed(operation, patch.pointer_prefix)
-                .ok_or_else(|| EditError::Unsupported { operation: operation.to_string(), line: line_of(0) })?;
-            json_patch::patch(&mut expected, std::slice::from_ref(&operation))
-                .map_err(|error| EditError::Patch { message: error.to_string(), line: line_of(0) })?;
-            operations.push(operation);
+        if let Some(operation) = patch.operations.iter().find(|operation| !is_written(operation)) {
+            return Err(EditError::Unsupported { operation: operation.to_string(), line: line_of(0) });
         }
+        let object = expected.pointer_mut(patch.pointer_prefix);
+        let object = object.ok_or_else(|| EditError::Patch {
+            message: format!("there is nothing at `{}`", patch.pointer_prefix),
+            line: line_of(0),
+        })?;
+        json_patch::patch(object, patch.operations)
+            .map_err(|error| EditError::Patch { message: error.to_string(), line: line_of(0) })?;
     }
     if same(&expected, &document.json) {
         return Ok(None);
     }
-    let before = State::read(slice.to_owned(), document.format).map_err(|_| stale.clone())?;
-    if !same(&before.json, &document.json) {
-        return Err(stale);
+    let read = || read_as(slice, document.format, &document.json).ok_or_else(|| stale.clone());
+    let alone = isolated(slice, &read()?, document, patches);
+    // The tree is gone by here: the new text's takes several times the memory of the text.
+    if let Some(text) = alone
+        && read_as(&text, document.format, &expected).is_some()
+    {
+        return Ok(Some(Replacement { span, text }));
     }
 
     let located = |failure: Failure| match failure {
@@ -137,11 +144,13 @@ pub fn edit(text: &str, document: &Document, patches: &[ObjectPatch<'_>]) -> Res
             Refusal::Unsupported(operation) => EditError::Unsupported { operation, line: line_of(0) },
         },
     };
-    if let Some(text) = isolated(&before, patches)
-        && reads_as(&text, document.format, &expected)
-    {
-        return Ok(Some(Replacement { span, text }));
-    }
+    let prefixed = |patch: &ObjectPatch<'_>| {
+        let prefix = patch.pointer_prefix.to_owned();
+        patch.operations.iter().filter_map(move |operation| prefixed(operation, &prefix)).collect::<Vec<_>>()
+    };
+    let operations: Vec<PatchOperation> = patches.iter().flat_map(prefixed).collect();
+    let before =
+        State { text: slice.to_owned(), tree: read()?, json: document.json.clone(), format: document.format };
     let after = run(before, &operations).map_err(located)?;
     if !same(&after.json, &expected) {
         return Err(EditError::Layout { pointer: String::new(), line: line_of(0) });
@@ -164,7 +173,7 @@ pub fn splice(text: &str, replacements: &[Replacement]) -> String {
     result
 }
 
-/// A document's text and what it reads as.
+/// A text and what it reads as.
 struct State {
     text: String,
     tree: Syntax,
@@ -175,14 +184,6 @@ struct State {
 enum Failure {
     Layout(String),
     Refused(Refusal),
-}
-
-impl State {
-    fn read(text: String, format: Format) -> Result<Self, Fault> {
-        let tree = syntax::parse(&text, format)?.ok_or_else(|| Fault::new(Span::empty(0), "nothing but comments"))?;
-        let json = resolve_tree(&tree, 0)?.to_json();
-        Ok(Self { text, tree, json, format })
-    }
 }
 
 /// Applies the operations one after the other, each checked on its own.
@@ -200,10 +201,8 @@ fn run(mut state: State, operations: &[PatchOperation]) -> Result<State, Failure
             plan(&state.text, &state.tree, state.format, operation, &expected).map_err(Failure::Refused)?;
         for candidate in candidates {
             let text = splice(&state.text, &candidate);
-            if let Ok(next) = State::read(text, state.format)
-                && same(&next.json, &expected)
-            {
-                state = next;
+            if let Some(tree) = read_as(&text, state.format, &expected) {
+                state = State { text, tree, json: expected, format: state.format };
                 continue 'operations;
             }
         }
@@ -212,30 +211,31 @@ fn run(mut state: State, operations: &[PatchOperation]) -> Result<State, Failure
     Ok(state)
 }
 
-/// Edits each object in its own bytes and puts them back; `None` where one cannot stand alone.
-fn isolated(state: &State, patches: &[ObjectPatch<'_>]) -> Option<String> {
+/// Edits each object in its own bytes and puts them back; `None` where one cannot stand alone. `tree` is that of `text`.
+fn isolated(text: &str, tree: &Syntax, document: &Document, patches: &[ObjectPatch<'_>]) -> Option<String> {
     let mut replacements: Vec<Replacement> = Vec::with_capacity(patches.len());
     for patch in patches {
-        let node = node_at(&state.tree, patch.pointer_prefix)?;
+        let node = node_at(tree, patch.pointer_prefix)?;
         if patch.pointer_prefix.is_empty() || !stands_alone(node) {
             return None;
         }
         let (span, pad) = if node.is_block_collection() {
             let start = node.span.start;
-            let column = state.text.get(line_start(&state.text, start)..start)?.chars().count();
-            (Span::new(start, next_line(&state.text, node.span.end)), " ".repeat(column))
+            let column = text.get(line_start(text, start)..start)?.chars().count();
+            (Span::new(start, next_line(text, node.span.end)), " ".repeat(column))
         } else {
             (node.span, String::new())
         };
-        if replacements.iter().any(|other| other.span.start < span.end && span.start < other.span.end) {
-            return None;
-        }
-        let text = format!("{pad}{}", state.text.get(span.range())?);
-        let inner = run(State::read(text, state.format).ok()?, patch.operations).ok()?;
+        let json = document.json.pointer(patch.pointer_prefix)?.clone();
+        let text = format!("{pad}{}", text.get(span.range())?);
+        let tree = read_as(&text, document.format, &json)?;
+        let inner = run(State { text, tree, json, format: document.format }, patch.operations).ok()?;
         let text = inner.text.strip_prefix(&pad)?.to_owned();
         replacements.push(Replacement { span, text });
     }
-    Some(splice(&state.text, &replacements))
+    replacements.sort_by_key(|replacement| replacement.span);
+    let overlap = replacements.windows(2).any(|pair| matches!(pair, [a, b] if b.span.start < a.span.end));
+    (!overlap).then(|| splice(text, &replacements))
 }
 
 /// True if no anchor, alias or merge key ties the node to other places.
@@ -255,9 +255,47 @@ fn node_at<'a>(root: &'a Syntax, pointer: &str) -> Option<&'a Syntax> {
     Some(node)
 }
 
-fn reads_as(text: &str, format: Format, expected: &Value) -> bool {
-    let json = syntax::parse(text, format).ok().flatten().and_then(|tree| resolve_tree(&tree, 0).ok());
-    json.is_some_and(|node| same(&node.to_json(), expected))
+/// The tree of `text`, if that reads as `expected`.
+fn read_as(text: &str, format: Format, expected: &Value) -> Option<Syntax> {
+    let tree = syntax::parse(text, format).ok()??;
+    let holds = holds(&tree, expected)
+        .unwrap_or_else(|| resolve_tree(&tree, 0).is_ok_and(|node| same(&node.to_json(), expected)));
+    holds.then_some(tree)
+}
+
+/// Whether `node` has the value `expected`, told without a copy of its values; `None` where aliases or merge keys must be
+/// resolved first.
+fn holds(node: &Syntax, expected: &Value) -> Option<bool> {
+    match (&node.kind, expected) {
+        (Kind::Scalar { .. }, _) => Some(scalar_value(node).is_ok_and(|value| same(&value, expected))),
+        (Kind::List { items, .. }, Value::Array(values)) => {
+            let mut all = items.len() == values.len();
+            for (item, value) in items.iter().zip(values) {
+                all = all && holds(item, value)?;
+            }
+            Some(all)
+        }
+        (Kind::Map { pairs, .. }, Value::Object(values)) => {
+            if pairs.iter().any(|pair| pair.key.is_merge_key()) {
+                return None;
+            }
+            let mut seen = HashSet::with_capacity(pairs.len());
+            let mut all = pairs.len() == values.len();
+            for pair in pairs {
+                let entry = key_text(&pair.key).ok().and_then(|key| values.get_key_value(&key));
+                let Some((key, value)) = entry else { return Some(false) };
+                all = all && seen.insert(key) && holds(&pair.value, value)?;
+            }
+            Some(all)
+        }
+        (Kind::Alias(_), _) => None,
+        _ => Some(false),
+    }
+}
+
+/// True for the kinds of operations that are written.
+fn is_written(operation: &PatchOperation) -> bool {
+    !matches!(operation, PatchOperation::Move(_) | PatchOperation::Copy(_))
 }
 
 /// The operation on the whole document; `None` for kinds that are not written.
