@@ -102,9 +102,13 @@ impl Place<'_> {
     /// every message; and of a span over many lines (a map that lacks a member) the first line says which.
     fn source_line(&self) -> Option<(String, Range<usize>)> {
         let at = self.span.start.min(self.text.len());
-        let start = self.text.get(..at)?.rfind(['\n', '\r']).map_or(0, |end| end + 1);
+        let ends_line = |byte: &u8| matches!(byte, b'\n' | b'\r');
+        // Never further than a line that is shown: a minified file is one line of megabytes, looked at for every message.
+        let before = self.text.as_bytes().get(at.saturating_sub(LONGEST_LINE + 1)..at)?;
+        let start = at - before.iter().rev().position(ends_line).unwrap_or(before.len());
         let start = if start == 0 && self.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { start };
-        let end = self.text.get(at..)?.find(['\n', '\r']).map_or(self.text.len(), |length| at + length);
+        let after = self.text.as_bytes().get(at..self.text.len().min(at + LONGEST_LINE + 1))?;
+        let end = at + after.iter().position(ends_line).unwrap_or(after.len());
         let line = self.text.get(start..end)?;
         if line.trim().is_empty() || line.len() > LONGEST_LINE {
             return None;
@@ -187,6 +191,15 @@ error[MUL201]: run-as-user: Windows has no numeric user ids
         let shown = message(&text, "\"runAsUser\": 5").render(false);
         assert!(shown.contains("--> web.yaml:1:10011"), "{shown}");
         assert!(shown.len() < 400, "{shown}");
+        // The longest line that is shown, and the first that is not: before, behind and around what is marked.
+        for (before, behind) in [(0, LONGEST_LINE - 1), (LONGEST_LINE - 1, 0), (99, LONGEST_LINE - 100)] {
+            for (more, is_shown) in [(0, true), (1, false)] {
+                let line = format!("{}x{}", "a".repeat(before), "b".repeat(behind + more));
+                let shown = message(&format!("first\n{line}\nlast\n"), "x").render(false);
+                assert_eq!(shown.contains("2 | "), is_shown, "{before} {behind} {more}: {shown}");
+                assert!(!shown.contains("first") && !shown.contains("last"), "{shown}");
+            }
+        }
     }
 
     #[test]
