@@ -73,7 +73,7 @@ fn a_broken_document_hides_no_other() {
 
 #[test]
 fn values_are_those_of_kubectl() {
-    // Checked against sigs.k8s.io/yaml 1.6.0, except that duplicate keys are errors here.
+    // Checked against kubectl 1.36, except that duplicate keys are errors here.
     let cases: &[(&str, Value)] = &[
         ("x: 1\n<<: {x: 2}\ny: 1\n", json!({"x": 2, "true": 1})),
         ("<<: {x: 2}\nx: 1\n", json!({"x": 1})),
@@ -91,7 +91,17 @@ fn values_are_those_of_kubectl() {
         ),
         ("a: &x [1]\nb: *x\nc: &x 2\nd: *x\n", json!({"a": [1], "b": [1], "c": 2, "d": 2})),
         ("{\n\t\"a\": \"\\ud834\\udd1e\\/\",\n\t\"b\": [1e3, -0.5]\n}", json!({"a": "𝄞/", "b": [1000, -0.5]})),
-        ("a: |\n  text", json!({"a": "text"})),
+        // The reader ends the last line.
+        ("a: |\n  text", json!({"a": "text\n"})),
+        ("a: >\n  text", json!({"a": "text\n"})),
+        ("a: |-\n  text", json!({"a": "text"})),
+        // Files put together, of which one began with a byte-order mark.
+        ("---\n\u{feff}a: 1\nb:\n- c\n", json!({"a": 1, "b": ["c"]})),
+        ("--- # c\r\n\u{feff}a: 1\r\n", json!({"a": 1})),
+        // Tabs where they do not indent.
+        ("a:\tb\nc: d\t# e\n", json!({"a": "b", "c": "d"})),
+        ("a: |\n  b\n  \tc\nd: 'e\n  \tf'\ng: h\n  \t\ni: 1\n", json!({"a": "b\n\tc\n", "d": "e f", "g": "h", "i": 1})),
+        ("a: {b: 1,\n c: [\t2]}\n", json!({"a": {"b": 1, "c": [2]}})),
         ("a: |\n  text\n  ", json!({"a": "text\n"})),
         ("a: >-\n  x\n  y\n\n  z\n", json!({"a": "x y\nz"})),
         ("a: b\\n\nb: 'it''s'\n", json!({"a": "b\\n", "b": "it's"})),
@@ -108,6 +118,12 @@ fn problems_say_where_and_what_to_do() {
         ("# c\n---\nx: {a: 1, a: 2}\n", (3, 11), "first on line 3"),
         ("{\"a\": 1,\n \"a\": 2}", (2, 2), "stands twice"),
         ("a:\n\tb: 1\n", (2, 2), "use spaces"),
+        ("a:\n  \t- b\n", (2, 3), "use spaces"),
+        ("a:\n  -\tb\n", (2, 4), "use spaces"),
+        ("a:\n  - \tb: 1\n", (2, 5), "use spaces"),
+        ("a: 1\n\t# c\nb: 2\n", (2, 1), "use spaces"),
+        ("a: 1\n\t\nb: 2\n", (2, 1), "use spaces"),
+        ("# c\n---\na: 1\nb: {c: 1}\n\t\nd: 1\n", (5, 1), "use spaces"),
         ("a: {{ .Values.x }}\n", (1, 5), "helm template"),
         ("a: *x\n", (1, 4), "`*x` refers to an anchor that is not defined"),
         ("a: &x [*x]\n", (1, 8), "never ends"),

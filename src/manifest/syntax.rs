@@ -3,6 +3,8 @@
 //! Built from the parser's events rather than through serde, because edits need what serde cannot carry: flow or block,
 //! where a dash or a colon stands, where an anchor is.
 
+use std::borrow::Cow;
+
 use serde_saphyr::granit_parser::{
     ErrorKind, Event, Parser, ScalarStyle, ScanError, Span as ParserSpan, StructureStyle, Tag as ParserTag, options,
 };
@@ -11,7 +13,7 @@ use super::document::Format;
 use super::json;
 use super::problem::Fault;
 use super::scalar::Tag;
-use super::span::{Span, line_end, line_start};
+use super::span::{Span, line_end, line_start, next_line};
 use super::{MAX_DEPTH, MAX_NODES};
 
 /// A node as written.
@@ -138,6 +140,7 @@ pub(super) fn parse(text: &str, format: Format) -> Result<Option<Syntax>, Fault>
     if format == Format::Json {
         return json::parse(text).map(Some);
     }
+    let text = &*without_mark(text);
     let options = options! {
         emit_anchor_events: true,
         emit_unresolved_aliases: true,
@@ -156,8 +159,88 @@ pub(super) fn parse(text: &str, format: Format) -> Result<Option<Syntax>, Fault>
         };
         builder.take(event, &span, anchor)?;
     }
+    if let Some(root) = &builder.root
+        && let Some(tab) = indenting_tab(text, root)
+    {
+        let message = "a tab stands where only spaces may indent";
+        return Err(Fault::new(Span::new(tab, tab + 1), message).hint(NO_TABS));
+    }
     // A `---` line with nothing below it holds a null that nobody wrote.
     Ok(builder.root.filter(|root| !root.is_absent() || root.start < root.span.start))
+}
+
+const NO_TABS: &str = "YAML does not allow tabs in indentation; use spaces";
+
+/// `text` with line breaks in place of a byte-order mark after its `---` line, which comes of files put together.
+/// Nothing moves, because they take as many bytes.
+fn without_mark(text: &str) -> Cow<'_, str> {
+    let start = if text.starts_with("---") { next_line(text, 0) } else { 0 };
+    match text.get(start..).and_then(|rest| rest.strip_prefix('\u{feff}')) {
+        Some(rest) => Cow::Owned(format!("{}\n\n\n{rest}", text.get(..start).unwrap_or_default())),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// The first tab that go-yaml, and so `kubectl`, refuses and the parser here does not: before what begins a line or
+/// follows a dash, outside of scalars and brackets.
+fn indenting_tab(text: &str, root: &Syntax) -> Option<usize> {
+    if !text.contains('\t') {
+        return None;
+    }
+    let mut inside = Vec::new();
+    let mut dashes = Vec::new();
+    note_tabs(text, root, &mut inside, &mut dashes);
+    let is_inside = |at: usize| {
+        let before = inside.partition_point(|span: &Span| span.start <= at);
+        before.checked_sub(1).and_then(|last| inside.get(last)).is_some_and(|span| at < span.end)
+    };
+    let behind_dash = dashes.into_iter().find_map(|dash| first_tab(text, dash + 1));
+    let mut at = 0;
+    let mut before_line = None;
+    while at < text.len() && before_line.is_none() {
+        before_line = first_tab(text, at).filter(|tab| {
+            // An empty line, and one with a comment only, may begin with blanks and a tab after that.
+            let rest = text.get(*tab..line_end(text, *tab)).unwrap_or_default().trim_start();
+            let holds = !rest.is_empty() && !rest.starts_with('#');
+            (holds || *tab == at) && !is_inside(*tab)
+        });
+        at = next_line(text, at);
+    }
+    behind_dash.into_iter().chain(before_line).min()
+}
+
+/// The first tab of the blanks at `from`.
+fn first_tab(text: &str, from: usize) -> Option<usize> {
+    let rest = text.get(from..)?;
+    let blanks = rest.len() - rest.trim_start_matches(' ').len();
+    rest.get(blanks..)?.starts_with('\t').then_some(from + blanks)
+}
+
+/// Collects where tabs are harmless, in order, and the dashes of block lists.
+fn note_tabs(text: &str, node: &Syntax, inside: &mut Vec<Span>, dashes: &mut Vec<usize>) {
+    match &node.kind {
+        Kind::Map { flow: false, pairs } => {
+            for pair in pairs {
+                note_tabs(text, &pair.key, inside, dashes);
+                note_tabs(text, &pair.value, inside, dashes);
+            }
+        }
+        Kind::List { flow: false, items, dashes: here } => {
+            dashes.extend(here);
+            items.iter().for_each(|item| note_tabs(text, item, inside, dashes));
+        }
+        // Blank lines at the end of a block scalar may be part of it.
+        Kind::Scalar { plain: false, .. } if text.get(node.span.range()).is_some_and(|t| t.starts_with(['|', '>'])) => {
+            inside.push(Span::new(node.span.start, skip_white(text, node.span.end)));
+        }
+        _ => inside.push(node.span),
+    }
+}
+
+/// Past white space and line breaks.
+fn skip_white(text: &str, from: usize) -> usize {
+    let rest = text.get(from..).unwrap_or_default();
+    from + (rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len())
 }
 
 struct Builder<'a> {
@@ -263,11 +346,6 @@ impl Builder<'_> {
         }
         if matches!(style, ScalarStyle::Literal | ScalarStyle::Folded) {
             span = self.block_scalar(at, after_properties);
-            // Where the text ends without a line break, go-yaml gives the value none; this parser always does.
-            let last = self.text.get(line_start(self.text, self.text.len())..).unwrap_or_default();
-            if at.end >= self.text.len() && !last.trim().is_empty() && text.ends_with('\n') {
-                text.pop();
-            }
         }
         Syntax {
             start: properties_start(span.start, anchor, tag_at),
@@ -474,7 +552,7 @@ fn fault(error: &ScanError, text: &str) -> Fault {
     }
     let line = text.get(line_start(text, at)..line_end(text, at)).unwrap_or_default();
     let tabs = line.chars().take_while(char::is_ascii_whitespace).any(|c| c == '\t');
-    let hint = if tabs { "YAML does not allow tabs in indentation; use spaces" } else { hint(error.kind()) };
+    let hint = if tabs { NO_TABS } else { hint(error.kind()) };
     Fault::new(span, error.info()).hint(hint)
 }
 

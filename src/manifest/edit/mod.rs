@@ -149,8 +149,7 @@ pub fn edit(text: &str, document: &Document, patches: &[ObjectPatch<'_>]) -> Res
         patch.operations.iter().filter_map(move |operation| prefixed(operation, &prefix)).collect::<Vec<_>>()
     };
     let operations: Vec<PatchOperation> = patches.iter().flat_map(prefixed).collect();
-    let before =
-        State { text: slice.to_owned(), tree: read()?, json: document.json.clone(), format: document.format };
+    let before = State { text: slice.to_owned(), tree: read()?, json: document.json.clone(), format: document.format };
     let after = run(before, &operations).map_err(located)?;
     if !same(&after.json, &expected) {
         return Err(EditError::Layout { pointer: String::new(), line: line_of(0) });

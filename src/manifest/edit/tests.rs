@@ -288,7 +288,7 @@ const CORPUS: &[&str] = &[
     "a: !!str 1\nb: !custom {c: 1}\nd: !!map\n  e: 1\nf: ! x\ng:   \n  - !!int \"3\"\n",
     "a: 'x\n\n  y'\nb:\n    - c\n    # mid\n\n    - d: |2\n         indented\n      e: 1\n    # tail\nz: |\n  last",
     "\u{feff}# bom\na: {b: {c: {}}}\nd:\n  e:\n    f:\n      g: 1\n  h: 2",
-    "a:\n-\n- # c\n  b: 1\n-\tc\n- |\n  t\n- >+\n  u\n\n- v\n",
+    "a:\n-\n- # c\n  b: 1\n-   c\n- |\n  t\n- >+\n  u\n\n- v\n",
 ];
 
 const SHARED: &[&str] = &[
