@@ -15,6 +15,10 @@ use crate::manifest::{self, ObjectPatch, Replacement};
 
 /// Arguments of `mutate`.
 #[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "Exit code: 0; 1 if something is refused, which then stays as it is; 2 for input that cannot be read, and \
+    nothing is printed then."
+)]
 pub struct Mutate {
     /// What to change.
     #[command(flatten)]
@@ -45,7 +49,7 @@ pub fn run(args: &Mutate, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         let mut changed = Changed::default();
         unreadable += file.each(|document| {
             match document {
-                Ok(parsed) => changed.document(file, &parsed, args, &knowledge),
+                Ok(parsed) => changed.document(file, parsed, args, &knowledge),
                 Err(failure) => io.say(failure)?,
             }
             Ok(())
@@ -93,12 +97,14 @@ struct Refused {
 
 impl Changed {
     /// Adds the document of `file`.
-    fn document(&mut self, file: &File<'_>, parsed: &Parsed, args: &Mutate, knowledge: &Knowledge) {
+    fn document(&mut self, file: &File<'_>, parsed: Parsed, args: &Mutate, knowledge: &Knowledge) {
         self.skipped += parsed.objects().filter(|found| matches!(found, Found::Skipped)).count();
-        let patches = patches(file, parsed, args, knowledge, &mut self.refused);
+        let patches = patches(file, &parsed, args, knowledge, &mut self.refused);
+        // The objects are copies; a large document is not to be edited beside them.
+        let document = parsed.document;
         let patches: Vec<ObjectPatch<'_>> =
             patches.iter().map(|(prefix, operations)| ObjectPatch { pointer_prefix: prefix, operations }).collect();
-        match manifest::edit(&file.source.text, &parsed.document, &patches) {
+        match manifest::edit(&file.source.text, &document, &patches) {
             Ok(replacement) => self.replacements.extend(replacement),
             Err(error) => self.refused.push(Refused {
                 what: format!("{}: the patch cannot be written and the document stays as it is", file.source.name),
@@ -109,18 +115,18 @@ impl Changed {
 }
 
 /// The patch of each object of a document that is not refused, with the object's pointer.
-fn patches<'d>(
+fn patches(
     file: &File<'_>,
-    parsed: &'d Parsed,
-    args: &'d Mutate,
+    parsed: &Parsed,
+    args: &Mutate,
     knowledge: &Knowledge,
     refused: &mut Vec<Refused>,
-) -> Vec<(&'d str, Vec<PatchOperation>)> {
+) -> Vec<(String, Vec<PatchOperation>)> {
     let mut patches = Vec::new();
     for found in parsed.objects() {
         let Found::Subject(subject) = found else { continue };
         match patch(&subject, args, knowledge) {
-            Ok(operations) => patches.push((subject.object.pointer_prefix.as_str(), operations)),
+            Ok(operations) => patches.push((subject.object.pointer_prefix.clone(), operations)),
             Err(refusal) => refused.push(Refused::new(file, &subject, &args.inputs.namespace, &refusal)),
         }
     }

@@ -6,11 +6,12 @@ use serde::de::IgnoredAny;
 use super::problem::Fault;
 use super::scalar::Tag;
 use super::span::{Span, line_end};
-use super::syntax::{Kind, Pair, Syntax, too_deep};
+use super::syntax::{Kind, Pair, SeeItem, Syntax, too_deep};
 use super::{MAX_DEPTH, MAX_NODES};
 
 /// Reads the one JSON value in `text`, which a `---` line may precede.
-pub(super) fn parse(text: &str) -> Result<Syntax, Fault> {
+/// Each item of the value's list `items` is shown to `see`.
+pub(super) fn parse(text: &str, see: Option<&mut SeeItem<'_>>) -> Result<Syntax, Fault> {
     let start = if text.starts_with("---") { 3 } else { 0 };
     let body = text.get(start..).unwrap_or_default();
     // serde_json judges; the walk below may then take well-formed text for granted.
@@ -21,17 +22,18 @@ pub(super) fn parse(text: &str) -> Result<Syntax, Fault> {
             error.to_string(),
         )
     })?;
-    let mut walk = Walk { text, at: start, nodes: 0 };
+    let mut walk = Walk { text, at: start, nodes: 0, see };
     walk.value(0)
 }
 
-struct Walk<'a> {
+struct Walk<'a, 's> {
     text: &'a str,
+    see: Option<&'a mut SeeItem<'s>>,
     at: usize,
     nodes: usize,
 }
 
-impl Walk<'_> {
+impl Walk<'_, '_> {
     /// The next byte that is not white space; the walk stands on it afterwards.
     fn peek(&mut self) -> u8 {
         let bytes = self.text.as_bytes();
@@ -82,7 +84,10 @@ impl Walk<'_> {
             self.peek();
             self.at += 1; // the colon
             let after_colon = self.at;
+            // Only the document's own list, and nothing further in.
+            let see = if depth == 0 && key.is_items() { None } else { self.see.take() };
             let value = self.value(depth + 1)?;
+            self.see = self.see.take().or(see);
             pairs.push(Pair { start, key, after_colon, value });
         }
         Ok(Kind::Map { flow: true, pairs })
@@ -91,7 +96,14 @@ impl Walk<'_> {
     fn list(&mut self, depth: usize) -> Result<Kind, Fault> {
         let mut items = Vec::new();
         while self.more(b']') {
-            items.push(self.value(depth + 1)?);
+            let see = self.see.take();
+            let mut item = self.value(depth + 1)?;
+            self.see = see;
+            if let Some(see) = &mut self.see {
+                see(&item);
+                item.forget();
+            }
+            items.push(item);
         }
         Ok(Kind::List { flow: true, items, dashes: Vec::new() })
     }

@@ -102,6 +102,16 @@ impl Syntax {
         matches!(&self.kind, Kind::Scalar { text, plain: true, tag: Tag::None } if text == "<<")
     }
 
+    /// True for the key under which a List has its objects.
+    pub(super) fn is_items(&self) -> bool {
+        matches!(&self.kind, Kind::Scalar { text, .. } if text == "items")
+    }
+
+    /// Gives back the memory of what it holds.
+    pub(super) fn forget(&mut self) {
+        self.kind = Kind::Scalar { text: String::new(), plain: false, tag: Tag::None };
+    }
+
     /// True for a value that is not written at all, as in `key:`.
     pub(super) fn is_absent(&self) -> bool {
         self.span.is_empty() && matches!(&self.kind, Kind::Scalar { plain: true, .. })
@@ -135,10 +145,18 @@ struct Open {
     key: Option<Syntax>,
 }
 
+/// Sees each item of the list `items` of a document when it is complete; what it holds is forgotten after that.
+pub(super) type SeeItem<'a> = dyn FnMut(&Syntax) + 'a;
+
 /// Reads the one document in `text`; `None` if it holds nothing but comments.
 pub(super) fn parse(text: &str, format: Format) -> Result<Option<Syntax>, Fault> {
+    parse_seeing(text, format, None)
+}
+
+/// As [`parse`], with each item shown to `see`: of a document of thousands of objects, only one has to be in memory.
+pub(super) fn parse_seeing(text: &str, format: Format, see: Option<&mut SeeItem<'_>>) -> Result<Option<Syntax>, Fault> {
     if format == Format::Json {
-        return json::parse(text).map(Some);
+        return json::parse(text, see).map(Some);
     }
     let text = &*without_mark(text);
     let options = options! {
@@ -148,7 +166,7 @@ pub(super) fn parse(text: &str, format: Format) -> Result<Option<Syntax>, Fault>
         flow_nesting_limit: MAX_DEPTH,
         block_nesting_limit: MAX_DEPTH,
     };
-    let mut builder = Builder { text, stack: Vec::new(), root: None, nodes: 0, documents: 0 };
+    let mut builder = Builder { text, stack: Vec::new(), root: None, nodes: 0, documents: 0, see };
     let mut events = Parser::new_from_str_with_options(text, options).peekable();
     while let Some(event) = events.next() {
         let (event, span) = event.map_err(|error| fault(&error, text))?;
@@ -227,7 +245,9 @@ fn note_tabs(text: &str, node: &Syntax, inside: &mut Vec<Span>, dashes: &mut Vec
         }
         Kind::List { flow: false, items, dashes: here } => {
             dashes.extend(here);
-            items.iter().for_each(|item| note_tabs(text, item, inside, dashes));
+            for item in items {
+                note_tabs(text, item, inside, dashes);
+            }
         }
         // Blank lines at the end of a block scalar may be part of it.
         Kind::Scalar { plain: false, .. } if text.get(node.span.range()).is_some_and(|t| t.starts_with(['|', '>'])) => {
@@ -243,15 +263,16 @@ fn skip_white(text: &str, from: usize) -> usize {
     from + (rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len())
 }
 
-struct Builder<'a> {
+struct Builder<'a, 's> {
     text: &'a str,
+    see: Option<&'a mut SeeItem<'s>>,
     stack: Vec<Open>,
     root: Option<Syntax>,
     nodes: usize,
     documents: usize,
 }
 
-impl Builder<'_> {
+impl Builder<'_, '_> {
     fn take(&mut self, event: Event<'_>, span: &ParserSpan, anchor: Option<(usize, Span)>) -> Result<(), Fault> {
         let at = bytes(span, self.text);
         let tag_at = span.tag_span().map(|tag| bytes(&tag, self.text));
@@ -418,6 +439,16 @@ impl Builder<'_> {
         node
     }
 
+    /// Whether what comes next is an item of the document's list `items`.
+    fn is_in_items(&self) -> bool {
+        match self.stack.as_slice() {
+            [Open { key: Some(key), .. }, Open { node, .. }] => {
+                key.is_items() && matches!(node.kind, Kind::List { .. })
+            }
+            _ => false,
+        }
+    }
+
     /// Adds a finished node to the collection it is in.
     fn close(&mut self, mut node: Syntax) -> Result<(), Fault> {
         let text = self.text;
@@ -428,6 +459,7 @@ impl Builder<'_> {
             },
             None => None,
         };
+        let is_item = self.is_in_items();
         let Some(open) = self.stack.last_mut() else {
             self.root = Some(node);
             return Ok(());
@@ -459,6 +491,10 @@ impl Builder<'_> {
                         node.start = dash + 1;
                     }
                     dashes.push(dash);
+                }
+                if let (true, Some(see)) = (is_item, &mut self.see) {
+                    see(&node);
+                    node.forget();
                 }
                 items.push(node);
             }

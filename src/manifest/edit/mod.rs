@@ -7,7 +7,7 @@ mod flow;
 mod plan;
 mod render;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
 use jsonptr::{Pointer, PointerBuf};
@@ -15,7 +15,7 @@ use serde_json::{Number, Value};
 use thiserror::Error;
 
 use super::document::{Document, Format};
-use super::node::{key_text, resolve_tree, scalar_value};
+use super::node::{index, key_text, resolve_tree, scalar_value};
 use super::span::{LineIndex, Span, line_start, next_line};
 use super::syntax::{self, Kind, Syntax};
 use plan::{Refusal, plan};
@@ -112,6 +112,9 @@ pub fn edit(text: &str, document: &Document, patches: &[ObjectPatch<'_>]) -> Res
     // Only for errors: a line index reads the whole file.
     let line_of = |at: usize| LineIndex::new(text).line_column(span.start + at).line;
 
+    if let Some(text) = edited_items(slice, document, patches) {
+        return Ok(Some(Replacement { span, text }));
+    }
     let mut expected = document.json.clone();
     for patch in patches {
         if let Some(operation) = patch.operations.iter().find(|operation| !is_written(operation)) {
@@ -237,6 +240,48 @@ fn isolated(text: &str, tree: &Syntax, document: &Document, patches: &[ObjectPat
     (!overlap).then(|| splice(text, &replacements))
 }
 
+/// The new text of a list whose items are patched, each read back by itself: many copies of a large list are not made.
+/// `None` for anything else and wherever something is odd; the long way knows what to say.
+fn edited_items(text: &str, document: &Document, patches: &[ObjectPatch<'_>]) -> Option<String> {
+    let items = document.json.get("items")?.as_array()?;
+    let mut operations = BTreeMap::new();
+    for patch in patches {
+        let at = index(patch.pointer_prefix.strip_prefix("/items/")?)?;
+        if operations.insert(at, patch.operations).is_some() || !patch.operations.iter().all(is_written) {
+            return None;
+        }
+    }
+    let wanted = |at: usize| {
+        let mut item = items.get(at)?.clone();
+        json_patch::patch(&mut item, operations.get(&at)?).ok()?;
+        Some(item)
+    };
+    let mut changes = false;
+    for at in operations.keys() {
+        changes |= !same(&wanted(*at)?, items.get(*at)?);
+    }
+    if !changes {
+        return None;
+    }
+    let text = isolated(text, &read_as(text, document.format, &document.json)?, document, patches)?;
+
+    let mut seen = 0;
+    let mut good = true;
+    let mut see = |item: &Syntax| {
+        let at = seen;
+        seen += 1;
+        let holds = if operations.contains_key(&at) {
+            wanted(at).and_then(|expected| holds(item, &expected))
+        } else {
+            items.get(at).and_then(|expected| holds(item, expected))
+        };
+        good &= holds == Some(true);
+    };
+    let tree = syntax::parse_seeing(&text, document.format, Some(&mut see)).ok()??;
+    let rest = holds_but(&tree, &document.json, Some("items"))?;
+    (good && rest && seen == items.len()).then_some(text)
+}
+
 /// True if no anchor, alias or merge key ties the node to other places.
 fn stands_alone(node: &Syntax) -> bool {
     let mut alone = node.start == node.span.start && matches!(node.kind, Kind::Map { .. });
@@ -265,6 +310,11 @@ fn read_as(text: &str, format: Format, expected: &Value) -> Option<Syntax> {
 /// Whether `node` has the value `expected`, told without a copy of its values; `None` where aliases or merge keys must be
 /// resolved first.
 fn holds(node: &Syntax, expected: &Value) -> Option<bool> {
+    holds_but(node, expected, None)
+}
+
+/// As [`holds`], whatever the value of the key `but` of the node itself is.
+fn holds_but(node: &Syntax, expected: &Value, but: Option<&str>) -> Option<bool> {
     match (&node.kind, expected) {
         (Kind::Scalar { .. }, _) => Some(scalar_value(node).is_ok_and(|value| same(&value, expected))),
         (Kind::List { items, .. }, Value::Array(values)) => {
@@ -283,7 +333,7 @@ fn holds(node: &Syntax, expected: &Value) -> Option<bool> {
             for pair in pairs {
                 let entry = key_text(&pair.key).ok().and_then(|key| values.get_key_value(&key));
                 let Some((key, value)) = entry else { return Some(false) };
-                all = all && seen.insert(key) && holds(&pair.value, value)?;
+                all = all && seen.insert(key) && (but == Some(key.as_str()) || holds(&pair.value, value)?);
             }
             Some(all)
         }

@@ -492,3 +492,56 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn items_are_read_back_one_by_one_where_they_stand_alone() {
+    let patch = operations(json!([{"op": "add", "path": "/x", "value": {"y": [1]}}]));
+    let short = |text: &str| {
+        let patches = ["/items/0", "/items/2"].map(|pointer_prefix| ObjectPatch { pointer_prefix, operations: &patch });
+        let document = only_document(text);
+        let short = edited_items(text, &document, &patches);
+        // Whichever way it went, the values are those of the patch, and the item between is as it was.
+        let result = edit(text, &document, &patches);
+        if let Ok(replacement) = &result {
+            let mut expected = document.json.clone();
+            for at in ["/items/0", "/items/2"] {
+                json_patch::patch(expected.pointer_mut(at).unwrap(), &patch).unwrap();
+            }
+            let text = &replacement.as_ref().unwrap().text;
+            assert!(same(&only_document(text).json, &expected), "{text}");
+            assert!(text.contains("b: two") || text.contains(r#""b":"two""#) || text.contains("b: *a"), "{text}");
+        }
+        short.is_some()
+    };
+    for alone in [
+        "kind: List\nitems:\n- a: 1\n- b: two\n- c: 3 # d\nz: {items: [4]}\n",
+        "items: [{a: 1}, {b: two}, {c: {items: [1]}}]\n",
+        r#"{"a":{"items":[1,2]},"items":[{"a":1},{"b":"two"},{"items":[3]}],"z":[[1]]}"#,
+        "items:\n- a: 1\n- {b: two, items: [5]}\n- items:\n  - 6\n",
+        "x: &x 1\nitems:\n- a: 1\n- b: two\n- c: 3\n",
+    ] {
+        assert!(short(alone), "{alone}");
+    }
+    for tied in [
+        "x: &x 1\ny: *x\nitems:\n- a: 1\n- b: two\n- c: 3\n",
+        "items:\n- a: 1\n- b: two\n- &c {c: 3}\nx: *c\n",
+        "items:\n- a: 1\n- &b {b: two}\n- c: 3\n- *b\n",
+        "items:\n- a: 1\n- b: two\n  <<: {c: 1}\n- c: 3\n",
+        "x: &x\n- a: 1\n- b: two\n- c: 3\nitems: *x\n",
+    ] {
+        assert!(!short(tied), "{tied}");
+    }
+}
+
+#[test]
+fn a_value_holds_only_if_every_key_is_there_once() {
+    let holds = |text: &str, expected: Value| read_as(text, Format::Yaml, &expected).is_some();
+    assert!(holds("a: 1\nb: [x, {c: ~}]\n", json!({"a": 1.0, "b": ["x", {"c": null}]})));
+    assert!(holds("a: &a {x: 1}\nb: {<<: *a, z: 2}\n", json!({"a": {"x": 1}, "b": {"x": 1, "z": 2}})));
+    assert!(!holds("a: 1\na: 1\n", json!({"a": 1, "b": 2})));
+    assert!(!holds("a: 1\n", json!({"a": 1, "b": 2})));
+    assert!(!holds("a: 1\nb: 2\n", json!({"a": 1})));
+    assert!(!holds("a: [1]\n", json!({"a": [1, 2]})));
+    assert!(!holds("a: [1, 2]\n", json!({"a": [1]})));
+    assert!(!holds("a: {}\n", json!({"a": []})));
+}
