@@ -18,6 +18,9 @@ use crate::report::{Failure, Totals, github, sarif};
 
 /// Arguments of `check`.
 #[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "Exit code: 0; 1 for findings at --fail-on; 2 for input that cannot be read. The highest that applies."
+)]
 pub struct Check {
     /// What to judge.
     #[command(flatten)]

@@ -174,7 +174,12 @@ impl Explanation<'_> {
         let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let member = |of: &Value, key: &str| of.get(key).map(word).unwrap_or_default();
         let json = serde_json::to_value(&self.subject).unwrap_or_default();
-        lines.push(format!("  os: {}, because of {}", member(&json, "os"), self.because));
+        let because = match self.because.as_str() {
+            "nothing" => ": nothing says which".to_owned(),
+            nothing if nothing.starts_with("nothing ") => format!(", because {nothing}"),
+            something => format!(", because of {something}"),
+        };
+        lines.push(format!("  os: {}{because}", member(&json, "os")));
         for evidence in json.get("evidence").and_then(Value::as_array).into_iter().flatten() {
             let of = ["path", "image", "name"].iter().filter_map(|key| evidence.get(*key)?.as_str());
             let of: Vec<&str> = of.collect();
