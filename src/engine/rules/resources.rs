@@ -21,7 +21,7 @@ pub static RULES: [Rule; 4] = [
             Action::Warn,
             "no memory limit on a Windows container",
             "without a memory limit a container can use up its Windows node",
-            "set one",
+            "set resources.limits.memory",
         )
     },
     Rule {
