@@ -54,7 +54,7 @@ unit: needs
 	$(CARGO) test --locked -p mullion-cluster --lib
 
 # The engine must not be able to reach a network, a clock or a cluster: none of these crates is in its graph.
-IMPURE = axum hyper kube kube-client kube-runtime rustls tokio reqwest oci-client tracing-subscriber
+IMPURE = axum hyper kube kube-client kube-runtime rustls tokio hyper-rustls moka tracing-subscriber
 .PHONY: purity
 purity: needs
 	$(CARGO) check --locked --lib --no-default-features
@@ -68,6 +68,7 @@ purity: needs
 cluster-test: needs
 	@tools="$$(tests/cluster/tools/build.sh)" && export KUBEBUILDER_ASSETS="$$tools" && \
 	$(CARGO) test --locked -p mullion-cluster --test control_plane && \
+	$(CARGO) test --locked --test registry && \
 	$(CARGO) test --locked --test on_cluster
 
 # Figures for people: nothing is asserted, and the webhook's take about two minutes.

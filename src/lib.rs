@@ -17,6 +17,7 @@
 //! | [`cli`] | one file for each command |
 //! | `webhook` | the HTTPS server: accept loop, TLS, the AdmissionReview envelope, admin port (feature `server`) |
 //! | `controller` | labels, taints and RuntimeClasses (feature `server`) |
+//! | `registry` | what registries say of images: look-ups, their cache, pull secrets (feature `registry`) |
 //! | `reload` | policy files read again while a server runs (feature `server`) |
 //! | `telemetry` | every metric and every log event, as typed methods (feature `server`) |
 //!
@@ -37,6 +38,8 @@ pub mod controller;
 pub mod engine;
 pub mod manifest;
 pub mod policy;
+#[cfg(feature = "registry")]
+pub mod registry;
 #[cfg(feature = "server")]
 pub mod reload;
 pub mod report;

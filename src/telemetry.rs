@@ -6,6 +6,7 @@
 use std::fmt;
 use std::io::IsTerminal as _;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use prometheus_client::encoding::text::encode;
@@ -70,6 +71,8 @@ struct Inner {
     durations: Family<DoorLabels, Histogram, fn() -> Histogram>,
     findings: Family<FindingLabels, Counter>,
     panics: Counter,
+    lookups: Family<LookupLabels, Counter>,
+    registry_answers: Family<AnswerLabels, Counter>,
     bad_requests: Family<BadRequestLabels, Counter>,
     handshake_failures: Counter,
     accept_errors: Counter,
@@ -112,6 +115,19 @@ pub enum BadRequest {
     Broken,
     /// Too many bytes of other bodies are in memory: 503.
     Busy,
+}
+
+/// What came of wanting to know an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LookupOutcome {
+    /// It was known.
+    Known,
+    /// It was not, and the review was answered without it.
+    Queued,
+    /// The review waited, and got its answer.
+    Resolved,
+    /// The review waited, and was answered without it.
+    Late,
 }
 
 /// How re-reading files ended, where they had changed.
@@ -176,6 +192,16 @@ struct BadRequestLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LookupLabels {
+    outcome: LookupOutcome,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AnswerLabels {
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OutcomeLabels {
     outcome: Outcome,
 }
@@ -202,6 +228,8 @@ impl Metrics {
             durations: Family::new_with_constructor(durations),
             findings: Family::default(),
             panics: Counter::default(),
+            lookups: Family::default(),
+            registry_answers: Family::default(),
             bad_requests: Family::default(),
             handshake_failures: Counter::default(),
             accept_errors: Counter::default(),
@@ -255,6 +283,19 @@ impl Metrics {
         tracing::error!(uid = short(uid), "the review panicked; the request is allowed unreviewed");
     }
 
+    /// A review wanted to know an image.
+    pub fn image_lookup(&self, outcome: LookupOutcome) {
+        self.0.lookups.get_or_create(&LookupLabels { outcome }).inc();
+    }
+
+    /// How often registries, and the cache before them, gave each kind of answer. They count for themselves.
+    pub fn registry_answers(&self, answers: impl IntoIterator<Item = (&'static str, u64)>) {
+        for (outcome, number) in answers {
+            let counter = self.0.registry_answers.get_or_create(&AnswerLabels { outcome });
+            counter.inner().store(number, Ordering::Relaxed);
+        }
+    }
+
     /// A request got no review.
     pub fn bad_request(&self, reason: BadRequest, text: &str) {
         self.0.bad_requests.get_or_create(&BadRequestLabels { reason }).inc();
@@ -297,6 +338,11 @@ impl Metrics {
         }
     }
 
+    /// The policies have registries asked, in a way that is not possible; reviews go on without.
+    pub fn registries_unasked(&self, problem: &str) {
+        tracing::error!(problem, "registries are not asked, and images judged by name, until this is corrected");
+    }
+
     /// A changed certificate pair is served from now on.
     pub fn tls_loaded(&self) {
         self.0.tls_reloads.get_or_create(&OutcomeLabels { outcome: Outcome::Loaded }).inc();
@@ -328,6 +374,9 @@ impl Inner {
         r.register_with_unit("review_duration", help, Unit::Seconds, self.durations.clone());
         r.register("rule_findings", "Findings, by what the policy does with them", self.findings.clone());
         r.register("review_panics", "Reviews that panicked and were answered as allowed", self.panics.clone());
+        r.register("image_lookups", "Images that reviews wanted to know, by what came of it", self.lookups.clone());
+        let help = "Answers of registries and of the cache before them";
+        r.register("registry_answers", help, self.registry_answers.clone());
         r.register("bad_requests", "Requests that got no review", self.bad_requests.clone());
         r.register("tls_handshake_failures", "Failed TLS handshakes", self.handshake_failures.clone());
         r.register("accept_errors", "Failures to accept a connection", self.accept_errors.clone());
@@ -394,6 +443,17 @@ impl BadRequest {
     }
 }
 
+impl LookupOutcome {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Known => "known",
+            Self::Queued => "queued",
+            Self::Resolved => "resolved",
+            Self::Late => "late",
+        }
+    }
+}
+
 impl Outcome {
     fn name(self) -> &'static str {
         match self {
@@ -412,7 +472,7 @@ macro_rules! label_by_name {
         }
     )+};
 }
-label_by_name!(Decision, BadRequest, Outcome);
+label_by_name!(Decision, BadRequest, LookupOutcome, Outcome);
 
 fn door_name(door: Door) -> &'static str {
     match door {

@@ -492,6 +492,7 @@ fn mutate_is_the_webhooks_patch() {
             },
             old: None,
             into_templates: templates,
+            images: None,
         };
         let review = review(&request, &World::default(), &PolicySet::built_in());
         if answer(&review, &object, Door::Validate).refusal.is_none() {
@@ -760,7 +761,38 @@ fn compatibility_is_a_table_or_one_answer() {
     assert_eq!(answer(&["--image-build", "20348", "--host-build", "26200", "--generation", "R3"]), "yes\n");
     assert_eq!(answer(&["--image-build", "17763"]), "10.0.17763  ltsc2019\n");
     assert_eq!(answer(&["--host-build", "10.0.26100"]), "10.0.20348  ltsc2022\n10.0.26100  ltsc2025\n");
-    assert!(answer(&[]).contains("\n10.0.25398  23h2 "), "{}", answer(&[]));
+    let table = answer(&[]);
+    let row = |host: &str| {
+        let row = table.lines().find(|line| line.starts_with(host)).unwrap_or_else(|| panic!("{host}: {table}"));
+        row.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(row("10.0.25398"), ["10.0.25398", "23h2", "10.0.20348", "2026-05-12", "Windows Server 23H2"]);
+    assert_eq!(row("10.0.19045"), ["10.0.19045", "build-19045", "-", "-", "Windows 10 22H2"]);
+    assert_eq!(row("10.0.26100")[2], "10.0.20348 10.0.26100");
+}
+
+#[test]
+fn compatibility_says_why_and_knows_stated_releases() {
+    let why = |host: &str, image: &str| mullion(&["compat", "--host-build", host, "--image-build", image], "").err;
+    assert_eq!(
+        why("26100", "17763"),
+        "mullion: 10.0.26100 (ltsc2025) runs images of 10.0.20348 to 10.0.26100, as R3 has it\n"
+    );
+    assert_eq!(
+        why("17763", "20348"),
+        "mullion: 10.0.17763 (ltsc2019) runs images of its own build alone, as all hosts before 10.0.20348 do\n"
+    );
+    assert_eq!(why("20348", "20348"), "mullion: 10.0.20348 (ltsc2022) runs images of its own build alone\n");
+    let folder = tempfile::tempdir().unwrap();
+    let text = "apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {name: nodes}\n\
+        spec: {releases: [{build: 10.0.29000, name: ltsc2028, runsFrom: 10.0.26100}]}\n";
+    std::fs::write(folder.path().join("nodes.yaml"), text).unwrap();
+    let directory = folder.path().to_string_lossy().into_owned();
+    let answer = |args: &[&str]| mullion(&[&["compat", "--policies", &directory], args].concat(), "").out;
+    assert_eq!(answer(&["--host-build", "29000"]), "10.0.26100  ltsc2025\n10.0.29000  ltsc2028\n");
+    assert_eq!(answer(&["--host-build", "29000", "--image-build", "20348"]), "no\n");
+    assert!(answer(&["--image-build", "26100"]).ends_with("\n10.0.29000  ltsc2028\n"));
+    assert!(answer(&[]).contains("\n10.0.29000  ltsc2028 "));
 }
 
 // === explain ===

@@ -11,7 +11,7 @@ use mullion::engine::rules::linux_only::FIELDS;
 use mullion::engine::world::World;
 use mullion::engine::{Door, Kind, Operation, Request, Subject, answer, review};
 use mullion::manifest::Problem;
-use mullion::policy::{Action, Denials, Mode, NodePolicy, PolicySet, Settings, directory};
+use mullion::policy::{Action, Denials, Mode, NodePolicy, PolicySet, RegistryPolicy, Settings, directory};
 use serde_json::{Value, json};
 
 fn shipped() -> Vec<PathBuf> {
@@ -56,6 +56,7 @@ fn the_default_file_says_what_holds_without_it() {
     written.origins.clear();
     assert_eq!(format!("{written:?}"), format!("{:?}", Settings::default()));
     assert_eq!(set.nodes, NodePolicy::default());
+    assert_eq!(set.registries, RegistryPolicy::default());
 }
 
 #[test]
@@ -81,6 +82,7 @@ fn audit_only_talks() {
         subject: Subject { kind: Kind::Pod, namespace: "shop", object: &object },
         old: None,
         into_templates: false,
+        images: None,
     };
     for door in [Door::Mutate, Door::Validate] {
         let answer = answer(&review(&request, &World::default(), &set), &object, door);
@@ -151,6 +153,7 @@ fn create(spec: &Value, policies: &PolicySet) -> Result<Value, String> {
             subject: Subject { kind: Kind::Pod, namespace: "shop", object: &object },
             old: None,
             into_templates: false,
+            images: None,
         };
         let answer = answer(&review(&request, &World::default(), policies), &object, door);
         if let Some(refusal) = answer.refusal {

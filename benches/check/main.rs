@@ -63,8 +63,14 @@ fn stages(text: &str) {
         let subjects = found.iter().filter_map(|object| Some((Kind::from_name(&object.kind)?, object)));
         let reviews = subjects.map(|(kind, object)| {
             let subject = Subject { kind, namespace: "default", object: &object.value };
-            let request =
-                Request { operation: Operation::Create, subresource: None, subject, old: None, into_templates: false };
+            let request = Request {
+                operation: Operation::Create,
+                subresource: None,
+                subject,
+                old: None,
+                into_templates: false,
+                images: None,
+            };
             review(&request, &world, &policies)
         });
         reviews.map(|review| review.findings.len()).sum::<usize>()

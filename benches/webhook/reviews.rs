@@ -3,6 +3,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use futures::FutureExt as _;
 use mullion::engine::world::{Nodes, World};
 use mullion::engine::{Door, Kind, Operation, Request, Subject};
 use mullion::policy::PolicySet;
@@ -41,10 +42,12 @@ pub fn run() {
         let state = State::fixed(fleet::world(nodes, namespaces), PolicySet::default());
         for (name, spec) in fleet::pods() {
             let engine = engine(&state, &spec);
+            let deadline = tokio::time::Instant::now();
             let [small, large] = [2_000, 15_000].map(|bytes| {
                 let body = fleet::review(&spec, bytes).into_bytes();
                 measure(|| {
-                    black_box(handler::handle(&state, Door::Mutate, black_box(&body)).unwrap());
+                    let answer = handler::handle(&state, Door::Mutate, black_box(&body), deadline).now_or_never();
+                    black_box(answer.expect("nobody is waited for").unwrap());
                 })
             });
             let column = |(median, tail): (Duration, Duration)| format!("{:.1} {:.1}", micros(median), micros(tail));
@@ -63,6 +66,7 @@ fn engine(state: &State, spec: &Value) -> (Duration, Duration) {
         subject: Subject { kind: Kind::Pod, namespace: "team-1", object },
         old: None,
         into_templates: false,
+        images: None,
     };
     measure(|| {
         black_box(handler::engine(black_box(&request), &world, &policies, Door::Mutate));

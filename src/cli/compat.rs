@@ -1,11 +1,16 @@
 //! `mullion compat`: the compatibility table of Windows builds, or one answer from it.
 
 use std::io;
+use std::path::PathBuf;
 
 use clap::Args;
 
+use super::knowledge::load_policies;
 use super::{Io, Outcome};
-use crate::engine::windows::{Build, Generation, known_host_builds, release_name, runs, table as compat_table};
+use crate::engine::windows::{
+    Build, ExtraRelease, Generation, RELEASES, STABLE_ABI_FROM, floor, known_host_builds, release_name, runs,
+    support_of, table as compat_table,
+};
 use crate::report::table;
 
 /// Arguments of `compat`.
@@ -20,34 +25,66 @@ pub struct Compat {
     /// Rule of the container runtime: R1 (containerd to 2.1.5), R2 (to 2.3.4), R3 (newer)
     #[arg(long, default_value_t = Generation::default(), value_name = "R1|R2|R3")]
     pub generation: Generation,
+    /// Directory of policy files, for the releases that its `NodePolicy` states; may be given more than once
+    #[arg(long, value_name = "DIR")]
+    pub policies: Vec<PathBuf>,
 }
 
-/// Prints the table; with both builds `yes` or `no`; with one of them what it goes with, one build per line.
+/// Prints the table; with both builds `yes` or `no`, and why on stderr; with one of them what it goes with, one build
+/// per line.
 pub fn run(args: &Compat, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let goes = |host, image| runs(host, image, args.generation, &[]);
+    let policies = load_policies(&args.policies)?;
+    let extra = policies.nodes.releases.as_slice();
+    let goes = |host, image| runs(host, image, args.generation, extra);
     match (args.host_build, args.image_build) {
-        (Some(host), Some(image)) => writeln!(io.stdout, "{}", if goes(host, image) { "yes" } else { "no" })?,
-        (None, Some(image)) => list(io, known_host_builds().filter(|host| goes(*host, image)))?,
-        (Some(host), None) => {
-            let images = compat_table(args.generation, &[]).images;
-            list(io, images.into_iter().filter(|image| goes(host, *image)))?;
+        (Some(host), Some(image)) => {
+            writeln!(io.stdout, "{}", if goes(host, image) { "yes" } else { "no" })?;
+            io.say(format_args!("{}", why(host, args.generation, extra)))?;
         }
-        (None, None) => write_table(args.generation, io)?,
+        (None, Some(image)) => {
+            let stated = extra.iter().map(|release| release.build);
+            let mut hosts: Vec<Build> = known_host_builds().chain(stated).filter(|host| goes(*host, image)).collect();
+            hosts.sort_unstable();
+            hosts.dedup();
+            list(io, &hosts, extra)?;
+        }
+        (Some(host), None) => {
+            let mut images = compat_table(args.generation, extra).images;
+            images.retain(|image| goes(host, *image));
+            list(io, &images, extra)?;
+        }
+        (None, None) => write_table(args.generation, extra, io)?,
     }
     Ok(Outcome::Clean)
 }
 
-fn list(io: &mut Io<'_>, builds: impl Iterator<Item = Build>) -> io::Result<()> {
+/// `10.0.26100 (ltsc2025) runs images of 10.0.20348 to 10.0.26100`.
+fn why(host: Build, generation: Generation, extra: &[ExtraRelease]) -> String {
+    let name = release_name(host, extra);
+    match floor(host, generation, extra).filter(|floor| *floor < host) {
+        Some(floor) => format!("{host} ({name}) runs images of {floor} to {host}, as {generation} has it"),
+        None if host < STABLE_ABI_FROM => {
+            format!("{host} ({name}) runs images of its own build alone, as all hosts before {STABLE_ABI_FROM} do")
+        }
+        None => format!("{host} ({name}) runs images of its own build alone"),
+    }
+}
+
+fn list(io: &mut Io<'_>, builds: &[Build], extra: &[ExtraRelease]) -> io::Result<()> {
     let rows: Vec<[String; 2]> =
-        builds.map(|build| [build.to_string(), release_name(build, &[]).into_owned()]).collect();
+        builds.iter().map(|build| [build.to_string(), release_name(*build, extra).into_owned()]).collect();
     table::write(io.stdout, &rows)
 }
 
-fn write_table(generation: Generation, io: &mut Io<'_>) -> io::Result<()> {
-    let mut rows = vec![["HOST", "RELEASE", "RUNS IMAGES"].map(str::to_owned)];
-    rows.extend(compat_table(generation, &[]).rows.into_iter().map(|row| {
+fn write_table(generation: Generation, extra: &[ExtraRelease], io: &mut Io<'_>) -> io::Result<()> {
+    let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
+    let mut rows = vec![["HOST", "RELEASE", "RUNS IMAGES", "UPDATES UNTIL", "PRODUCT"].map(str::to_owned)];
+    rows.extend(compat_table(generation, extra).rows.into_iter().map(|row| {
         let images: Vec<String> = row.runs.iter().map(ToString::to_string).collect();
-        [row.host.to_string(), row.name, if images.is_empty() { "-".to_owned() } else { images.join(" ") }]
+        let products = RELEASES.iter().filter(|release| release.build == row.host).map(|release| release.product);
+        let products = products.collect::<Vec<_>>().join(", ");
+        let until = support_of(row.host).map_or_else(String::new, |support| support.end.to_owned());
+        [row.host.to_string(), row.name, or_dash(images.join(" ")), or_dash(until), or_dash(products)]
     }));
     table::write(io.stdout, &rows)
 }

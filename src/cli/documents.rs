@@ -151,6 +151,7 @@ impl<'d> Carrier<'d> {
             subject: Subject { kind: self.kind, namespace, object: &self.object.value },
             old: None,
             into_templates: false,
+            images: None,
         }
     }
 

@@ -135,6 +135,7 @@ fn settings(settings: &Settings) -> Vec<Setting<'_>> {
         ("optOut.ignore", json!(settings.ignore)),
         ("detect.os", json!(settings.os)),
         ("detect.default", json!(settings.default)),
+        ("detect.registry.lookup", json!(settings.lookup)),
         ("place.nodeSelector.mode", json!(settings.node_selector)),
         ("place.tolerations.mode", json!(settings.tolerations)),
         ("place.build.mode", json!(settings.build)),

@@ -1,4 +1,4 @@
-//! `mullion image`: what is known of an image without asking a registry.
+//! `mullion image`: what policies, the registry (if it is to be asked) and the name say of an image.
 
 use std::cmp::Reverse;
 use std::io::{self, Write};
@@ -10,8 +10,9 @@ use super::check::Output;
 use super::input::read_bounded;
 use super::knowledge::load_policies;
 use super::{Io, Outcome, UsageError};
-use crate::engine::image::{ImageOs, ImageRef, ImageRow, ImageSource, from_name};
-use crate::policy::{ImagePattern, ImagePatterns, PatternOs};
+use crate::engine::image::{ImageRef, ImageRow, KnownImages};
+use crate::engine::images::{ImageFacts, image_facts};
+use crate::policy::{ImagePatterns, PolicySet};
 use crate::report::{STDIN, table};
 
 /// Arguments of `image`.
@@ -23,30 +24,42 @@ pub struct Image {
     /// Directory of policy files whose image patterns go before names; may be given more than once
     #[arg(long, value_name = "DIR")]
     pub policies: Vec<PathBuf>,
+    /// Ask each image's registry, after the patterns and before the name, with the logins of ~/.docker/config.json
+    #[cfg(feature = "registry")]
+    #[arg(long)]
+    pub registry: bool,
     /// How answers are written; JSON is one object per line
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub output: Output,
 }
 
-/// Answers for each reference in the order given. A text that is no reference is said on stderr, and the others are
-/// still answered.
+/// Answers for each reference in the order given. A text that is no reference, and an image of which its registry says
+/// nothing, is said on stderr; the others are still answered, and the latter by its name.
 pub fn run(args: &Image, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let patterns = patterns(&args.policies)?;
-    let references = references(&args.references, io)?;
+    let policies = load_policies(&args.policies)?;
+    let patterns = patterns(&policies);
     let mut outcome = Outcome::Clean;
-    let mut rows = Vec::new();
-    for reference in &references {
-        match ImageRef::parse(reference) {
-            Ok(image) => rows.push(match patterns.find(reference) {
-                Some(pattern) => from_pattern(reference, pattern),
-                None => ImageRow::from_name(reference, from_name(&image)),
-            }),
+    let mut good = Vec::new();
+    for reference in references(&args.references, io)? {
+        match ImageRef::parse(&reference) {
+            Ok(_) => good.push(reference),
             Err(error) => {
                 io.say(format_args!("{reference}: not an image reference: {error}"))?;
                 outcome = Outcome::Unreadable;
             }
         }
     }
+    let (known, failed) = ask(args, &policies, &patterns, &good, io)?;
+    if failed > 0 {
+        outcome = Outcome::Unreadable;
+    }
+    let rows: Vec<ImageRow<'_>> = good
+        .iter()
+        .map(|reference| {
+            let ImageFacts { os, builds, source, .. } = image_facts(reference, &patterns, known.get(reference));
+            ImageRow { reference, os, builds, source }
+        })
+        .collect();
     match args.output {
         Output::Json => rows.iter().try_for_each(|row| write_json(io.stdout, row))?,
         Output::Text if rows.is_empty() => {}
@@ -55,15 +68,44 @@ pub fn run(args: &Image, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
+/// Asks registries of what patterns leave open; how many said nothing comes second.
+#[cfg(feature = "registry")]
+fn ask(
+    args: &Image,
+    policies: &PolicySet,
+    patterns: &ImagePatterns,
+    references: &[String],
+    io: &mut Io<'_>,
+) -> anyhow::Result<(KnownImages, usize)> {
+    let open = references.iter().filter(|reference| args.registry && image_facts(reference, patterns, None).open);
+    let mut open: Vec<String> = open.cloned().collect();
+    open.sort_unstable();
+    open.dedup();
+    super::registry::ask(open, &policies.registries, io)
+}
+
+/// Nobody can be asked.
+#[cfg(not(feature = "registry"))]
+#[allow(clippy::unnecessary_wraps, reason = "as where registries can be asked")]
+fn ask(
+    _: &Image,
+    _: &PolicySet,
+    _: &ImagePatterns,
+    _: &[String],
+    _: &mut Io<'_>,
+) -> anyhow::Result<(KnownImages, usize)> {
+    Ok((KnownImages::new(), 0))
+}
+
 /// The patterns of every policy, those of higher priority first: which subject runs the image is not known here.
-fn patterns(directories: &[PathBuf]) -> anyhow::Result<ImagePatterns> {
-    let mut policies = load_policies(directories)?.pods;
-    policies.sort_by_key(|policy| Reverse(policy.spec.priority));
+fn patterns(policies: &PolicySet) -> ImagePatterns {
+    let mut pods: Vec<_> = policies.pods.iter().collect();
+    pods.sort_by_key(|policy| Reverse(policy.spec.priority));
     let mut patterns = ImagePatterns::default();
-    for images in policies.iter().filter_map(|policy| policy.spec.detect.as_ref()?.images.as_ref()) {
+    for images in pods.iter().filter_map(|policy| policy.spec.detect.as_ref()?.images.as_ref()) {
         patterns.extend(images);
     }
-    Ok(patterns)
+    patterns
 }
 
 fn references(named: &[String], io: &mut Io<'_>) -> anyhow::Result<Vec<String>> {
@@ -83,15 +125,6 @@ fn references(named: &[String], io: &mut Io<'_>) -> anyhow::Result<Vec<String>> 
         }
     }
     Ok(references)
-}
-
-fn from_pattern<'a>(reference: &'a str, pattern: &ImagePattern) -> ImageRow<'a> {
-    let os = match pattern.os {
-        PatternOs::Windows => ImageOs::Windows,
-        PatternOs::Linux => ImageOs::Linux,
-        PatternOs::Multi => ImageOs::Multi,
-    };
-    ImageRow { reference, os, builds: pattern.builds.clone(), source: ImageSource::Policy }
 }
 
 fn write_json(out: &mut dyn Write, row: &ImageRow<'_>) -> io::Result<()> {

@@ -20,6 +20,8 @@ pub mod knowledge;
 pub mod mutate;
 mod outcome;
 pub mod policy;
+#[cfg(feature = "registry")]
+mod registry;
 pub mod rules;
 
 pub use io_handles::Io;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::images::ContainerImage;
 use super::pod::Pod;
-use super::windows::{Build, Generation, SINGLE_RULE_UP_TO, generation_for, runs_any, server_releases};
+use super::windows::{Build, Generation, SINGLE_RULE_UP_TO, floor, generation_for, runs_any, server_releases};
 use super::world::{Os, RuntimeClass, World};
 use crate::policy::NodePolicy;
 
@@ -17,6 +17,9 @@ pub struct PodBuilds<'a> {
     pub hosts: BTreeSet<Build>,
     /// Builds that may appear on nodes and do not.
     pub incompatible: BTreeSet<Build>,
+    /// Whether some build runs every known image by some rule: if not, no node ever will. The runtimes that nodes have
+    /// today may still refuse all of `hosts`.
+    pub common: bool,
 }
 
 /// Works out the builds: those that Kubernetes ever ran on, those of the fleet now and before, and those the
@@ -24,7 +27,7 @@ pub struct PodBuilds<'a> {
 pub fn pod_builds<'a>(images: &'a [ContainerImage<'a>], world: &World, nodes: &NodePolicy) -> PodBuilds<'a> {
     let known: Vec<_> = images.iter().filter(|image| !image.facts.builds.is_empty()).collect();
     if known.is_empty() {
-        return PodBuilds { known, hosts: BTreeSet::new(), incompatible: BTreeSet::new() };
+        return PodBuilds { known, hosts: BTreeSet::new(), incompatible: BTreeSet::new(), common: true };
     }
     let table = server_releases().filter(|release| release.kubernetes.is_some()).map(|release| release.build);
     let expected = nodes.expected_pools.iter().map(|pool| pool.build);
@@ -33,25 +36,36 @@ pub fn pod_builds<'a>(images: &'a [ContainerImage<'a>], world: &World, nodes: &N
     let own = known.iter().flat_map(|image| image.facts.builds.iter().copied());
     let fleet = world.windows_builds();
     let candidates: BTreeSet<Build> = table.chain(expected).chain(announced).chain(own).chain(fleet).collect();
-    let (hosts, incompatible) = candidates.into_iter().partition(|host| {
-        let generation = generation_on(*host, world);
-        known.iter().all(|image| runs_any(*host, &image.facts.builds, generation, &nodes.releases))
-    });
-    PodBuilds { known, hosts, incompatible }
+    let (hosts, incompatible): (BTreeSet<Build>, BTreeSet<Build>) = candidates
+        .into_iter()
+        .partition(|host| known.iter().all(|image| runs_on(*host, &image.facts.builds, world, nodes)));
+    let by_some_rule = |host: &Build| {
+        Generation::ALL.into_iter().any(|generation| {
+            known.iter().all(|image| runs_any(*host, &image.facts.builds, generation, &nodes.releases))
+        })
+    };
+    let common = !hosts.is_empty() || incompatible.iter().any(by_some_rule);
+    PodBuilds { known, hosts, incompatible, common }
 }
 
-/// The strictest rule that a live node of that build enforces. Only hosts newer than the last LTSC differ, so only for
-/// them are nodes looked at.
+/// Whether hosts of that build run an image that exists for these builds, by the rule of the nodes that have it.
+pub fn runs_on(host: Build, images: &[Build], world: &World, nodes: &NodePolicy) -> bool {
+    runs_any(host, images, generation_on(host, world), &nodes.releases)
+}
+
+/// The most permissive rule that a live node of that build enforces, the default where there is none. Only hosts newer
+/// than the last LTSC differ, so only for them are nodes looked at. Nodes of one build are told apart by nothing that a
+/// pod could ask for, so a node with an older runtime does not take the others away.
 fn generation_on(host: Build, world: &World) -> Generation {
     if host <= SINGLE_RULE_UP_TO {
         return Generation::default();
     }
     let nodes = world.nodes.iter().flat_map(super::world::Nodes::iter);
-    nodes
+    let enforced = nodes
         .filter(|node| node.os == Some(Os::Windows) && node.build == Some(host))
-        .map(|node| generation_for(host, &node.container_runtime))
-        .find(|generation| *generation == Generation::R2)
-        .unwrap_or_default()
+        .map(|node| generation_for(host, &node.container_runtime));
+    // Floors only differ in how far down they go: R1 never rises, R2 rises an LTSC before R3.
+    enforced.min_by_key(|generation| floor(host, *generation, &[])).unwrap_or_default()
 }
 
 /// Whether the node's build matters to the pod: not to HostProcess pods, which are processes of the host, and not to

@@ -1,11 +1,13 @@
-//! What is known of each container's image: the first that answers of policy pattern and name.
+//! What is known of each container's image: the first that answers of policy pattern, registry and name.
 
-use super::image::{ImageOs, ImageRef, NameSource, from_name};
+use std::sync::Arc;
+
+use super::image::{ImageOs, ImageRef, ImageSource, KnownImages, Platforms, from_name};
 use super::pod::{Container, Pod};
 use super::verdict::{Evidence, Says, Source};
 use super::windows::Build;
-use super::world::Os;
-use crate::policy::{PatternOs, Settings};
+use super::world::{Os, World};
+use crate::policy::{ImagePatterns, PatternOs, Settings};
 
 /// One container's image and what is known of it.
 #[derive(Debug, Clone)]
@@ -25,40 +27,69 @@ pub struct ImageFacts {
     pub os: ImageOs,
     /// Its Windows builds; several for an index with several, none if unknown.
     pub builds: Vec<Build>,
-    /// `policy`, `registry`, `tag`, `repository` or `none`.
-    pub source: &'static str,
+    /// What says the operating system.
+    pub source: ImageSource,
+    /// What its registry says; `None` also where a policy's pattern answers before it.
+    pub platforms: Option<Arc<Platforms>>,
+    /// Whether a registry could say more: it was not asked, and no pattern answers before it.
+    pub open: bool,
 }
 
-/// The images of all containers.
-pub fn images_of<'a>(pod: &Pod<'a>, settings: &Settings) -> Vec<ContainerImage<'a>> {
+/// The images of all containers. `asked` goes before what the world holds of images.
+pub fn images_of<'a>(
+    pod: &Pod<'a>,
+    settings: &Settings,
+    asked: Option<&KnownImages>,
+    world: &World,
+) -> Vec<ContainerImage<'a>> {
+    let known = |image: &str| asked.and_then(|asked| asked.get(image)).or_else(|| world.images.get(image));
     pod.containers()
         .filter_map(|container| {
             let image = container.image()?;
-            Some(ContainerImage { container, image, facts: image_facts(image, settings) })
+            let facts = image_facts(image, &settings.images, known(image));
+            Some(ContainerImage { container, image, facts })
         })
         .collect()
 }
 
-/// What policy patterns, and after them its name, say of an image. A string that is no reference is unknown.
-pub fn image_facts(image: &str, settings: &Settings) -> ImageFacts {
-    if let Some(pattern) = settings.images.find(image) {
+/// What policy patterns, the registry and at last its name say of an image: the first that says an operating system, and
+/// the first that says builds. A string that is no reference is unknown.
+///
+/// A pattern without builds leaves those to the registry, but not to the tag: who writes the pattern knows the tags.
+pub fn image_facts(image: &str, patterns: &ImagePatterns, platforms: Option<&Arc<Platforms>>) -> ImageFacts {
+    if let Some(pattern) = patterns.find(image) {
         let os = match pattern.os {
             PatternOs::Windows => ImageOs::Windows,
             PatternOs::Linux => ImageOs::Linux,
             PatternOs::Multi => ImageOs::Multi,
         };
-        return ImageFacts { os, builds: pattern.builds.clone(), source: "policy" };
+        let silent = pattern.builds.is_empty() && os != ImageOs::Linux;
+        let platforms = platforms.filter(|_| silent).cloned();
+        let builds = platforms.as_ref().map_or_else(|| pattern.builds.clone(), |platforms| platforms.builds());
+        let open = silent && platforms.is_none() && ImageRef::parse(image).is_ok();
+        return ImageFacts { os, builds, source: ImageSource::Policy, platforms, open };
     }
     let Ok(reference) = ImageRef::parse(image) else {
-        return ImageFacts { os: ImageOs::Unknown, builds: Vec::new(), source: "none" };
+        return ImageFacts {
+            os: ImageOs::Unknown,
+            builds: Vec::new(),
+            source: ImageSource::None,
+            platforms: None,
+            open: false,
+        };
     };
-    let answer = from_name(&reference);
-    let source = match answer.source {
-        NameSource::Tag => "tag",
-        NameSource::Repository => "repository",
-        NameSource::None => "none",
+    let name = from_name(&reference);
+    let open = platforms.is_none();
+    let platforms = platforms.filter(|platforms| platforms.os() != ImageOs::Unknown).cloned();
+    let Some(platforms) = platforms else {
+        return ImageFacts { os: name.os, builds: name.builds, source: name.source.into(), platforms: None, open };
     };
-    ImageFacts { os: answer.os, builds: answer.builds, source }
+    let (os, mut builds) = (platforms.os(), platforms.builds());
+    // An entry without os.version says nothing of the build, and the tag is the better guess of the two.
+    if builds.is_empty() && os != ImageOs::Linux {
+        builds = name.builds;
+    }
+    ImageFacts { os, builds, source: ImageSource::Registry, platforms: Some(platforms), open }
 }
 
 impl ContainerImage<'_> {
@@ -71,6 +102,9 @@ impl ContainerImage<'_> {
             ImageOs::Unknown => return None,
         };
         let pointer = pod.at(&(self.container.pointer() + "/image"));
-        Some(Evidence { says, source: Source::Image { pointer, image: self.image.to_owned(), how: self.facts.source } })
+        Some(Evidence {
+            says,
+            source: Source::Image { pointer, image: self.image.to_owned(), how: self.facts.source.name() },
+        })
     }
 }

@@ -168,7 +168,7 @@ impl<'a> Site<'a> {
         match self.settings.build {
             BuildMode::Never => {}
             _ if !self.wants_build(builds) => {}
-            BuildMode::Exact => {
+            BuildMode::Exact if builds.single().is_some() => {
                 if let Some(build) = builds.single()
                     && self.contradiction(WINDOWS_BUILD_LABEL, &build.to_string()).is_none()
                 {
@@ -177,14 +177,15 @@ impl<'a> Site<'a> {
                     placed.push("the policy asks for nodes of the image's own build", edit, "build");
                 }
             }
-            BuildMode::Compatible => self.exclude(&builds.incompatible, placed),
+            // Equality names one build; a pod with several is kept off those that cannot run it, as ever.
+            BuildMode::Exact | BuildMode::Compatible => self.exclude(&builds.incompatible, placed),
         }
     }
 
     /// Whether there is a build to ask for or to keep away from, and nobody did: neither the author nor the RuntimeClass he
     /// named, whose selector the API server adds.
     pub fn wants_build(&self, builds: &PodBuilds<'_>) -> bool {
-        let hopeless = builds.hosts.is_empty() || builds.incompatible.is_empty();
+        let hopeless = !builds.common || builds.incompatible.is_empty();
         let by_class =
             || self.own_runtime_class().is_some_and(|class| class.node_selector.contains_key(WINDOWS_BUILD_LABEL));
         !hopeless && !constraint::constrains(&self.pod, WINDOWS_BUILD_LABEL) && !by_class()
@@ -285,7 +286,12 @@ impl<'a> Site<'a> {
             }
             *only
         };
-        let live = self.world.nodes.as_ref().is_some_and(|nodes| nodes.windows_builds().contains(&build));
+        // A class is of one build: not while a node of another, such as a Windows 11, runs the pod as well.
+        let live = self.world.nodes.as_ref().is_some_and(|nodes| {
+            let exact = self.settings.build == BuildMode::Exact;
+            let others = || nodes.windows_builds().iter().any(|other| *other != build && builds.hosts.contains(other));
+            nodes.windows_builds().contains(&build) && (exact || !others())
+        });
         let name = format!("{RUNTIME_CLASS_PREFIX}{}", release_name(build, &self.nodes.releases));
         (live && self.world.runtime_class(&name).is_some_and(|class| class.ours)).then_some(name)
     }

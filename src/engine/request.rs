@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::image::KnownImages;
+
 /// One question to [`review`](super::review()).
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
@@ -16,6 +18,8 @@ pub struct Request<'a> {
     /// Whether placement and repairs are wanted inside every pod template (`mutate --templates`), where admission
     /// would leave them to the pods.
     pub into_templates: bool,
+    /// What registries say of images, by the reference as the subject writes it; `None`: they were not asked.
+    pub images: Option<&'a KnownImages>,
 }
 
 /// A Pod, or an object with a pod template.

@@ -1,13 +1,13 @@
 //! The one door: [`review`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::build::{PodBuilds, build_matters, pod_builds};
 use super::change::{Cause, Change, Edit, compile};
-use super::constraint::{OS_LABELS, escape};
+use super::constraint::{self, OS_LABELS, OsWanted, escape};
 use super::finding::{Finding, RefusedBy, field_path};
 use super::image::ImageOs;
 use super::images::{ContainerImage, images_of};
@@ -19,7 +19,7 @@ use super::request::{Kind, Operation, Request};
 use super::rules::{self, Actions, Context, Reach};
 use super::verdict::{Asked, Basis, Decision, OS_ANNOTATION, Verdict, decide, place_of};
 use super::world::{Namespace, Os, RuntimeClass, World};
-use crate::policy::{Action, HonourIgnore, Mode, PolicySet, Settings};
+use crate::policy::{Action, HonourIgnore, Lookup, Mode, PolicySet, Settings};
 
 /// Honoured on namespaces, and on pods where a policy says so: `true` leaves the subject alone.
 const IGNORE: &str = "mullion.dev/ignore";
@@ -43,7 +43,8 @@ pub struct Review {
     pub findings: Vec<Finding>,
     /// What should be written differently.
     pub changes: Vec<Change>,
-    /// Image references whose platforms could change the result.
+    /// Image references, as written, of which registries could say something that changes the result; none where the
+    /// policies let nobody ask. What is known of one of them never makes another wanted that was not.
     pub wanted: Vec<String>,
     /// A sentence the author of a template should hear: that a DaemonSet was given the default, and the way out, or that
     /// an annotation of his stands where no pod sees it.
@@ -88,7 +89,7 @@ pub fn review(request: &Request<'_>, world: &World, policies: &PolicySet) -> Rev
     if matches!(circumstance, Circumstance::NotOurs | Circumstance::OtherUpdate) {
         return Review::nothing(settings, circumstance);
     }
-    let images = images_of(&pod, &settings);
+    let images = images_of(&pod, &settings, request.images, world);
     let daemon_set = subject.kind == Kind::DaemonSet;
     let asked = Asked {
         pod,
@@ -114,16 +115,18 @@ pub fn review(request: &Request<'_>, world: &World, policies: &PolicySet) -> Rev
     let no_default = case.give_default(&asked);
     let builds = pod_builds(&images, world, &policies.nodes);
     let mut findings = case.findings(&builds, no_default);
+    let mut wanted = case.wanted();
     if circumstance == (Circumstance::Template { update: true }) {
-        mark_known(&mut findings, request, world, policies);
+        wanted.extend(mark_known(&mut findings, request, world, policies));
     }
+    let wanted = wanted.into_iter().collect();
     let changes = case.changes(&findings, &builds);
     // Not before: a field that is allowed to stay is one the seal would forbid.
     findings.retain(|finding| finding.action != Action::Allow);
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.action));
     let advice = case.advice(&changes);
     let decision = case.decision;
-    Review { settings, circumstance, decision, findings, changes, wanted: Vec::new(), advice }
+    Review { settings, circumstance, decision, findings, changes, wanted, advice }
 }
 
 impl Review {
@@ -267,6 +270,18 @@ impl Case<'_> {
     /// Whether the pod is bound to a node of another OS than the one it needs: no selector would help it.
     fn misplaced(&self) -> bool {
         self.decision.decided().is_some_and(|os| place_of(&self.pod, self.world).is_some_and(|place| place != os))
+    }
+
+    /// See [`Review::wanted`].
+    fn wanted(&self) -> BTreeSet<String> {
+        let windows = self.decision.verdict == Verdict::Windows || self.pod.says_windows_os();
+        // What a pool of nodes says of a DaemonSet depends on whether its images exist for both.
+        let by_pool = || self.is_daemon_set() && !matches!(constraint::selector_os(&self.pod).0, OsWanted::Only(_));
+        if self.settings.lookup == Lookup::Never || !(windows || self.decision.heeds_images() || by_pool()) {
+            return BTreeSet::new();
+        }
+        let open = self.images.iter().filter(|image| image.facts.open);
+        open.map(|image| image.image.to_owned()).collect()
     }
 
     fn findings(&self, builds: &PodBuilds<'_>, no_default: Option<NoDefault>) -> Vec<Finding> {
@@ -453,7 +468,7 @@ impl Case<'_> {
             self.request.old.and_then(Note::of).filter(|note| Os::from_name(&note.os) == self.decision.decided());
         let Some(mut note) = earlier else { return self.note(words) };
         note.placed.extend(words);
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         note.placed.retain(|word| seen.insert(word.clone()));
         let edit = Edit::Set { pointer: Note::pointer(), value: note.value() };
         Change { cause: Cause::Placement(NOTE_REASON), edit }
@@ -526,15 +541,17 @@ fn refused_by_server(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
 // === findings the old object had ===
 
 /// Marks what the old object had in the same place and no better. Containers are known by name: an index says nothing
-/// once another is put before it.
-fn mark_known(findings: &mut [Finding], request: &Request<'_>, world: &World, policies: &PolicySet) {
+/// once another is put before it. Gives what the old object wants to know of images: it is judged like the new one.
+fn mark_known(findings: &mut [Finding], request: &Request<'_>, world: &World, policies: &PolicySet) -> Vec<String> {
     let kind = request.subject.kind;
     let Some((old, new)) =
         request.old.and_then(|old| Some((Pod::of(kind, old)?, Pod::of(kind, request.subject.object)?)))
     else {
-        return;
+        return Vec::new();
     };
-    let before = old_findings(request, world, policies);
+    let Some(Review { findings: before, wanted, .. }) = review_of_old(request, world, policies) else {
+        return Vec::new();
+    };
     let before: Vec<(&Finding, String)> =
         before.iter().map(|finding| (finding, place_by_name(&old, finding))).collect();
     for finding in findings {
@@ -543,6 +560,7 @@ fn mark_known(findings: &mut [Finding], request: &Request<'_>, world: &World, po
             .iter()
             .any(|(known, at)| known.code == finding.code && *at == place && known.action >= finding.action);
     }
+    wanted
 }
 
 fn place_by_name(pod: &Pod<'_>, finding: &Finding) -> String {
@@ -553,9 +571,8 @@ fn place_by_name(pod: &Pod<'_>, finding: &Finding) -> String {
     in_container.unwrap_or_else(|| finding.pointer.clone())
 }
 
-fn old_findings(request: &Request<'_>, world: &World, policies: &PolicySet) -> Vec<Finding> {
-    let Some(old) = request.old else { return Vec::new() };
-    let subject = super::request::Subject { object: old, ..request.subject };
+fn review_of_old(request: &Request<'_>, world: &World, policies: &PolicySet) -> Option<Review> {
+    let subject = super::request::Subject { object: request.old?, ..request.subject };
     let request = Request { operation: Operation::Create, subresource: None, subject, old: None, ..*request };
-    review(&request, world, policies).findings
+    Some(review(&request, world, policies))
 }

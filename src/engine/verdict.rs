@@ -180,6 +180,18 @@ impl Decision {
     }
 }
 
+impl Decision {
+    /// Whether its images had, or could have, a say: neither the subject itself nor a scope says anything.
+    pub fn heeds_images(&self) -> bool {
+        let first = self.evidence.first().map(|first| (&first.says, &first.source));
+        self.verdict != Verdict::Conflict
+            && !matches!(
+                first,
+                Some((Says::Os(_) | Says::Any, Source::Field(_) | Source::Namespace(_) | Source::Policy(_)))
+            )
+    }
+}
+
 impl From<Os> for Verdict {
     fn from(os: Os) -> Self {
         match os {

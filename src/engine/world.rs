@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::image::KnownImages;
 use super::labels::Labels;
 use super::limits;
 use super::windows::Build;
@@ -24,6 +25,9 @@ pub struct World {
     pub seen_taints: BTreeSet<Taint>,
     /// Builds of Windows nodes ever seen.
     pub seen_builds: BTreeSet<Build>,
+    /// What registries said of images when the world was written down; empty for a live one, whose registries are asked
+    /// by whoever asks for the review.
+    pub images: KnownImages,
 }
 
 /// The cluster's nodes, indexed once so that no review walks them without need. Build with [`Nodes::new`], or with

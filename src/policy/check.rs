@@ -76,22 +76,25 @@ impl<'a> Checker<'a> {
         Reported(self.problems.last_mut())
     }
 
-    /// Without a kind, only what both kinds share can be judged.
+    /// Without a kind, only what all kinds share can be judged.
     fn unknown_kind(&mut self, node: &Node, entries: &[Entry]) {
         match node.get("kind") {
             None => {
                 let near = nearest("kind", entries.iter().map(|entry| entry.key.as_str()));
                 let near = near.and_then(|key| node.get(key)).map(|entry| (entry.key_span, shown(&entry.key)));
-                let hint = match &near {
-                    Some((_, key)) => format!("`{key}` should be `kind`"),
-                    None => "write `kind: PodPolicy` or `kind: NodePolicy`".to_owned(),
+                let hint = if let Some((_, key)) = &near {
+                    format!("`{key}` should be `kind`")
+                } else {
+                    let kinds: Vec<_> = KINDS.iter().map(|(kind, _)| format!("`kind: {kind}`")).collect();
+                    format!("write {}", names(kinds.iter().map(String::as_str), "or"))
                 };
                 let span = near.map_or(node.span, |(span, _)| span);
-                self.report(span, "`kind` is missing: PodPolicy or NodePolicy").hint(hint);
+                let kinds = names(KINDS.iter().map(|(kind, _)| *kind), "or");
+                self.report(span, format!("`kind` is missing: {kinds}")).hint(hint);
             }
             Some(entry) => {
-                const WORDS: [Word; 2] = [Word { word: "PodPolicy", doc: "" }, Word { word: "NodePolicy", doc: "" }];
-                self.word(&WORDS, &entry.value, "kind");
+                let kinds = KINDS.map(|(word, _)| Word { word, doc: "" });
+                self.word(&kinds, &entry.value, "kind");
             }
         }
         if let Some((key, entry)) =

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::check::{Checker, MAX_PROBLEMS, Places, problem};
 use super::schema::{Object, POD_SPEC, Shape};
-use super::{NodePolicy, Origin, PodPolicy, PodPolicySpec, PolicySet};
+use super::{NodePolicy, Origin, PodPolicy, PodPolicySpec, PolicySet, RegistryPolicy};
 use crate::manifest::{Document, LineIndex, Problem, Span, documents_from_bytes};
 
 /// Largest policy file, in bytes. A ConfigMap holds 1 MiB at most, and ten thousand image patterns take as much.
@@ -105,6 +105,7 @@ impl PolicySet {
             Ok(Self {
                 pods: loader.pods.into_iter().map(|pod| pod.policy).collect(),
                 nodes: loader.nodes.map_or_else(NodePolicy::default, |(policy, _)| policy),
+                registries: loader.registries.map_or_else(RegistryPolicy::default, |(policy, _)| policy),
                 hash: files.hash(),
                 ..Self::default()
             })
@@ -120,6 +121,7 @@ struct Loader<'f> {
     problems: Vec<Problem>,
     pods: Vec<Loaded<'f>>,
     nodes: Option<(NodePolicy, Origin)>,
+    registries: Option<(RegistryPolicy, Origin)>,
     names: BTreeMap<(&'static str, String), Origin>,
 }
 
@@ -174,15 +176,12 @@ impl<'f> Loader<'f> {
                 free.insert(origin(span, checker));
             }
         }
-        if kind == "NodePolicy" {
-            if let Some((_, Origin { file, line })) = &self.nodes {
-                let message =
-                    format!("there is a second NodePolicy, and there may be one; the first is at {file}:{line}");
-                checker.report(span, message).hint("put both into one document");
-            } else if let Some(policy) = read(checker, document) {
-                self.nodes = Some((policy, origin(span, checker)));
+        match kind {
+            "NodePolicy" => return only(&mut self.nodes, kind, checker, document, origin(span, checker), span),
+            "RegistryPolicy" => {
+                return only(&mut self.registries, kind, checker, document, origin(span, checker), span);
             }
-            return;
+            _ => {}
         }
         let Some(mut spec) = read::<PodPolicySpec>(checker, document) else { return };
         let item = |list: &str, at: usize| {
@@ -222,6 +221,23 @@ impl<'f> Loader<'f> {
             }
         }
         self.problems.extend(found);
+    }
+}
+
+/// Takes a policy of a kind of which there may be one.
+fn only<T: DeserializeOwned>(
+    place: &mut Option<(T, Origin)>,
+    kind: &str,
+    checker: &mut Checker<'_>,
+    document: &Document,
+    origin: Origin,
+    span: Span,
+) {
+    if let Some((_, Origin { file, line })) = place {
+        let message = format!("there is a second {kind}, and there may be one; the first is at {file}:{line}");
+        checker.report(span, message).hint("put both into one document");
+    } else if let Some(policy) = read(checker, document) {
+        *place = Some((policy, origin));
     }
 }
 

@@ -210,14 +210,14 @@ const FILES: Rows = &[
         "1:1: this is no policy but the text `x` (a policy is a map with apiVersion, kind, metadata and spec)",
     ]),
     ("a: b", &[
-        "1:1: `kind` is missing: PodPolicy or NodePolicy (write `kind: PodPolicy` or `kind: NodePolicy`)",
+        "1:1: `kind` is missing: PodPolicy, NodePolicy or RegistryPolicy (write `kind: PodPolicy`, `kind: NodePolicy` or `kind: RegistryPolicy`)",
     ]),
     ("Kind: PodPolicy", &[
-        "1:1: `kind` is missing: PodPolicy or NodePolicy (`Kind` should be `kind`)",
+        "1:1: `kind` is missing: PodPolicy, NodePolicy or RegistryPolicy (`Kind` should be `kind`)",
     ]),
     ("apiVersion: v1\nkind: Pod\n", &[
         "1:13: `apiVersion` takes mullion.dev/v1alpha1, not `v1`",
-        "2:7: `kind` takes PodPolicy or NodePolicy, not `Pod`",
+        "2:7: `kind` takes PodPolicy, NodePolicy or RegistryPolicy, not `Pod`",
     ]),
     ("apiVersion: mullion.dev/v1\nkind: PodPolicy\nmetadata: {}\nspec: {}", &[
         "1:13: `apiVersion` takes mullion.dev/v1alpha1, not `mullion.dev/v1`",
@@ -516,9 +516,41 @@ fn values(shape: &Shape) -> Vec<serde_json::Value> {
             Text::Taint => "os=windows:NoSchedule",
             Text::Rule | Text::TranslatedRule => "run-as-user",
             Text::Version => "0.1",
+            Text::Registry => "registry.local:5000",
+            Text::Path => "/etc/mullion/ca.pem",
+            Text::Span => "5m",
             _ => "x",
         })],
     }
+}
+
+#[test]
+fn a_registry_policy_is_one_and_says_what_is_wrong() {
+    let text = |spec: &str| pod("r", spec).replace("PodPolicy", "RegistryPolicy");
+    let set = load(&[("a.yaml", &text("plainHTTP: [registry.local:5000]\nlifetimes: {tag: 1h}\n"))]).unwrap();
+    assert_eq!(set.registries.plain_http, ["registry.local:5000"]);
+    assert_eq!(set.registries.lifetimes.tag, std::time::Duration::from_secs(3600));
+    assert_eq!(set.registries.lifetimes.error, crate::policy::RegistryPolicy::default().lifetimes.error);
+    let table = [
+        ("plainHttp: []", "`spec` has no key `plainHttp` (did you mean `plainHTTP`?)"),
+        ("plainHTTP: registry.local", "`spec.plainHTTP` takes a list, not the text `registry.local`"),
+        ("plainHTTP: ['http://registry.local/']", "registries are named without a scheme (write `registry.local`)"),
+        ("plainHTTP: [registry.local/team]", "whatever the repository (write `registry.local`)"),
+        ("plainHTTP: ['*.local']", "there are no wildcards here"),
+        ("plainHTTP: [registry]", "a domain that has a dot, with host:port, or with localhost"),
+        ("caFiles: [ca.pem]", "`spec.caFiles[0]` takes an absolute path such as /etc/mullion/ca.pem, not `ca.pem`"),
+        ("timeout: 10", "`spec.timeout` takes a span of time such as 90s, 5m, 24h or 7d, not the number `10`"),
+        ("timeout: 10ms", "before the unit stands one whole number"),
+        ("lifetimes: {error: 0s}", "it must be longer than nothing"),
+        ("lifetimes: {tags: 5m}", "did you mean `tag`?"),
+    ];
+    for (spec, expected) in table {
+        let told = problems(&text(spec));
+        assert!(told.len() == 1 && told[0].contains(expected), "{spec}: {told:?}");
+    }
+    let two = format!("{}---\n{}", text("timeout: 1s\n"), text("timeout: 2s\n").replace("name: r", "name: s"));
+    let told = problems(&two);
+    assert!(told[0].contains("there is a second RegistryPolicy, and there may be one"), "{told:?}");
 }
 
 proptest! {

@@ -13,6 +13,7 @@ pub mod directory;
 mod glob;
 mod images;
 mod load;
+mod registry;
 mod rules;
 pub mod schema;
 mod selector;
@@ -24,6 +25,7 @@ mod wildcard;
 
 pub use images::{ImagePatterns, match_image};
 pub use load::{Files, MAX_FILE, MAX_POLICIES, PolicyFile};
+pub use registry::{Lifetimes, PullSecretsMode, RegistryPolicy};
 pub use selector::Labels;
 pub use store::{Outcome, Store};
 pub(crate) use text::{nearest, shown};

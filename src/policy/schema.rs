@@ -75,6 +75,12 @@ pub enum Text {
     TranslatedRule,
     /// A version of Mullion: `0.1`.
     Version,
+    /// A registry's host and port, as image references begin with them.
+    Registry,
+    /// An absolute path.
+    Path,
+    /// A span of time: `5m`.
+    Span,
 }
 
 /// What must hold between the keys of an object.
@@ -92,10 +98,14 @@ pub enum Between {
     Release,
 }
 
-/// The two kinds of document.
-pub const KINDS: [(&str, &Object); 2] = [("PodPolicy", &POD_POLICY), ("NodePolicy", &NODE_POLICY)];
+/// The kinds of document.
+pub const KINDS: [(&str, &Object); 3] =
+    [("PodPolicy", &POD_POLICY), ("NodePolicy", &NODE_POLICY), ("RegistryPolicy", &REGISTRY_POLICY)];
 
-/// `apiVersion` of both.
+/// What `kind` is for.
+const KIND_DOC: &str = "PodPolicy, NodePolicy or RegistryPolicy.";
+
+/// `apiVersion` of all.
 pub const API_VERSION: &str = "mullion.dev/v1alpha1";
 
 impl Key {
@@ -352,7 +362,7 @@ static PLACE: Object = Object::of(&[
 
 static POD_POLICY: Object = Object::of(&[
     VERSION,
-    Key::required("kind", Shape::Word(&[word("PodPolicy", "What is done to pods.")]), "PodPolicy or NodePolicy."),
+    Key::required("kind", Shape::Word(&[word("PodPolicy", "What is done to pods.")]), KIND_DOC),
     METADATA,
     Key::required(
         "spec",
@@ -446,11 +456,7 @@ pub(super) static POD_SPEC: Object = Object::of(&[
 
 static NODE_POLICY: Object = Object::of(&[
     VERSION,
-    Key::required(
-        "kind",
-        Shape::Word(&[word("NodePolicy", "What is done to nodes; at most one.")]),
-        "PodPolicy or NodePolicy.",
-    ),
+    Key::required("kind", Shape::Word(&[word("NodePolicy", "What is done to nodes; at most one.")]), KIND_DOC),
     METADATA,
     Key::required("spec", Shape::Object(&NODE_SPEC), "What holds for Windows nodes."),
 ]);
@@ -524,5 +530,55 @@ static NODE_SPEC: Object = Object::of(&[
             Between::Release,
         ))),
         "Windows releases newer than this Mullion.",
+    ),
+]);
+
+static REGISTRY_POLICY: Object = Object::of(&[
+    VERSION,
+    Key::required(
+        "kind",
+        Shape::Word(&[word("RegistryPolicy", "How registries are asked about images; at most one.")]),
+        KIND_DOC,
+    ),
+    METADATA,
+    Key::required(
+        "spec",
+        Shape::Object(&REGISTRY_SPEC),
+        "What holds for registries, where a PodPolicy's detect.registry.lookup has them asked.",
+    ),
+]);
+
+static REGISTRY_SPEC: Object = Object::of(&[
+    Key::new(
+        "plainHTTP",
+        Shape::List(&Shape::Text(Text::Registry)),
+        "Registries without TLS, as image references begin with them; all others are asked over TLS only.",
+    ),
+    Key::new(
+        "caFiles",
+        Shape::List(&Shape::Text(Text::Path)),
+        "PEM files with certificate authorities to trust beside the system's.",
+    ),
+    Key::new(
+        "pullSecrets",
+        Shape::Word(&[
+            word("Never", "Registries are sent no credentials."),
+            word("Pods", "Those of the pod's imagePullSecrets, which the webhook must be allowed to read."),
+        ]),
+        "Whose credentials registries are sent.",
+    ),
+    Key::new(
+        "lifetimes",
+        Shape::Object(&Object::of(&[
+            Key::new("tag", Shape::Text(Text::Span), "Of what a tag means; default 5m."),
+            Key::new("digest", Shape::Text(Text::Span), "Of what a digest means; default 24h."),
+            Key::new("error", Shape::Text(Text::Span), "Of a failure; default 5s."),
+        ])),
+        "How long answers are kept.",
+    ),
+    Key::new(
+        "timeout",
+        Shape::Text(Text::Span),
+        "How long one look-up may take; default 10s. Reviews never wait so long.",
     ),
 ]);

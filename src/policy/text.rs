@@ -1,5 +1,6 @@
 //! Forms of text in policy files: what each one takes, and what to write instead.
 
+use super::registry::{is_registry, parse_span};
 use super::schema::Text;
 use super::wildcard::MAX_PATTERN;
 use crate::engine::windows::Build;
@@ -26,6 +27,9 @@ impl Text {
             Self::Taint => "a taint as key=value:Effect",
             Self::Rule | Self::TranslatedRule => "a rule: its name, its code or a code prefix",
             Self::Version => "a version of Mullion such as \"0.1\"",
+            Self::Registry => "a registry as host:port, such as registry.local:5000",
+            Self::Path => "an absolute path such as /etc/mullion/ca.pem",
+            Self::Span => "a span of time such as 90s, 5m, 24h or 7d",
         }
     }
 
@@ -42,6 +46,9 @@ impl Text {
             Self::Taint => Some(r"^[^=:]+(=[^=:]*)?:(NoSchedule|PreferNoSchedule|NoExecute)$"),
             Self::Rule | Self::TranslatedRule => Some(r"^(MUL[0-9]{0,3}|[a-z][-a-z0-9]*)$"),
             Self::Version => Some(r"^[0-9]+\.[0-9]+(\.[0-9]+)?$"),
+            Self::Registry => Some(r"^[-A-Za-z0-9.:\[\]]+$"),
+            Self::Path => Some(r"^/"),
+            Self::Span => Some(r"^[0-9]+[smhd]$"),
         }
     }
 
@@ -69,6 +76,11 @@ impl Text {
             Self::TaintPattern => taint_pattern(text),
             Self::Taint => taint(text),
             Self::Version => version(text),
+            Self::Registry => registry(text),
+            Self::Path => {
+                is(text.starts_with('/'), "it does not start with `/`, and nobody knows from where it counts")
+            }
+            Self::Span => parse_span(text).map(|_| ()).map_err(Malformed::new),
         }
     }
 }
@@ -162,6 +174,24 @@ fn image(text: &str) -> Result<(), Malformed> {
         Some(c) => Err(Malformed::new(format!("no image reference holds `{}`", c.escape_debug()))
             .hint("`*` and `**` are the only wildcards; write several entries for alternatives")),
     }
+}
+
+fn registry(text: &str) -> Result<(), Malformed> {
+    if is_registry(text) {
+        return Ok(());
+    }
+    if let Some((_, rest)) = text.split_once("://") {
+        return Err(Malformed::new("registries are named without a scheme")
+            .hint(format!("write `{}`", shown(rest.trim_end_matches('/')))));
+    }
+    if text.contains('*') {
+        return Err(Malformed::new("there are no wildcards here: what is sent without TLS is named one by one"));
+    }
+    if let Some((host, _)) = text.split_once('/').filter(|(host, _)| is_registry(host)) {
+        return Err(Malformed::new("a registry is asked with TLS or without, whatever the repository")
+            .hint(format!("write `{}`", shown(host))));
+    }
+    Err(Malformed::new("image references begin with a domain that has a dot, with host:port, or with localhost"))
 }
 
 fn taint_pattern(text: &str) -> Result<(), Malformed> {

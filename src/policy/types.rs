@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::images::ImagePatterns;
+use super::registry::RegistryPolicy;
 use super::settings::Memo;
 use crate::engine::windows::Build;
 
@@ -19,10 +20,20 @@ pub struct PolicySet {
     pub pods: Vec<PodPolicy>,
     /// At most one; the default when no file has one.
     pub nodes: NodePolicy,
+    /// At most one; the default when no file has one.
+    pub registries: RegistryPolicy,
     /// Content hash of the files, hexadecimal; empty for a set that came from no file.
     pub hash: String,
     /// Settings handed out before. A set is not changed once it was asked.
     pub(crate) memo: Memo,
+}
+
+impl PolicySet {
+    /// Whether any policy has registries asked.
+    pub fn asks_registries(&self) -> bool {
+        let lookup = |policy: &PodPolicy| policy.spec.detect.as_ref()?.registry.as_ref()?.lookup;
+        self.pods.iter().filter_map(lookup).any(|lookup| lookup != Lookup::Never)
+    }
 }
 
 /// Where a policy, or one key of it, is written.

@@ -31,6 +31,9 @@ async fn ready(Extract(state): Extract<Arc<State>>) -> Response {
 }
 
 async fn metrics(Extract(state): Extract<Arc<State>>) -> Response {
+    if let Some(source) = &*state.images.source() {
+        state.metrics.registry_answers(source.outcomes());
+    }
     match state.metrics.encode() {
         Ok(text) => ([(header::CONTENT_TYPE, METRICS_CONTENT_TYPE)], text).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
@@ -38,7 +41,7 @@ async fn metrics(Extract(state): Extract<Arc<State>>) -> Response {
 }
 
 /// The content of `/policies`: `hash`, `policies` in force (lowest priority first), `problems` of the files as they
-/// are now, `lastGood` as seconds since 1970.
+/// are now, `registries` with why none is asked though one should be, `lastGood` as seconds since 1970.
 async fn policies(Extract(state): Extract<Arc<State>>) -> Response {
     let (policies, report) = (state.policies.load(), state.policy_report.load());
     let in_force: Vec<Value> = policies
@@ -61,6 +64,7 @@ async fn policies(Extract(state): Extract<Arc<State>>) -> Response {
         "directories": report.directories,
         "policies": in_force,
         "problems": report.problems,
+        "registries": report.registries,
     });
     ([(header::CONTENT_TYPE, "application/json")], format!("{body}\n")).into_response()
 }

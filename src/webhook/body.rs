@@ -82,6 +82,11 @@ impl Unread {
     }
 }
 
+/// How long the caller gives a request with that query.
+pub fn budget(query: Option<&str>, limits: &Limits) -> Duration {
+    query.and_then(timeout_of).unwrap_or(limits.request).min(limits.request_max)
+}
+
 /// Reads a whole body. The permit, if any, is this body's share of the pool: hold it as long as the bytes.
 pub async fn read<'p>(
     headers: &HeaderMap,
@@ -96,7 +101,7 @@ pub async fn read<'p>(
         let text = format!("expected Content-Type application/json, found {:?}", cut(content_type));
         return Err(Unread { reason: BadRequest::ContentType, text, close: false });
     }
-    let budget = query.and_then(timeout_of).unwrap_or(limits.request).min(limits.request_max);
+    let budget = budget(query, limits);
     let deadline = started + budget;
     let announced = announced_length(headers);
     if announced.is_some_and(|length| length > limits.body.saturating_mul(2)) {

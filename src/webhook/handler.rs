@@ -19,12 +19,15 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::envelope::{AdmissionRequest, AdmissionResponse, EnvelopeError};
+use super::images::{self, PullSecrets};
 use super::state::State;
 use crate::engine::answer::Answer;
 use crate::engine::finding::Finding;
+use crate::engine::image::KnownImages;
+use crate::engine::pod::Pod;
 use crate::engine::world::World;
 use crate::engine::{self, Door, Kind, Operation, Request, Review, Subject};
-use crate::policy::PolicySet;
+use crate::policy::{Lookup, PolicySet};
 use crate::telemetry::{Decision, Reviewed};
 
 /// Audit annotation: the object could not be read as one of its kind; what was expected.
@@ -43,11 +46,28 @@ pub fn engine(request: &Request<'_>, world: &World, policies: &PolicySet, door: 
     (review, answer)
 }
 
-/// Answers the AdmissionReview in `body`, asked at `door`: the body of a 200. Never panics; takes microseconds.
-pub fn handle(state: &State, door: Door, body: &[u8]) -> Result<Vec<u8>, EnvelopeError> {
+/// Answers the AdmissionReview in `body`, asked at `door`: the body of a 200. Never panics; takes microseconds, unless a
+/// policy lets it wait for registries, which it does until `deadline` at most.
+pub async fn handle(
+    state: &State,
+    door: Door,
+    body: &[u8],
+    deadline: tokio::time::Instant,
+) -> Result<Vec<u8>, EnvelopeError> {
     let started = Instant::now();
     let request = AdmissionRequest::parse(body)?;
-    let found = judge(state, door, &request)?;
+    let found = match read(&request)? {
+        Readable::No(found) => found,
+        Readable::Yes(asked) => {
+            let found = review(state, door, &request, &asked, None);
+            if found.wanted.is_empty() {
+                found
+            } else {
+                // Boxed, because every request would carry the space, and few come here.
+                Box::pin(with_images(state, door, &request, &asked, found, deadline)).await
+            }
+        }
+    };
     let answer = found.response.encode(&request)?;
     let generate_name = found.generate_name.as_deref().unwrap_or("");
     state.metrics.reviewed(
@@ -75,52 +95,92 @@ struct Found {
     response: AdmissionResponse,
     findings: Vec<Finding>,
     generate_name: Option<String>,
+    /// Images of which more could be known, and whether to wait for that.
+    wanted: Vec<String>,
+    lookup: Lookup,
 }
 
-fn judge(state: &State, door: Door, request: &AdmissionRequest<'_>) -> Result<Found, EnvelopeError> {
+/// What a request is about, read.
+struct Asked {
+    kind: Kind,
+    operation: Operation,
+    object: Value,
+    old: Option<Value>,
+}
+
+impl Asked {
+    fn namespace<'a>(&'a self, request: &'a AdmissionRequest<'_>) -> &'a str {
+        let own = self.object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or("");
+        if request.namespace().is_empty() { own } else { request.namespace() }
+    }
+}
+
+/// Whether there is anything to review.
+enum Readable {
+    Yes(Asked),
+    /// No, and this is the answer.
+    No(Found),
+}
+
+fn read(request: &AdmissionRequest<'_>) -> Result<Readable, EnvelopeError> {
     let (Some(kind), Some(operation)) = (request.known_kind(), request.operation()) else {
-        return Ok(Found::nothing(Decision::Skipped));
+        return Ok(Readable::No(Found::nothing(Decision::Skipped)));
     };
     if matches!(operation, Operation::Delete | Operation::Connect) {
-        return Ok(Found::nothing(Decision::Skipped));
+        return Ok(Readable::No(Found::nothing(Decision::Skipped)));
     }
     let object = parse(request.object)?;
     if !object.is_object() {
         let mut found = Found::nothing(Decision::Unreadable);
         let text = format!("request.object is {}, expected a {}", json_type(&object), kind.name());
         found.response.audit.insert(UNREADABLE, text);
-        return Ok(found);
+        return Ok(Readable::No(found));
     }
     let old = Some(parse(request.old_object)?).filter(|old| !old.is_null());
-    let mut found = review(state, door, request, kind, operation, &object, old.as_ref());
-    found.generate_name = object.pointer("/metadata/generateName").and_then(Value::as_str).map(str::to_owned);
-    Ok(found)
+    Ok(Readable::Yes(Asked { kind, operation, object, old }))
+}
+
+/// The same review, with what can be known of the images it wants by `deadline`; the one that was `found` without that,
+/// if nothing can.
+async fn with_images(
+    state: &State,
+    door: Door,
+    request: &AdmissionRequest<'_>,
+    asked: &Asked,
+    found: Found,
+    deadline: tokio::time::Instant,
+) -> Found {
+    let source = state.images.source();
+    let Some(source) = &*source else { return found };
+    let Some(pod) = Pod::of(asked.kind, &asked.object) else { return found };
+    let secrets = PullSecrets::of(&pod, asked.namespace(request));
+    let known = images::ask(source.as_ref(), &found.wanted, &secrets, found.lookup, deadline, &state.metrics).await;
+    if known.is_empty() { found } else { review(state, door, request, asked, Some(&known)) }
 }
 
 fn review(
     state: &State,
     door: Door,
     request: &AdmissionRequest<'_>,
-    kind: Kind,
-    operation: Operation,
-    object: &Value,
-    old: Option<&Value>,
+    asked: &Asked,
+    images: Option<&KnownImages>,
 ) -> Found {
-    let own_namespace = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or("");
-    let namespace = if request.namespace().is_empty() { own_namespace } else { request.namespace() };
+    let Asked { kind, operation, ref object, ref old } = *asked;
+    let namespace = asked.namespace(request);
     let question = Request {
         operation,
         subresource: request.subresource(),
         subject: Subject { kind, namespace, object },
-        old,
+        old: old.as_ref(),
         into_templates: false,
+        images,
     };
     let (world, policies) = (state.world.load(), state.policies.load());
     // Sound to go on after: the question and both snapshots are only read, and the result is dropped.
     let judged = catch_unwind(AssertUnwindSafe(|| (state.judge)(&question, &world, &policies, door)));
     let Ok((review, answer)) = judged else {
         state.metrics.review_panicked(&request.uid);
-        let mut found = Found::nothing(Decision::Panicked);
+        let mut found = Found { generate_name: generate_name(object), ..Found::nothing(Decision::Panicked) };
         found
             .response
             .warnings
@@ -138,13 +198,26 @@ fn review(
         decision,
         response: AdmissionResponse { refusal: answer.refusal, patch, warnings: answer.warnings, audit: answer.audit },
         findings: review.findings,
-        generate_name: None,
+        generate_name: generate_name(object),
+        wanted: review.wanted,
+        lookup: review.settings.lookup,
     }
+}
+
+fn generate_name(object: &Value) -> Option<String> {
+    object.pointer("/metadata/generateName").and_then(Value::as_str).map(str::to_owned)
 }
 
 impl Found {
     fn nothing(decision: Decision) -> Self {
-        Self { decision, response: AdmissionResponse::default(), findings: Vec::new(), generate_name: None }
+        Self {
+            decision,
+            response: AdmissionResponse::default(),
+            findings: Vec::new(),
+            generate_name: None,
+            wanted: Vec::new(),
+            lookup: Lookup::Never,
+        }
     }
 }
 

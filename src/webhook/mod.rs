@@ -3,7 +3,7 @@
 //! ```text
 //! accept loop (server) → TLS (tls) → routes → body → handler → engine → envelope
 //!                                                       ↑
-//!                    state: world, policies ← world::live, reload
+//!             state: world, policies, images ← world::live, reload, registries
 //! ```
 //!
 //! [`run`] puts the parts together; everything below it is usable on its own, as the tests do.
@@ -12,6 +12,9 @@ pub mod admin;
 pub mod body;
 pub mod envelope;
 pub mod handler;
+pub mod images;
+#[cfg(feature = "registry")]
+pub mod registries;
 pub mod reload;
 pub mod routes;
 pub mod server;

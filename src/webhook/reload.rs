@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::state::State;
 use super::tls::Certificate;
+use crate::policy::PolicySet;
 use crate::reload::{Source, Step, every, read};
 
 /// What is to say about the policy files beside the set in force.
@@ -16,6 +17,8 @@ pub struct PolicyReport {
     pub directories: Vec<String>,
     /// What is wrong with the files as they are now; empty while they are in force.
     pub problems: Vec<String>,
+    /// Why registries are not asked, where the policies in force have them asked.
+    pub registries: Option<String>,
     /// When the set in force was loaded, in seconds since 1970; `None` for the built-in one.
     pub last_good: Option<i64>,
 }
@@ -25,12 +28,20 @@ pub struct PolicyReport {
 pub fn policies_once(state: &State, step: Step, now: i64) -> Result<(), Vec<String>> {
     let report = state.policy_report.load();
     match step {
-        Step::Unchanged => Ok(()),
+        Step::Unchanged => {
+            // A file that the RegistryPolicy names may have come since.
+            let registries = unasked(state, &state.policies.load(), &report);
+            if registries != report.registries {
+                state.policy_report.store(Arc::new(PolicyReport { registries, ..PolicyReport::clone(&report) }));
+            }
+            Ok(())
+        }
         Step::Replaced(set) => {
             state.metrics.policies_loaded(&set.hash, set.pods.len(), now);
+            let registries = unasked(state, &set, &report);
             state.policies.store(set);
             let directories = report.directories.clone();
-            let report = PolicyReport { directories, problems: Vec::new(), last_good: Some(now) };
+            let report = PolicyReport { directories, problems: Vec::new(), registries, last_good: Some(now) };
             state.policy_report.store(Arc::new(report));
             Ok(())
         }
@@ -40,6 +51,15 @@ pub fn policies_once(state: &State, step: Step, now: i64) -> Result<(), Vec<Stri
             Err(problems)
         }
     }
+}
+
+/// Has registries asked as these policies say; why that is not possible, if it is not.
+fn unasked(state: &State, policies: &PolicySet, before: &PolicyReport) -> Option<String> {
+    let problem = state.images.follow(policies).err().map(|error| format!("{error:#}"));
+    if let Some(new) = problem.as_ref().filter(|_| problem != before.registries) {
+        state.metrics.registries_unasked(new);
+    }
+    problem
 }
 
 /// Reads the policies every `interval` until `stop` is cancelled.

@@ -8,9 +8,11 @@ use axum::extract::{Request, State as Extract};
 use axum::http::{HeaderValue, StatusCode, Version, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
+use tokio::time::Instant;
 
 use super::body::{self, Limits, Pool, Unread};
 use super::handler;
+use super::images::patience;
 use super::state::State;
 use crate::engine::Door;
 use crate::telemetry::BadRequest;
@@ -32,15 +34,17 @@ pub fn router(state: Arc<State>, limits: Limits) -> Router {
 }
 
 async fn answer(Extract(shared): Extract<Arc<Shared>>, door: Door, request: Request) -> Response {
+    let arrived = Instant::now();
     let (parts, body) = request.into_parts();
     let read = body::read(&parts.headers, parts.uri.query(), body, &shared.limits, &shared.pool).await;
-    let outcome = read.and_then(|(bytes, _share)| {
-        handler::handle(&shared.state, door, &bytes).map_err(|error| Unread {
-            reason: BadRequest::Malformed,
-            text: error.to_string(),
-            close: false,
-        })
-    });
+    let outcome = match read {
+        Err(unread) => Err(unread),
+        Ok((bytes, _share)) => {
+            let deadline = arrived + patience(body::budget(parts.uri.query(), &shared.limits));
+            let answer = handler::handle(&shared.state, door, &bytes, deadline).await;
+            answer.map_err(|error| Unread { reason: BadRequest::Malformed, text: error.to_string(), close: false })
+        }
+    };
     let (mut response, close) = match outcome {
         Ok(json) => (([(header::CONTENT_TYPE, "application/json")], json).into_response(), false),
         Err(unread) => (refuse(&shared.state, &unread), unread.close),

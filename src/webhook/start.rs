@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::args::Args;
 use super::body::Limits;
+use super::images::Images;
 use super::reload::{self, PolicyReport};
 use super::server::{ConnectionLimits, run_to_end, serve};
 use super::state::State;
@@ -37,8 +38,10 @@ async fn start(args: &Args) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
     let (certificate, seen) = Certificate::load(&args.tls_dir)?;
     let config = Arc::new(certificate.server_config()?);
-    let (world, synced, live) = world(args).await?;
-    let state = Arc::new(State::new(world, synced, Arc::new(ArcSwap::from_pointee(PolicySet::built_in()))));
+    let Facts { world, synced, live, client } = world(args).await?;
+    let mut state = State::new(world, synced, Arc::new(ArcSwap::from_pointee(PolicySet::built_in())));
+    state.images = images(client);
+    let state = Arc::new(state);
     state.certificate.store(true, Ordering::Release);
     if let Some(source) = policies(args, &state)? {
         tokio::spawn(reload::policies(Arc::clone(&state), source, args.reload_interval, stop.clone()));
@@ -83,23 +86,44 @@ async fn listen(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> 
     listener.with_context(|| format!("cannot listen on {address}; choose another address with {flag}"))
 }
 
-/// Facts, whether they are complete, and what must live as long as they are wanted.
-type Facts = (Arc<ArcSwap<World>>, Arc<AtomicBool>, Option<Arc<live::Live>>);
+/// What the cluster tells.
+struct Facts {
+    world: Arc<ArcSwap<World>>,
+    /// Whether `world` is complete.
+    synced: Arc<AtomicBool>,
+    /// What must live as long as the facts are wanted.
+    live: Option<Arc<live::Live>>,
+    /// For what is asked beside them.
+    client: Option<kube::Client>,
+}
 
 async fn world(args: &Args) -> anyhow::Result<Facts> {
     if let Some(path) = &args.world {
-        return Ok((Arc::new(ArcSwap::from_pointee(read_world(path)?)), Arc::new(AtomicBool::new(true)), None));
+        let world = Arc::new(ArcSwap::from_pointee(read_world(path)?));
+        return Ok(Facts { world, synced: Arc::new(AtomicBool::new(true)), live: None, client: None });
     }
     let client = connect::client(args.kubeconfig.as_deref()).await;
     let client = client.context("no cluster to watch (--world FILE needs none)")?;
-    let live = Arc::new(live::Live::start(client));
+    let live = Arc::new(live::Live::start(client.clone()));
     let synced = Arc::new(AtomicBool::new(false));
     let (waiter, flag) = (Arc::clone(&live), Arc::clone(&synced));
     tokio::spawn(async move {
         waiter.synced().await;
         flag.store(true, Ordering::Release);
     });
-    Ok((Arc::clone(&live.snapshot), synced, Some(live)))
+    Ok(Facts { world: Arc::clone(&live.snapshot), synced, live: Some(live), client: Some(client) })
+}
+
+/// Who is asked for images, once policies have them asked for.
+#[cfg(feature = "registry")]
+fn images(client: Option<kube::Client>) -> Images {
+    Images::made_by(super::registries::maker(client))
+}
+
+/// Nobody can be asked for images.
+#[cfg(not(feature = "registry"))]
+fn images(_client: Option<kube::Client>) -> Images {
+    Images::made_by(Box::new(|_| bail!("this mullion was built without the feature registry")))
 }
 
 fn read_world(path: &Path) -> anyhow::Result<World> {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arc_swap::ArcSwap;
 
 use super::handler::{self, Judge};
+use super::images::Images;
 use super::reload::PolicyReport;
 use crate::engine::world::World;
 use crate::policy::PolicySet;
@@ -22,6 +23,8 @@ pub struct State {
     pub policies: Arc<ArcSwap<PolicySet>>,
     /// What is to say about the policy files, for `/policies`.
     pub policy_report: ArcSwap<PolicyReport>,
+    /// Who is asked what images are.
+    pub images: Images,
     /// Whether a certificate is loaded.
     pub certificate: AtomicBool,
     /// Whether the process is about to stop: no longer ready, and HTTP/1 clients are asked to reconnect.
@@ -40,6 +43,7 @@ impl State {
             world_synced,
             policies,
             policy_report: ArcSwap::default(),
+            images: Images::default(),
             certificate: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             judge: handler::engine,

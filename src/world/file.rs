@@ -1,10 +1,25 @@
-//! The world as a file: what `kubectl get nodes,runtimeclasses,namespaces -o json` (or `-o yaml`) prints.
+//! The world as a file: what `kubectl get nodes,runtimeclasses,namespaces -o json` (or `-o yaml`) prints, and what
+//! registries say of images, which no dump of a cluster has:
+//!
+//! ```yaml
+//! apiVersion: mullion.dev/v1alpha1
+//! kind: ImagePlatforms           # any number of them
+//! images:                        # by the reference as pods write it, letter for letter
+//!   registry.example.com/web:1:
+//!     index:                     # the platforms of its entries, in their order, attestations left out
+//!       - {os: linux, architecture: amd64}
+//!       - {os: windows, architecture: amd64, os.version: 10.0.20348.2655}
+//!   registry.example.com/job:1:
+//!     manifest: {os: windows, architecture: amd64, os.version: 10.0.17763.5830}   # what its config says
+//! ```
+//!
+//! Names are those of the OCI image specification: `os`, `architecture`, `variant`, `os.version`, `os.features`.
 
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::objects;
+use super::{images, objects};
 use crate::engine::labels::LabelPool;
 use crate::engine::world::{Node, Nodes, World};
 use crate::manifest::{MAX_BYTES, Problem, Span, documents_from_bytes};
@@ -48,7 +63,10 @@ pub fn load(name: &str, bytes: &[u8]) -> Result<Loaded, Box<Problem>> {
     }
     let Reader { nodes, mut loaded, taken, .. } = reader;
     if taken == 0 && loaded.ignored > 0 {
-        return Err(problem(name, "there is no Node, RuntimeClass or Namespace in it".to_owned()));
+        return Err(problem(
+            name,
+            "there is no Node, RuntimeClass or Namespace in it, and no ImagePlatforms".to_owned(),
+        ));
     }
     loaded.world.nodes = nodes.map(Nodes::new);
     Ok(loaded)
@@ -112,6 +130,11 @@ impl Reader<'_> {
                 let (name, namespace) =
                     objects::namespace_from_value(object).map_err(|error| self.unreadable(kind, object, &error))?;
                 self.loaded.world.namespaces.insert(name, namespace);
+                self.taken += 1;
+            }
+            ("ImagePlatforms", _) => {
+                let images = images::from_value(object).map_err(|error| self.unreadable(kind, object, &error))?;
+                self.loaded.world.images.extend(images);
                 self.taken += 1;
             }
             (list, Some(items)) if list.ends_with("List") => {
@@ -260,6 +283,51 @@ items:
             let classes = load_text(text).unwrap().world.runtime_classes;
             assert_eq!(classes.map(|classes| classes.len()), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn images() {
+        let text = "\
+kind: ImagePlatforms
+images:
+  a:1:
+    index:
+      - {os: windows, architecture: amd64, os.version: 10.0.20348.1, os.features: [win32k]}
+      - {os: linux, architecture: arm64, variant: v8}
+  b:1:
+    manifest: {os: windows}
+---
+kind: ImagePlatforms
+images: {c: {index: []}}
+";
+        let images = load_text(text).unwrap().world.images;
+        assert_eq!(images.keys().collect::<Vec<_>>(), ["a:1", "b:1", "c"]);
+        let (a, b) = (&images["a:1"], &images["b:1"]);
+        assert_eq!((a.index, a.entries.len(), b.index, b.entries.len()), (true, 2, false, 1));
+        let first = &a.entries[0];
+        assert_eq!((first.os.as_str(), first.architecture.as_str()), ("windows", "amd64"));
+        assert_eq!(
+            (first.os_version.as_deref(), &*first.os_features),
+            (Some("10.0.20348.1"), &["win32k".to_owned()][..])
+        );
+        assert_eq!((b.entries[0].architecture.as_str(), &b.entries[0].os_version), ("", &None));
+    }
+
+    #[test]
+    fn malformed_images_are_said() {
+        for (images, expected) in [
+            ("{a: {index: [{os: windows, osVersion: 10.0.1.1}]}}", "unknown field `osVersion`"),
+            ("{a: {index: [{architecture: amd64}]}}", "missing field `os`"),
+            ("{a: {manifest: [{os: windows}]}}", "invalid"),
+            ("{a: {platforms: []}}", "unknown variant `platforms`, expected `index` or `manifest`"),
+            ("[]", "invalid type"),
+        ] {
+            let text = format!("kind: ImagePlatforms\nimages: {images}\n");
+            let error = load_text(&text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{images}: {error}");
+        }
+        let error = load_text("kind: ImagePlatforms\nimage: {}\n").unwrap_err().to_string();
+        assert!(error.contains("missing field `images`"), "{error}");
     }
 
     #[test]

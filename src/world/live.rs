@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use super::objects::{self, Map, NodeSpec, NodeStatus};
 use super::watch;
+use crate::engine::image::KnownImages;
 use crate::engine::labels::LabelPool;
 use crate::engine::windows::Build;
 use crate::engine::world::{Namespace, Node, Nodes, Os, RuntimeClass, Taint, World};
@@ -217,6 +218,7 @@ impl Gathered {
             namespaces: self.namespaces.entries.clone(),
             seen_taints: self.seen_taints.clone(),
             seen_builds: self.seen_builds.clone(),
+            images: KnownImages::new(),
         }
     }
 }

@@ -6,6 +6,7 @@
 #[cfg(feature = "server")]
 pub mod connect;
 pub mod file;
+mod images;
 #[cfg(feature = "server")]
 pub mod live;
 pub mod objects;

@@ -222,6 +222,18 @@ mod tests {
             (os.clone(), "10.0.26100.32995", Some(26100)),
             (os.clone(), "10.0.25398.2330", Some(25398)),
             (json!({"beta.kubernetes.io/os": "windows"}), "10.0.17763.2061", Some(17763)),
+            (os.clone(), "10.0 17763 (17763.1.amd64fre.rs5_release.180914-1434)", Some(17763)),
+            (os.clone(), "10.0.17763", Some(17763)),
+            (os.clone(), "10.0.20348.x", None),
+            // A label that is no build says nothing; the kernel does.
+            (
+                json!({"kubernetes.io/os": "windows", "node.kubernetes.io/windows-build": "ltsc2022"}),
+                "10.0.26100.1",
+                Some(26100),
+            ),
+            (json!({"kubernetes.io/os": "windows", "node.kubernetes.io/windows-build": ""}), "", None),
+            // Windows 10's and the AKS annual channel's `osImage` say something else (K2s, Azure/AKS VHD notes).
+            (os.clone(), "10.0.22631.4317", Some(22631)),
             (os.clone(), "", None),
             (os, "6.1.0-18-amd64", None),
             (json!({"kubernetes.io/os": "linux"}), "10.0.20348.2655", None),

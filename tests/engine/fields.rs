@@ -267,6 +267,7 @@ fn ephemeral_containers_are_checked_alone() {
             subject: Subject { kind: Kind::Pod, namespace: "default", object: new },
             old: Some(&old),
             into_templates: false,
+            images: None,
         };
         let review = review(&request, &world(), &PolicySet::default());
         (answer(&review, new, Door::Mutate), answer(&review, new, Door::Validate))

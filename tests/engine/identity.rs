@@ -362,6 +362,7 @@ fn adding(mut spec: Value, ephemeral: Value) -> Review {
         subject: Subject { kind: Kind::Pod, namespace: "default", object: &new },
         old: Some(&old),
         into_templates: false,
+        images: None,
     };
     let review = review(&request, &world(), &PolicySet::default());
     let server = review.findings.iter().any(|finding| finding.refused_by == RefusedBy::ApiServer);

@@ -9,6 +9,7 @@
 )]
 #![allow(unreachable_pub, reason = "modules of one test program")]
 
+mod builds;
 mod cluster;
 mod daemon_sets;
 mod fields;
@@ -21,6 +22,7 @@ mod os_intent;
 mod placement;
 mod policies;
 mod properties;
+mod registry;
 mod resources;
 mod storage;
 mod support;

@@ -249,6 +249,7 @@ fn pods_without_a_name_or_a_namespace_are_judged_alike() {
         subject: Subject { kind: Kind::Pod, namespace: "", object: &object },
         old: None,
         into_templates: false,
+        images: None,
     };
     let nowhere = review(&request, &world(), &PolicySet::default());
     assert_eq!(answer(&nowhere, &object, Door::Mutate).patch, outcome.mutate.patch);
@@ -324,6 +325,7 @@ fn a_new_ephemeral_container_is_new_wherever_it_stands() {
         subject: Subject { kind: Kind::Pod, namespace: "default", object: &new },
         old: Some(&old),
         into_templates: false,
+        images: None,
     };
     let patch = answer(&review(&request, &world(), &PolicySet::default()), &new, Door::Mutate).patch;
     let paths: Vec<String> = patch.iter().map(|operation| operation.path().to_string()).collect();

@@ -15,7 +15,7 @@ use std::sync::LazyLock;
 use crate::generator::{self, BASES, Piece};
 use crate::support::*;
 
-fn image() -> impl Strategy<Value = String> {
+pub(crate) fn image() -> impl Strategy<Value = String> {
     prop::sample::select(vec![
         "nginx".to_owned(),
         "nginx:1.27-alpine".to_owned(),
@@ -124,7 +124,7 @@ fn spec() -> impl Strategy<Value = Value> {
         })
 }
 
-fn subject() -> impl Strategy<Value = Value> {
+pub(crate) fn subject() -> impl Strategy<Value = Value> {
     let kinds = prop::sample::select(vec!["Pod", "Pod", "Pod", "DaemonSet", "Deployment", "Job"]);
     let owners = prop::sample::select(vec!["", "ReplicaSet", "DaemonSet", "Job"]);
     (kinds, owners, spec()).prop_map(|(kind, owner, spec)| {

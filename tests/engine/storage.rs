@@ -191,6 +191,7 @@ fn new_ephemeral_containers_are_looked_at_and_the_volumes_are_not() {
         subject: Subject { kind: Kind::Pod, namespace: "default", object: &new },
         old: Some(&old),
         into_templates: false,
+        images: None,
     };
     let review = review(&request, &world(), &PolicySet::default());
     let codes: Vec<_> = review.findings.iter().map(|finding| finding.code).collect();

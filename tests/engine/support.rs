@@ -1,5 +1,6 @@
 //! A cluster to test in, and the few calls every test makes.
 
+use mullion::engine::image::KnownImages;
 use mullion::engine::windows::Build;
 use mullion::engine::world::{Namespace, Node, Nodes, Os, RuntimeClass, Taint, World};
 use mullion::engine::{Answer, Door, Kind, Operation, Request, Review, Subject, answer, review};
@@ -133,6 +134,18 @@ pub fn outcome(
     world: &World,
     policies: &PolicySet,
 ) -> Outcome {
+    outcome_with(operation, object, old, world, policies, None)
+}
+
+/// The same, with what registries say of images.
+pub fn outcome_with(
+    operation: Operation,
+    object: &Value,
+    old: Option<&Value>,
+    world: &World,
+    policies: &PolicySet,
+    images: Option<&KnownImages>,
+) -> Outcome {
     let kind = Kind::from_name(object["kind"].as_str().unwrap()).unwrap();
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
     let request = |object| Request {
@@ -141,6 +154,7 @@ pub fn outcome(
         subject: Subject { kind, namespace, object },
         old,
         into_templates: false,
+        images,
     };
     let first = review(&request(object), world, policies);
     let mutate = answer(&first, object, Door::Mutate);

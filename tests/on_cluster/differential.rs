@@ -122,8 +122,14 @@ struct Foretold {
 impl Engine {
     fn review(&self, object: &Value) -> Review {
         let subject = Subject { kind: Kind::Pod, namespace: &self.namespace, object };
-        let request =
-            Request { operation: Operation::Create, subresource: None, subject, old: None, into_templates: false };
+        let request = Request {
+            operation: Operation::Create,
+            subresource: None,
+            subject,
+            old: None,
+            into_templates: false,
+            images: None,
+        };
         review(&request, &self.world, &self.policies)
     }
 

@@ -14,6 +14,7 @@
 )]
 #![allow(unreachable_pub, reason = "modules of one test program")]
 
+mod builds;
 mod differential;
 mod fields;
 #[path = "../generator/mod.rs"]
@@ -65,6 +66,8 @@ fn main() -> ExitCode {
             placement::bound_and_mirror_pods_are_left_alone,
             placement::a_pod_that_says_everything_is_stored_as_sent,
             placement::dry_run_and_a_second_pass_change_nothing_more,
+            builds::pods_land_on_nodes_that_run_all_their_images,
+            builds::what_no_node_runs_waits,
             fields::every_linux_only_value_is_repaired_or_refused,
             fields::all_bad_fields_are_named_at_once,
             fields::every_value_in_an_ephemeral_container_is_repaired_or_refused,

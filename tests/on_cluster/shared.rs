@@ -85,13 +85,21 @@ pub async fn start_webhook(plane: &ControlPlane) -> Result<(MullionProcess, Webh
     Ok((webhook, WebhookRegistration::new(&format!("https://127.0.0.1:{bind}"), certificate.ca_pem())))
 }
 
-/// A directory with the shipped default policies alone.
+/// Under the shared Mullion, namespaces whose names begin so ask for nodes of an image's own build.
+pub const EXACT: &str = "exact";
+
+/// A directory with the shipped default policies, and one more for namespaces of [`EXACT`].
 fn policies() -> String {
     static FOLDER: std::sync::OnceLock<tempfile::TempDir> = std::sync::OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/policies/default.yaml");
         std::fs::copy(shipped, folder.path().join("default.yaml")).expect("the shipped policy");
+        let exact = format!(
+            "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: {EXACT}}}\nspec: {{priority: 10, \
+             match: {{namespaces: {{include: [\"{EXACT}-*\"]}}}}, place: {{build: {{mode: Exact}}, runtimeClass: {{mode: Never}}}}}}\n"
+        );
+        std::fs::write(folder.path().join("exact.yaml"), exact).expect("a policy of our own");
         folder
     });
     folder.path().to_string_lossy().into_owned()

@@ -6,6 +6,9 @@ mod admin;
 mod bad_input;
 mod certificates;
 mod connections;
+mod images;
 mod process;
+#[cfg(feature = "registry")]
+mod registries;
 mod reviews;
 mod support;

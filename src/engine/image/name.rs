@@ -73,6 +73,19 @@ pub enum ImageSource {
     None,
 }
 
+impl ImageSource {
+    /// `policy`, `registry`, `tag`, `repository` or `none`, as JSON has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+            Self::Registry => "registry",
+            Self::Tag => "tag",
+            Self::Repository => "repository",
+            Self::None => "none",
+        }
+    }
+}
+
 impl From<NameSource> for ImageSource {
     fn from(source: NameSource) -> Self {
         match source {
@@ -94,13 +107,6 @@ pub struct ImageRow<'a> {
     pub builds: Vec<Build>,
     /// Where the answer comes from.
     pub source: ImageSource,
-}
-
-impl<'a> ImageRow<'a> {
-    /// The row of an answer that rests on the name.
-    pub fn from_name(reference: &'a str, answer: NameAnswer) -> Self {
-        Self { reference, os: answer.os, builds: answer.builds, source: answer.source.into() }
-    }
 }
 
 /// What the text of a pod's `image` says; a text that is no reference says nothing.
@@ -239,10 +245,25 @@ mod tests {
         ("alpine:3.20", Unknown, &[]),
         ("ubuntu", Unknown, &[]),
         ("nginx:1.27-alpine", Linux, &[]),
+        // Since .NET 8 tags without a Windows word have no Windows (dotnet/dotnet-docker#4492).
+        ("mcr.microsoft.com/dotnet/sdk:9.0-nanoserver-ltsc2025", Windows, &[26100]),
+        ("mcr.microsoft.com/dotnet/runtime:10.0-windowsservercore-ltsc2022", Windows, &[20348]),
+        ("mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-1809", Windows, &[17763]),
+        ("mcr.microsoft.com/dotnet/aspnet:8.0-noble-chiseled-extra", Linux, &[]),
+        // Tags as their publishers build them.
+        ("otel/opentelemetry-collector-contrib:0.110.0-windows-2022-amd64", Windows, &[20348]),
+        ("datadog/agent:7-winltsc2022-servercore-amd64", Windows, &[20348]),
+        ("portainer/agent:windows1809-amd64", Windows, &[17763]),
+        ("octopusdeploy/worker-tools:6.1-windows.ltsc2019", Windows, &[17763]),
+        ("quay.io/signalfx/splunk-otel-collector-windows:0.154.0-2022", Windows, &[20348]),
+        ("quay.io/signalfx/splunk-otel-collector-windows:0.154.0", Windows, &[]),
+        ("MCR.MICROSOFT.COM/windows/servercore:LTSC2022", Windows, &[20348]),
+        ("10.0.0.1:1809/app:v1", Unknown, &[]),
         // Two operating systems behind one tag, until the tag names one.
         ("golang:1.27", Multi, &[]),
         ("golang:1.27-windowsservercore", Windows, &[]),
         ("golang:1.27-windowsservercore-ltsc2025", Windows, &[26100]),
+        ("golang:1.27-windowsservercore-ltsc2022", Windows, &[20348]),
         ("golang:1.27-bookworm", Linux, &[]),
         ("python:3.12-slim", Unknown, &[]),
         ("nats:2.14-scratch", Unknown, &[]),
@@ -346,11 +367,24 @@ mod tests {
 
     #[test]
     fn rows_serialise_as_the_command_prints_them() {
+        let row = |reference| {
+            let NameAnswer { os, builds, source } = from_text(reference);
+            serde_json::to_string(&ImageRow { reference, os, builds, source: source.into() }).unwrap()
+        };
         let text = "mcr.microsoft.com/windows/servercore:ltsc2022";
-        let row = serde_json::to_string(&ImageRow::from_name(text, from_text(text))).unwrap();
-        assert_eq!(row, format!(r#"{{"reference":"{text}","os":"windows","builds":["10.0.20348"],"source":"tag"}}"#));
-        let row = serde_json::to_string(&ImageRow::from_name("{{x}}", from_text("{{x}}"))).unwrap();
-        assert_eq!(row, r#"{"reference":"{{x}}","os":"unknown","builds":[],"source":"none"}"#);
+        assert_eq!(
+            row(text),
+            format!(r#"{{"reference":"{text}","os":"windows","builds":["10.0.20348"],"source":"tag"}}"#)
+        );
+        assert_eq!(row("{{x}}"), r#"{"reference":"{{x}}","os":"unknown","builds":[],"source":"none"}"#);
+    }
+
+    #[test]
+    fn sources_have_the_same_names_everywhere() {
+        use ImageSource::{None, Policy, Registry, Repository, Tag};
+        for source in [Policy, Registry, Tag, Repository, None] {
+            assert_eq!(serde_json::to_value(source).unwrap(), source.name());
+        }
     }
 
     proptest! {

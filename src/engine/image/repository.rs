@@ -30,7 +30,7 @@ pub(super) enum Known {
 }
 
 /// Where the components of a row stand in a repository's path.
-enum At {
+pub(super) enum At {
     /// At its end: `dockurr/windows`.
     End(&'static str),
     /// Anywhere, with more components before and after.
@@ -43,6 +43,8 @@ enum At {
     Registry(&'static str, &'static str),
     /// A Docker official image.
     Official(&'static str),
+    /// Any Docker official image.
+    AnyOfficial,
 }
 
 struct Row {
@@ -59,6 +61,7 @@ const fn row(at: At, known: Known, source: &'static str) -> Row {
 
 const WINDOWS: Known = Known::Windows { context: Context::Other, untagged: None, path: None };
 const BASE: Known = Known::Windows { context: Context::BaseImage, untagged: None, path: None };
+const YEAR_NAMED: Known = Known::Windows { context: Context::YearNamed, untagged: None, path: None };
 /// Docker Hub's first base images ended with 1607; their `latest` still means it.
 const BASE_1607: Known = Known::Windows { context: Context::BaseImage, untagged: Some(Build::new(14393)), path: None };
 
@@ -172,7 +175,7 @@ static ROWS: &[Row] = &[
     row(At::Name("albums-golang-win"), WINDOWS, K2S),
     row(At::Name("pause-win"), WINDOWS, K2S),
     row(At::End("tigera/fluent-bit-windows"), WINDOWS, TIGERA),
-    row(At::Name("splunk-otel-collector-windows"), WINDOWS, "signalfx/splunk-otel-collector CHANGELOG.md v0.33.1"),
+    row(At::Name("splunk-otel-collector-windows"), YEAR_NAMED, "signalfx/splunk-otel-collector CHANGELOG.md v0.33.1, and its release notes: <version>-2022"),
     row(At::End("newrelic/infrastructure-windows"), WINDOWS, "newrelic/nri-kubernetes windows/infrastructure-agent/README.md"),
     row(At::Name("spire-agent-windows"), WINDOWS, SPIRE),
     row(At::Name("spire-server-windows"), WINDOWS, SPIRE),
@@ -298,7 +301,7 @@ fn ends_with_components(path: &str, components: &str) -> bool {
 }
 
 impl At {
-    fn matches(&self, image: &ImageRef<'_>) -> bool {
+    pub(super) fn matches(&self, image: &ImageRef<'_>) -> bool {
         let path = image.repository();
         match *self {
             Self::End(components) => ends_with_components(path, components),
@@ -313,6 +316,7 @@ impl At {
             }
             Self::Registry(host, whole) => image.registry() == Some(host) && path == whole,
             Self::Official(name) => image.official_name() == Some(name),
+            Self::AnyOfficial => image.official_name().is_some(),
         }
     }
 }
@@ -348,6 +352,7 @@ mod tests {
                 At::Microsoft(path) => format!("mcr.microsoft.com/{path}"),
                 At::Registry(host, path) => format!("{host}/{path}"),
                 At::Official(name) => name.to_owned(),
+                At::AnyOfficial => "golang".to_owned(),
             };
             let image = ImageRef::parse(&example).unwrap();
             let first = ROWS.iter().position(|row| row.at.matches(&image)).unwrap();

@@ -10,6 +10,8 @@ use crate::engine::windows::{Build, is_image_build};
 pub(super) enum Context {
     /// A Windows base image or its like: `1909` and `2004` are releases, not years.
     BaseImage,
+    /// A Windows image whose tags name their release by the year alone: `0.154.0-2022`.
+    YearNamed,
     /// Any other repository: such a number counts only after a Windows word.
     Other,
 }
@@ -100,11 +102,11 @@ enum Weight {
     Hint,
 }
 
-struct WindowsWord {
-    text: &'static str,
+pub(super) struct WindowsWord {
+    pub(super) text: &'static str,
     weight: Weight,
     /// A release may follow, joined or as the next word: `servercore1809`, `windows-2022`.
-    release: bool,
+    pub(super) release: bool,
 }
 
 const fn word(text: &'static str, weight: Weight, release: bool) -> WindowsWord {
@@ -113,7 +115,7 @@ const fn word(text: &'static str, weight: Weight, release: bool) -> WindowsWord 
 
 /// Sources: MCR base images and docker-library/official-images (`nanoserver`, `windowsservercore`); gitlab-runner-helper (`servercore`,
 /// joined releases); kubernetes-sigs/sig-windows-tools (`hostprocess`); kubernetes-csi (`windows-hp`); Azure Monitor and Profisee (`win`).
-const WINDOWS_WORDS: &[WindowsWord] = &[
+pub(super) const WINDOWS_WORDS: &[WindowsWord] = &[
     word("nanoserver", Weight::Proof, true),
     word("windowsservercore", Weight::Proof, true),
     word("windowsnanoserver", Weight::Proof, true),
@@ -148,7 +150,7 @@ pub(super) fn is_toolchain_word(text: &str) -> bool {
 }
 
 /// LTSC names: proof on their own, in any repository (Sitecore's `8.0-ltsc2022`).
-const LTSC_NAMES: &[(&str, Build)] = &[
+pub(super) const LTSC_NAMES: &[(&str, Build)] = &[
     ("ltsc2016", Build::new(14393)),
     ("sac2016", Build::new(14393)),
     ("ltsc2019", Build::new(17763)),
@@ -157,7 +159,7 @@ const LTSC_NAMES: &[(&str, Build)] = &[
 ];
 
 /// Years of LTSC releases: after `ltsc` or a Windows word, or first in the tag of a base image.
-const YEARS: &[(&str, Build)] = &[
+pub(super) const YEARS: &[(&str, Build)] = &[
     ("2016", Build::new(14393)),
     ("2019", Build::new(17763)),
     ("2022", Build::new(20348)),
@@ -165,12 +167,12 @@ const YEARS: &[(&str, Build)] = &[
 ];
 
 /// Joined to `win`: Profisee's `win22`.
-const SHORT_YEARS: &[(&str, Build)] =
+pub(super) const SHORT_YEARS: &[(&str, Build)] =
     &[("16", Build::new(14393)), ("19", Build::new(17763)), ("22", Build::new(20348)), ("25", Build::new(26100))];
 
 /// Version names that could be nothing else, wherever they stand in a Windows tag. `21H2` and `24H2` are the gitlab-runner-helper's.
 /// 23H2 is missing: it has no base image and runs those of ltsc2022.
-const VERSIONS: &[(&str, Build)] = &[
+pub(super) const VERSIONS: &[(&str, Build)] = &[
     ("1809", Build::new(17763)),
     ("20h2", Build::new(19042)),
     ("21h2", Build::new(20348)),
@@ -178,7 +180,7 @@ const VERSIONS: &[(&str, Build)] = &[
 ];
 
 /// Version names that are also years or product versions. `2009` is another name of 20H2 (microsoft/iis-docker).
-const YEAR_LIKE: &[(&str, Build)] = &[
+pub(super) const YEAR_LIKE: &[(&str, Build)] = &[
     ("1607", Build::new(14393)),
     ("1709", Build::new(16299)),
     ("1803", Build::new(17134)),
@@ -188,7 +190,7 @@ const YEAR_LIKE: &[(&str, Build)] = &[
     ("2009", Build::new(19042)),
 ];
 
-fn look_up(table: &[(&str, Build)], text: &str) -> Option<Build> {
+pub(super) fn look_up(table: &[(&str, Build)], text: &str) -> Option<Build> {
     table.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|&(_, build)| build)
 }
 
@@ -197,7 +199,7 @@ fn is_one_of(words: &[&str], text: &str) -> bool {
 }
 
 /// `text` without `prefix` in whatever case.
-fn strip_word<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
+pub(super) fn strip_word<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
     let (head, rest) = text.split_at_checked(prefix.len())?;
     head.eq_ignore_ascii_case(prefix).then_some(rest)
 }
@@ -356,7 +358,9 @@ impl Scan {
         } else if let Some(build) = look_up(YEARS, text) {
             if previous == Previous::Ltsc {
                 self.proven(build);
-            } else if token.stands_alone() && (after_windows || (base && previous == Previous::Start)) {
+            } else if token.stands_alone()
+                && (after_windows || self.context == Context::YearNamed || (base && previous == Previous::Start))
+            {
                 self.weak.add(build);
             }
         } else if let Some(build) = look_up(VERSIONS, text) {

@@ -32,6 +32,7 @@ pub mod cluster;
 pub mod identity;
 pub mod linux_only;
 pub mod os_intent;
+pub mod platforms;
 pub mod resources;
 pub mod storage;
 
@@ -217,6 +218,7 @@ pub fn catalogue() -> impl Iterator<Item = &'static Rule> {
         .chain(&storage::RULES)
         .chain(&identity::RULES)
         .chain(&builds::RULES)
+        .chain(&platforms::RULES)
         .chain(&resources::RULES)
         .chain(&cluster::RULES)
         .chain(&super::shape::RULES)
@@ -240,6 +242,7 @@ pub fn check(cx: &Context<'_>) -> Vec<Finding> {
         resources::check(cx, &mut found);
         if whole {
             builds::check(cx, &mut found);
+            platforms::check(cx, &mut found);
         }
         os_intent::blame_injectors(cx, &mut found);
     }

@@ -6,6 +6,7 @@ mod build;
 mod compat;
 mod release;
 mod runtime;
+mod support;
 
 pub use build::{Build, BuildError};
 pub use compat::{
@@ -17,3 +18,4 @@ pub use release::{
     server_releases,
 };
 pub use runtime::{SINGLE_RULE_UP_TO, generation_for, generation_of};
+pub use support::{CHECKED, SUPPORT, Support, out_of_support, support_of};

@@ -24,11 +24,24 @@ pub enum Tool {
     Kwok,
     /// Helm.
     Helm,
+    /// CNCF's registry for images.
+    Registry,
+    /// crane, which pushes images.
+    Crane,
 }
 
 impl Tool {
-    const ALL: [Self; 7] =
-        [Self::Etcd, Self::ApiServer, Self::ControllerManager, Self::Scheduler, Self::Kubectl, Self::Kwok, Self::Helm];
+    const ALL: [Self; 9] = [
+        Self::Etcd,
+        Self::ApiServer,
+        Self::ControllerManager,
+        Self::Scheduler,
+        Self::Kubectl,
+        Self::Kwok,
+        Self::Helm,
+        Self::Registry,
+        Self::Crane,
+    ];
 
     /// The file names to look for, the usual one first.
     const fn names(self) -> &'static [&'static str] {
@@ -40,6 +53,8 @@ impl Tool {
             Self::Kubectl => &["kubectl"],
             Self::Kwok => &["kwok"],
             Self::Helm => &["helm"],
+            Self::Registry => &["registry"],
+            Self::Crane => &["crane"],
         }
     }
 
@@ -47,6 +62,9 @@ impl Tool {
         self.names().iter().map(|name| folder.join(name)).find(|path| path.is_file())
     }
 }
+
+/// What the tools are built from, relative to their source and to a folder of built ones.
+const PINS: [&str; 4] = ["go.mod", "go.sum", "images/go.mod", "images/go.sum"];
 
 /// A folder that holds every [`Tool`].
 #[derive(Clone, Debug)]
@@ -56,7 +74,7 @@ pub struct Tools {
 
 impl Tools {
     /// `KUBEBUILDER_ASSETS` if it holds every tool, else the newest complete folder in the repository's `.tools` that was built from
-    /// the `go.mod` and `go.sum` of today.
+    /// the `go.mod`s and `go.sum`s of today.
     ///
     /// # Errors
     /// Says what was looked at, what is missing there, and to run `make tools`.
@@ -102,7 +120,7 @@ fn locate(assets: Option<&Path>, repository: &Path) -> Result<Tools> {
         let hidden = entry.file_name().to_string_lossy().starts_with('.'); // a build under way
         if !hidden
             && missing(&folder).is_empty()
-            && ["go.mod", "go.sum"].iter().all(|name| same(&folder.join(name), &source.join(name)))
+            && PINS.iter().all(|name| same(&folder.join(name), &source.join(name)))
         {
             let built = fs::metadata(&folder).and_then(|data| data.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
             found.push((built, folder));
@@ -111,7 +129,7 @@ fn locate(assets: Option<&Path>, repository: &Path) -> Result<Tools> {
     match found.into_iter().max() {
         Some((_, folder)) => Ok(Tools { folder }),
         None => bail!(
-            "{why}{} holds no complete build of {}. Run `make tools` (about 7 minutes the first time, seconds later), \
+            "{why}{} holds no complete build of {}. Run `make tools` (about 9 minutes the first time, seconds later), \
              or set KUBEBUILDER_ASSETS to a folder with {}",
             tools.display(),
             source.join("go.mod").display(),
@@ -135,14 +153,24 @@ mod tests {
     use super::*;
 
     fn fill(folder: &Path, names: &[&str]) {
-        fs::create_dir_all(folder).unwrap();
         for name in names {
-            fs::write(folder.join(name), *name).unwrap();
+            let file = folder.join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, *name).unwrap();
         }
     }
 
-    const ALL: [&str; 7] =
-        ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok", "helm"];
+    const ALL: [&str; 9] = [
+        "etcd",
+        "kube-apiserver",
+        "kube-controller-manager",
+        "kube-scheduler",
+        "kubectl",
+        "kwok",
+        "helm",
+        "registry",
+        "crane",
+    ];
 
     #[test]
     fn assets_win_only_if_complete() {
@@ -162,13 +190,13 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let absent = locate(None, root.path()).unwrap_err().to_string();
         assert!(absent.contains("`make tools`") && absent.contains("etcd or server"), "{absent}");
-        fill(&root.path().join("tests/cluster/tools"), &["go.mod", "go.sum"]);
+        fill(&root.path().join("tests/cluster/tools"), &PINS);
         let built = root.path().join(".tools/0123");
         fill(&built, &ALL);
         locate(None, root.path()).unwrap_err();
-        fill(&built, &["go.mod", "go.sum"]);
+        fill(&built, &PINS);
         assert_eq!(locate(None, root.path()).unwrap().folder(), built);
-        fs::write(root.path().join("tests/cluster/tools/go.sum"), "newer").unwrap();
+        fs::write(root.path().join("tests/cluster/tools/images/go.sum"), "newer").unwrap();
         locate(None, root.path()).unwrap_err();
     }
 

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# Builds the control plane's tools from the Go modules pinned in go.mod and go.sum, once per version.
-#   build.sh [FOLDER]   default folder: <repository>/.tools/<hash of go.mod, go.sum and the Go version>
+# Builds the control plane's tools from the Go modules pinned in go.mod and go.sum, once per version. The registry and its
+# client are a module of their own, images/: together with Kubernetes they would change what Kubernetes is built from.
+#   build.sh [FOLDER]   default folder: <repository>/.tools/<hash of both go.mod, both go.sum and the Go version>
 # Prints the folder that holds the tools as its only line on stdout; everything else goes to stderr.
 # KUBEBUILDER_ASSETS: a folder that already holds every tool is used as it is and nothing is built.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repository=$(cd "$here/../../.." && pwd)
-tools=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok helm)
+tools=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok helm registry crane)
+pins=(go.mod go.sum images/go.mod images/go.sum)
 # The Kubernetes release of go.mod. A server without these reports a version that clients cannot parse.
 version=$(sed -n 's/^[[:space:]]*k8s\.io\/kubernetes v\([0-9.]*\).*/\1/p' "$here/go.mod" | head -n 1)
 IFS=. read -r major minor _ <<<"$version"
@@ -26,7 +28,11 @@ missing() {
 }
 complete() { [[ -d $1 && -z $(missing "$1") ]]; }
 absolute() { (cd "$1" && pwd); }
-of_today() { complete "$1" && cmp -s "$1/go.mod" "$here/go.mod" && cmp -s "$1/go.sum" "$here/go.sum"; }
+of_today() {
+  local pin
+  complete "$1" || return
+  for pin in "${pins[@]}"; do cmp -s "$1/$pin" "$here/$pin" || return; done
+}
 checksum() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi; }
 
 if [[ -n ${KUBEBUILDER_ASSETS:-} ]]; then
@@ -38,7 +44,7 @@ if [[ -n ${1:-} && $1 != /* ]]; then set -- "$PWD/$1"; fi
 cd "$here"
 if command -v go >/dev/null; then
   go_version=$(go env GOVERSION) || die "this Go cannot read $here/go.mod: install Go 1.26 or newer (go.dev/dl)."
-  hash=$( { cat go.mod go.sum; echo "$go_version"; } | checksum | cut -c 1-16)
+  hash=$( { cat "${pins[@]}"; echo "$go_version"; } | checksum | cut -c 1-16)
   target=${1:-$repository/.tools/$hash}
   if of_today "$target"; then absolute "$target"; exit 0; fi
 else # tools that an earlier run built from the same go.mod and go.sum still serve
@@ -90,11 +96,14 @@ trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-say "building Kubernetes $version, etcd, Helm and KWOK with $go_version into $target"
-say "the first build takes about 7 minutes on 2 cores, 3.2 GB of build cache and 1.2 GB of modules; later ones take seconds."
+say "building Kubernetes $version, etcd, Helm, KWOK, a registry and crane with $go_version into $target"
+say "the first build takes about 9 minutes on 2 cores, 3.2 GB of build cache and 1.2 GB of modules; later ones take seconds."
 log=$work/build.log
 # -v names every package as it is compiled: that is the progress.
-GOBIN=$work/bin go install -v -trimpath -ldflags "$ldflags" tool >"$log" 2>&1 &
+(
+  export GOBIN=$work/bin
+  go install -v -trimpath -ldflags "$ldflags" tool && cd images && go install -v -trimpath -ldflags "-s -w" tool
+) >"$log" 2>&1 &
 job=$!
 progress() {
   local downloads packages built size
@@ -128,6 +137,8 @@ say "$(progress | sed 's/^tools: //')"
 
 mv "$work/bin/server" "$work/bin/etcd"
 cp go.mod go.sum "$work/bin/"
+mkdir "$work/bin/images"
+cp images/go.mod images/go.sum "$work/bin/images/"
 complete "$work/bin" || die "the build ended well but lacks $(missing "$work/bin" | paste -sd ' ' -): do go.mod's tool lines match this script?"
 rm -rf "$target"
 mv "$work/bin" "$target"

@@ -1,0 +1,131 @@
+//! Asking registries from the command line, with the logins of the docker configuration.
+
+use std::collections::VecDeque;
+use std::env;
+use std::io::{self, ErrorKind, IsTerminal as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::input::read_file;
+use super::{Io, UsageError};
+use crate::engine::image::{ImageRef, KnownImages, Platforms};
+use crate::policy::RegistryPolicy;
+use crate::registry::{Credentials, LookupError, Registries, RegistrySettings};
+
+/// Images asked for at one time.
+const AT_ONCE: usize = 8;
+
+/// What a look-up may take beyond its own limit, which ends it with a better message.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// How one look-up ended.
+type Answer = (String, Result<Arc<Platforms>, LookupError>);
+
+/// What registries say of these references, and how many of them they say nothing of, each said on stderr.
+pub(super) fn ask(
+    references: Vec<String>,
+    policy: &RegistryPolicy,
+    io: &mut Io<'_>,
+) -> anyhow::Result<(KnownImages, usize)> {
+    if references.is_empty() {
+        return Ok((KnownImages::new(), 0));
+    }
+    let credentials = credentials()?;
+    let registries = Registries::new(RegistrySettings::from(policy)).context("registries cannot be asked")?;
+    let patience = policy.timeout + GRACE;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("cannot start the async runtime")?;
+    runtime.block_on(ask_all(&registries, &credentials, references, patience, io))
+}
+
+async fn ask_all(
+    registries: &Registries,
+    credentials: &Credentials,
+    references: Vec<String>,
+    patience: Duration,
+    io: &mut Io<'_>,
+) -> anyhow::Result<(KnownImages, usize)> {
+    let (mut known, mut failed) = (KnownImages::new(), Vec::new());
+    let mut progress = Progress::new(references.len());
+    let mut waiting = VecDeque::from(references);
+    let mut asked: JoinSet<Answer> = JoinSet::new();
+    loop {
+        while asked.len() < AT_ONCE
+            && let Some(reference) = waiting.pop_front()
+        {
+            let (registries, credentials) = (registries.clone(), credentials.clone());
+            asked.spawn(async move {
+                let answer = match ImageRef::parse(&reference) {
+                    Ok(image) => registries.resolve(&image, &credentials, Instant::now() + patience).await,
+                    Err(_) => Err(LookupError::Absent),
+                };
+                (reference, answer)
+            });
+        }
+        let Some(answer) = asked.join_next().await else { break };
+        progress.step(io)?;
+        match answer.context("a look-up ended early")? {
+            (reference, Ok(platforms)) => drop(known.insert(reference, platforms)),
+            (reference, Err(error)) => failed.push((reference, error)),
+        }
+    }
+    progress.end(io)?;
+    failed.sort_by(|(one, _), (other, _)| one.cmp(other));
+    for (reference, error) in &failed {
+        io.say(format_args!("{reference}: {error}"))?;
+    }
+    Ok((known, failed.len()))
+}
+
+/// The logins of `docker login`; nobody's if there is no such file. Those that it leaves to credential helpers are not
+/// used: a helper is a program.
+fn credentials() -> anyhow::Result<Credentials> {
+    let directory = env::var_os("DOCKER_CONFIG").map(PathBuf::from);
+    let directory = directory.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".docker")));
+    let Some(path) = directory.map(|directory| directory.join("config.json")) else {
+        return Ok(Credentials::anonymous());
+    };
+    let name = path.display();
+    let bytes = match read_file(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Credentials::anonymous()),
+        Err(error) => return Err(UsageError(format!("{name}: the logins cannot be read: {error}")).into()),
+    };
+    let credentials = Credentials::from_dockerconfigjson(&bytes);
+    credentials.map_err(|error| UsageError(format!("{name}: {error}; name another with DOCKER_CONFIG")).into())
+}
+
+/// A line of stderr that counts, where somebody may look at it.
+struct Progress {
+    done: usize,
+    all: usize,
+    shown: bool,
+}
+
+impl Progress {
+    fn new(all: usize) -> Self {
+        Self { done: 0, all, shown: all > 1 && io::stderr().is_terminal() }
+    }
+
+    fn step(&mut self, io: &mut Io<'_>) -> io::Result<()> {
+        self.done += 1;
+        if self.shown {
+            write!(io.stderr, "\r{} of {} images asked for", self.done, self.all)?;
+            io.stderr.flush()?;
+        }
+        Ok(())
+    }
+
+    fn end(&self, io: &mut Io<'_>) -> io::Result<()> {
+        if self.shown {
+            // Blanks over the text, and back: what follows starts a line.
+            write!(io.stderr, "\r{:60}\r", "")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,298 @@
+//! GET and HEAD with bounds: time, bodies, redirects, and where an `Authorization` header may go.
+
+use std::error::Error;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, LOCATION, PROXY_AUTHORIZATION, RETRY_AFTER, USER_AGENT,
+};
+use http::uri::{Authority, Scheme};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Empty};
+use hyper::body::{Body as _, Incoming};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tokio::time::timeout;
+
+use super::outcome::LookupError;
+use super::proxy::Connector;
+use super::settings::{RegistryError, RegistrySettings};
+use super::source::Failure;
+use super::tls;
+
+/// Blobs are behind one redirect, at most two in practice.
+const MAX_REDIRECTS: usize = 5;
+/// Connections kept per host; a look-up needs one at a time.
+const IDLE_CONNECTIONS: usize = 2;
+const IDLE: Duration = Duration::from_secs(30);
+/// What a registry that says 429 and nothing else gets, and the longest that any gets.
+const THROTTLED: Duration = Duration::from_secs(60);
+const MAX_THROTTLED: Duration = Duration::from_secs(60 * 60);
+
+pub(super) struct HttpClient {
+    inner: Client<HttpsConnector<Connector>, Empty<Bytes>>,
+    connector: Connector,
+    plain_http: Vec<String>,
+    /// For a connection, for the head of an answer, and for each piece of a body.
+    patience: Duration,
+}
+
+/// An answer and whether it came from the origin that was asked, not from where that redirected to.
+pub(super) struct Answer {
+    pub(super) response: Response<Incoming>,
+    pub(super) same_origin: bool,
+}
+
+impl HttpClient {
+    pub(super) fn new(settings: &RegistrySettings) -> Result<Self, RegistryError> {
+        // A part of the whole, so that a silent host is told from a slow one.
+        let patience = settings.timeout / 2;
+        let connector = Connector::new(patience);
+        let https = HttpsConnectorBuilder::new()
+            .with_tls_config(tls::client_config(settings)?)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(connector.clone());
+        let inner = Client::builder(TokioExecutor::new())
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS)
+            .pool_timer(TokioTimer::new())
+            .build(https);
+        Ok(Self { inner, connector, plain_http: settings.plain_http.clone(), patience })
+    }
+
+    /// The scheme for a registry.
+    pub(super) fn scheme(&self, host: &str) -> &'static str {
+        if self.is_plain(host) { "http" } else { "https" }
+    }
+
+    /// Sends a request and follows redirects, without `authorization` as soon as one leaves the origin of `uri`.
+    pub(super) async fn send(
+        &self,
+        method: &Method,
+        uri: Uri,
+        accept: &'static str,
+        authorization: Option<&HeaderValue>,
+    ) -> Result<Answer, Failure> {
+        let mut at = uri.clone();
+        let mut same_origin = true;
+        for redirects in 0..=MAX_REDIRECTS {
+            let request = self.request(method, &at, accept, authorization.filter(|_| same_origin))?;
+            let response = match timeout(self.patience, self.inner.request(request)).await {
+                Ok(Ok(response)) => response,
+                Ok(Err(error)) => return Err(silent(&at, redirects, &causes(&error))),
+                Err(_) => return Err(silent(&at, redirects, "no answer in time")),
+            };
+            if !is_redirect(response.status()) {
+                return Ok(Answer { response, same_origin });
+            }
+            at = redirected(&at, response.headers())?;
+            // Once away, always away: a way back through a stranger's hands is not the request that was meant.
+            same_origin = same_origin && origin(&at) == origin(&uri);
+        }
+        Err(LookupError::malformed(format!("it redirects more than {MAX_REDIRECTS} times")).into())
+    }
+
+    /// The body of an answer that says 200.
+    pub(super) async fn body(&self, answer: Answer, limit: usize) -> Result<Bytes, Failure> {
+        let response = answer.response;
+        check(response.status(), response.headers())?;
+        // Nothing was asked to be compressed, and nothing is unpacked: a small body stays small.
+        if response.headers().get(CONTENT_ENCODING).is_some_and(|value| value != "identity") {
+            return Err(LookupError::malformed("it is compressed, which was not asked for").into());
+        }
+        let too_long = || Failure::from(LookupError::malformed(format!("it is longer than {limit} bytes")));
+        let mut body = response.into_body();
+        let expected = body.size_hint().exact().map_or(Ok(0), usize::try_from).map_err(|_| too_long())?;
+        if expected > limit {
+            return Err(too_long());
+        }
+        let mut bytes = Vec::with_capacity(expected);
+        loop {
+            let frame = match timeout(self.patience, body.frame()).await {
+                Ok(None) => return Ok(bytes.into()),
+                Ok(Some(Ok(frame))) => frame,
+                Ok(Some(Err(error))) => return Err(LookupError::unreachable(causes(&error)).into()),
+                Err(_) => return Err(LookupError::unreachable("the answer stops in the middle").into()),
+            };
+            if let Some(data) = frame.data_ref() {
+                if bytes.len() + data.len() > limit {
+                    return Err(too_long());
+                }
+                bytes.extend_from_slice(data);
+            }
+        }
+    }
+
+    fn request(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        accept: &'static str,
+        authorization: Option<&HeaderValue>,
+    ) -> Result<Request<Empty<Bytes>>, LookupError> {
+        if uri.scheme() != Some(&Scheme::HTTPS) && !uri.authority().is_some_and(|host| self.is_plain(host.as_str())) {
+            return Err(LookupError::malformed("it leads to plain HTTP on a host that is not listed for it"));
+        }
+        let mut request = Request::new(Empty::new());
+        *request.method_mut() = method.clone();
+        *request.uri_mut() = uri.clone();
+        let headers = request.headers_mut();
+        headers.insert(ACCEPT, HeaderValue::from_static(accept));
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(concat!("mullion/", env!("CARGO_PKG_VERSION"))));
+        if let Some(value) = authorization {
+            headers.insert(AUTHORIZATION, value.clone());
+        }
+        if let Some(value) = self.connector.proxy_login(uri) {
+            headers.insert(PROXY_AUTHORIZATION, value);
+        }
+        Ok(request)
+    }
+
+    fn is_plain(&self, host: &str) -> bool {
+        self.plain_http.iter().any(|listed| listed.eq_ignore_ascii_case(host))
+    }
+}
+
+/// Where a redirect leads may be silent without the registry being so.
+fn silent(at: &Uri, redirects: usize, reason: &str) -> Failure {
+    let host = at.authority().map_or("", Authority::as_str);
+    Failure { error: LookupError::unreachable(format!("{host}: {reason}")), silent: redirects == 0 }
+}
+
+/// What a status says; Ok for 200.
+pub(super) fn check(status: StatusCode, headers: &HeaderMap) -> Result<(), LookupError> {
+    match status {
+        StatusCode::OK => Ok(()),
+        StatusCode::NOT_FOUND => Err(LookupError::Absent),
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(LookupError::Denied),
+        StatusCode::TOO_MANY_REQUESTS => {
+            let now = SystemTime::now();
+            let retry_after = headers.get(RETRY_AFTER).and_then(|value| retry_after(value.to_str().ok()?, now));
+            Err(LookupError::Throttled { retry_after: retry_after.unwrap_or(THROTTLED).min(MAX_THROTTLED) })
+        }
+        status if status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT => {
+            Err(LookupError::unreachable(format!("it answers {}", status.as_u16())))
+        }
+        status => Err(LookupError::malformed(format!("it answers {}", status.as_u16()))),
+    }
+}
+
+/// Seconds, or a date.
+fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
+    let text = text.trim();
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        // More than fit is as long as can be.
+        return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
+    }
+    let date = httpdate::parse_http_date(text).ok()?;
+    Some(date.duration_since(now).unwrap_or_default())
+}
+
+const fn is_redirect(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
+}
+
+/// `Location` may be a whole URL, or one without scheme, or a path.
+fn redirected(from: &Uri, headers: &HeaderMap) -> Result<Uri, LookupError> {
+    let unusable = || LookupError::malformed("it redirects to nowhere");
+    let location = headers.get(LOCATION).and_then(|value| value.to_str().ok()).ok_or_else(unusable)?;
+    let location = location.split('#').next().unwrap_or_default();
+    let scheme = from.scheme_str().unwrap_or("https");
+    let host = from.authority().map_or("", Authority::as_str);
+    let whole = if location.starts_with("//") {
+        format!("{scheme}:{location}")
+    } else if location.starts_with('/') {
+        format!("{scheme}://{host}{location}")
+    } else {
+        location.to_owned()
+    };
+    whole_uri(&whole).ok_or_else(unusable)
+}
+
+/// With scheme and host, and without a login in it.
+pub(super) fn whole_uri(text: &str) -> Option<Uri> {
+    let uri: Uri = text.parse().ok()?;
+    let scheme = uri.scheme()?;
+    let fits = *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS;
+    let host = uri.authority()?.as_str();
+    (fits && !host.is_empty() && !host.contains('@')).then_some(uri)
+}
+
+/// Scheme, host and port.
+fn origin(uri: &Uri) -> Option<(&str, String, u16)> {
+    let scheme = uri.scheme_str()?;
+    let port = uri.port_u16().unwrap_or(if scheme == "https" { 443 } else { 80 });
+    Some((scheme, uri.host()?.to_ascii_lowercase(), port))
+}
+
+/// An error and what is below it. Neither hyper nor rustls puts a header's value in one.
+fn causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(error) = next {
+        text = format!("{text}: {error}");
+        next = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn seconds_and_dates() {
+        let now = httpdate::parse_http_date("Wed, 21 Oct 2015 07:28:00 GMT").unwrap();
+        let cases: &[(&str, Option<u64>)] = &[
+            ("0", Some(0)),
+            (" 120 ", Some(120)),
+            ("99999999999999999999999", Some(u64::MAX)),
+            ("Wed, 21 Oct 2015 07:30:00 GMT", Some(120)),
+            ("Wed, 21 Oct 2015 07:00:00 GMT", Some(0)),
+            ("-1", None),
+            ("1.5", None),
+            ("", None),
+            ("soon", None),
+        ];
+        for &(text, seconds) in cases {
+            assert_eq!(retry_after(text, now), seconds.map(Duration::from_secs), "{text}");
+        }
+    }
+
+    #[test]
+    fn places_of_redirects() {
+        let from: Uri = "https://r.example:5000/v2/a/manifests/1".parse().unwrap();
+        let cases: &[(&str, Option<&str>)] = &[
+            ("/v2/b", Some("https://r.example:5000/v2/b")),
+            ("//cdn.example/b?c=d", Some("https://cdn.example/b?c=d")),
+            ("http://cdn.example/b#top", Some("http://cdn.example/b")),
+            ("https://user:password@cdn.example/b", None),
+            ("ftp://cdn.example/b", None),
+            ("file:///etc/passwd", None),
+            ("b", None),
+            ("", None),
+            ("https://", None),
+        ];
+        for &(location, expected) in cases {
+            let headers = HeaderMap::from_iter([(LOCATION, HeaderValue::from_str(location).unwrap())]);
+            let uri = redirected(&from, &headers).ok().map(|uri| uri.to_string());
+            assert_eq!(uri.as_deref(), expected, "{location}");
+        }
+        assert!(redirected(&from, &HeaderMap::new()).is_err());
+    }
+
+    #[test]
+    fn origins() {
+        let same = |left: &str, right: &str| origin(&left.parse().unwrap()) == origin(&right.parse().unwrap());
+        assert!(same("https://R.example/a", "https://r.example:443/b"));
+        assert!(!same("https://r.example/a", "http://r.example/a"));
+        assert!(!same("https://r.example/a", "https://r.example:5000/a"));
+        assert!(!same("https://r.example/a", "https://cdn.r.example/a"));
+    }
+}

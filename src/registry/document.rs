@@ -1,0 +1,333 @@
+//! Manifests, indexes and configs as bytes of a stranger.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Error as _, IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::outcome::LookupError;
+use crate::engine::image::Platform;
+
+/// What is asked for: both kinds of index, both kinds of manifest.
+pub(super) const ACCEPTED_MANIFESTS: &str = "application/vnd.oci.image.index.v1+json, \
+    application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.manifest.v1+json, \
+    application/vnd.docker.distribution.manifest.v2+json";
+/// Registries and runtimes take no larger manifest (distribution-spec, "Pushing Manifests": 4 MiB).
+pub(super) const MAX_MANIFEST: usize = 4 << 20;
+/// containerd reads no larger config (core/images/image.go reads it whole; real ones have some ten kB).
+pub(super) const MAX_CONFIG: usize = 8 << 20;
+/// The largest index of an official image has about 30 entries with its attestations.
+pub(super) const MAX_ENTRIES: usize = 1_000;
+/// Longest text in bytes of a platform, and most features: more would be kept in memory for nothing.
+const MAX_TEXT: usize = 64;
+const MAX_FEATURES: usize = 8;
+
+const IMAGE_CONFIGS: &[&str] =
+    &["application/vnd.oci.image.config.v1+json", "application/vnd.docker.container.image.v1+json"];
+/// Operating system and architecture of attestations.
+const UNKNOWN: &str = "unknown";
+
+/// What answers to a reference.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Document {
+    Index(Vec<Entry>),
+    /// The config is a blob of its own.
+    Manifest(Descriptor),
+    /// An artifact that is no image, such as a chart, or the manifest version 1 that no runtime takes any more.
+    Other,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    Platform(Platform),
+    /// Without platform: its own config says.
+    Unsaid(Descriptor),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Descriptor {
+    pub(super) digest: String,
+    pub(super) size: u64,
+}
+
+#[derive(Deserialize)]
+struct RawDocument {
+    #[serde(default, deserialize_with = "bounded")]
+    manifests: Option<Vec<RawEntry>>,
+    config: Option<RawDescriptor>,
+    #[serde(rename = "schemaVersion")]
+    schema_version: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct RawDescriptor {
+    #[serde(rename = "mediaType", default)]
+    media_type: String,
+    #[serde(default)]
+    digest: String,
+    #[serde(default)]
+    size: u64,
+}
+
+#[derive(Deserialize)]
+struct RawEntry {
+    #[serde(flatten)]
+    descriptor: RawDescriptor,
+    platform: Option<RawPlatform>,
+    annotations: Option<RawAnnotations>,
+}
+
+/// Only the one that `BuildKit` gives to attestations: manifests beside an image that nobody runs.
+#[derive(Deserialize)]
+struct RawAnnotations {
+    #[serde(rename = "vnd.docker.reference.type")]
+    reference_type: Option<IgnoredAny>,
+}
+
+/// A platform of an entry; a config has the same keys among others.
+#[derive(Deserialize)]
+struct RawPlatform {
+    #[serde(default, deserialize_with = "null_as_default")]
+    os: String,
+    #[serde(default, deserialize_with = "null_as_default")]
+    architecture: String,
+    #[serde(rename = "os.version")]
+    os_version: Option<String>,
+    #[serde(rename = "os.features")]
+    os_features: Option<Vec<String>>,
+}
+
+/// Reads a manifest or an index by its shape: what the `Content-Type` says of it depends on the proxies in between.
+pub(super) fn read_manifest(bytes: &[u8]) -> Result<Document, LookupError> {
+    let raw: RawDocument = serde_json::from_slice(bytes).map_err(|error| malformed(bytes, "manifest", &error))?;
+    match (raw.manifests, raw.config) {
+        // Two readers would take it for two different images (CVE-2021-41190).
+        (Some(_), Some(_)) => Err(LookupError::malformed("it is a manifest and an index at once")),
+        (Some(entries), None) => entries.into_iter().filter_map(entry).collect::<Result<_, _>>().map(Document::Index),
+        (None, Some(config)) if IMAGE_CONFIGS.contains(&config.media_type.as_str()) => {
+            descriptor(config).map(Document::Manifest)
+        }
+        (None, Some(_)) => Ok(Document::Other),
+        (None, None) if raw.schema_version == Some(1) => Ok(Document::Other),
+        (None, None) => Err(LookupError::malformed("it has neither `manifests` nor `config`")),
+    }
+}
+
+/// Reads an image config.
+pub(super) fn read_config(bytes: &[u8]) -> Result<Platform, LookupError> {
+    let raw: RawPlatform = serde_json::from_slice(bytes).map_err(|error| malformed(bytes, "config", &error))?;
+    platform(raw)
+}
+
+/// None for an attestation.
+fn entry(raw: RawEntry) -> Option<Result<Entry, LookupError>> {
+    if raw.annotations.is_some_and(|annotations| annotations.reference_type.is_some()) {
+        return None;
+    }
+    match raw.platform {
+        Some(raw) if raw.os == UNKNOWN && raw.architecture == UNKNOWN => None,
+        Some(raw) => Some(platform(raw).map(Entry::Platform)),
+        None => Some(descriptor(raw.descriptor).map(Entry::Unsaid)),
+    }
+}
+
+fn platform(raw: RawPlatform) -> Result<Platform, LookupError> {
+    let os_features = raw.os_features.unwrap_or_default();
+    let texts = [&raw.os, &raw.architecture].into_iter().chain(&raw.os_version).chain(&os_features);
+    if texts.into_iter().any(|text| text.len() > MAX_TEXT) || os_features.len() > MAX_FEATURES {
+        return Err(LookupError::malformed(format!(
+            "a platform has a text of more than {MAX_TEXT} bytes or more than {MAX_FEATURES} features"
+        )));
+    }
+    Ok(Platform { os: raw.os, architecture: raw.architecture, os_version: raw.os_version, os_features })
+}
+
+/// A digest becomes part of a path: it has to be one.
+fn descriptor(raw: RawDescriptor) -> Result<Descriptor, LookupError> {
+    let fits = raw.digest.split_once(':').is_some_and(|(algorithm, digits)| {
+        let digits_of = match algorithm {
+            "sha256" => 64,
+            "sha384" => 96,
+            "sha512" => 128,
+            _ => return false,
+        };
+        digits.len() == digits_of && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    });
+    if fits {
+        Ok(Descriptor { digest: raw.digest, size: raw.size })
+    } else {
+        Err(LookupError::malformed("a descriptor has no digest, or none that runtimes know"))
+    }
+}
+
+/// Without the text at the error's place, which may be anything at all.
+fn malformed(bytes: &[u8], what: &str, error: &serde_json::Error) -> LookupError {
+    if bytes.trim_ascii_start().starts_with(b"<") {
+        return LookupError::malformed(format!("it is a page for people, not a {what}"));
+    }
+    if error.to_string().starts_with(TOO_MANY) {
+        return LookupError::malformed(format!("{TOO_MANY}: {MAX_ENTRIES} are looked at"));
+    }
+    LookupError::malformed(format!("it is no {what} from line {}, column {} on", error.line(), error.column()))
+}
+
+const TOO_MANY: &str = "the index has too many entries";
+
+fn null_as_default<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+/// A list that ends the reading at [`MAX_ENTRIES`].
+fn bounded<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<Vec<T>>, D::Error> {
+    struct Entries<T>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<T> {
+        type Value = Option<Vec<T>>;
+
+        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            out.write_str("a list of entries")
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            let mut entries = Vec::new();
+            while let Some(entry) = list.next_element()? {
+                if entries.len() == MAX_ENTRIES {
+                    return Err(A::Error::custom(TOO_MANY));
+                }
+                entries.push(entry);
+            }
+            Ok(Some(entries))
+        }
+    }
+    deserializer.deserialize_any(Entries(PhantomData))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn digest(digit: char) -> String {
+        format!("sha256:{}", digit.to_string().repeat(64))
+    }
+
+    fn read(value: &Value) -> Result<Document, LookupError> {
+        read_manifest(value.to_string().as_bytes())
+    }
+
+    fn manifest(media_type: &str) -> Value {
+        json!({"schemaVersion": 2, "config": {"mediaType": media_type, "digest": digest('a'), "size": 7}, "layers": []})
+    }
+
+    #[test]
+    fn manifests_by_their_config() {
+        for media_type in IMAGE_CONFIGS {
+            let config = Descriptor { digest: digest('a'), size: 7 };
+            assert_eq!(read(&manifest(media_type)), Ok(Document::Manifest(config)));
+        }
+        for media_type in ["application/vnd.cncf.helm.config.v1+json", "application/vnd.oci.empty.v1+json", ""] {
+            assert_eq!(read(&manifest(media_type)), Ok(Document::Other));
+        }
+        assert_eq!(read(&json!({"schemaVersion": 1, "fsLayers": []})), Ok(Document::Other));
+    }
+
+    #[test]
+    fn attestations_are_no_platforms() {
+        let index = json!({"manifests": [
+            {"digest": digest('a'), "platform": {"os": "windows", "architecture": "amd64", "os.version": "10.0.20348.2655",
+             "os.features": ["win32k"]}},
+            {"digest": digest('b'), "platform": {"os": "unknown", "architecture": "unknown"}},
+            {"digest": digest('c'), "platform": {"os": "linux", "architecture": "amd64"},
+             "annotations": {"vnd.docker.reference.type": "attestation-manifest"}},
+            {"digest": digest('d'), "platform": {"os": "linux", "architecture": "arm64", "os.version": null, "variant": "v8"},
+             "annotations": {"org.opencontainers.image.created": "today"}},
+            {"digest": digest('e')},
+        ]});
+        let Document::Index(entries) = read(&index).unwrap() else { panic!("no index") };
+        let windows = Platform {
+            os: "windows".to_owned(),
+            architecture: "amd64".to_owned(),
+            os_version: Some("10.0.20348.2655".to_owned()),
+            os_features: vec!["win32k".to_owned()],
+        };
+        let linux = Platform { os: "linux".to_owned(), architecture: "arm64".to_owned(), ..Platform::default() };
+        let unsaid = Entry::Unsaid(Descriptor { digest: digest('e'), size: 0 });
+        assert_eq!(entries, [Entry::Platform(windows), Entry::Platform(linux), unsaid]);
+    }
+
+    #[test]
+    fn what_is_no_manifest() {
+        let deep = "[".repeat(1_000_000);
+        let cases: &[(&str, &str)] = &[
+            ("", "no manifest"),
+            ("{}", "neither"),
+            ("[]", "no manifest"),
+            ("null", "no manifest"),
+            ("<!DOCTYPE html><html>", "page for people"),
+            ("\n  <html>", "page for people"),
+            (r#"{"manifests": [], "config": {}}"#, "at once"),
+            (r#"{"manifests": {}}"#, "no manifest"),
+            (r#"{"manifests": [{"digest": "sha256:../../x"}]}"#, "digest"),
+            (r#"{"manifests": [{}]}"#, "digest"),
+            (r#"{"config": {"mediaType": "application/vnd.oci.image.config.v1+json", "digest": "md5:0"}}"#, "digest"),
+            (&deep, "no manifest"),
+        ];
+        for &(text, expected) in cases {
+            let error = read_manifest(text.as_bytes()).unwrap_err();
+            assert!(error.to_string().contains(expected), "{text:.60}: {error}");
+        }
+    }
+
+    #[test]
+    fn bounds() {
+        let index = |entry: Value, count: usize| json!({ "manifests": vec![entry; count] });
+        let linux = json!({"platform": {"os": "linux", "architecture": "amd64"}});
+        let Ok(Document::Index(entries)) = read(&index(linux.clone(), MAX_ENTRIES)) else { panic!("no index") };
+        assert_eq!(entries.len(), MAX_ENTRIES);
+        let error = read(&index(linux, MAX_ENTRIES + 1)).unwrap_err();
+        assert!(error.to_string().contains("too many entries"), "{error}");
+        let long = "x".repeat(MAX_TEXT + 1);
+        for platform in [
+            json!({"os": long}),
+            json!({"architecture": long}),
+            json!({"os.version": long}),
+            json!({"os.features": [long]}),
+            json!({"os.features": vec!["x"; MAX_FEATURES + 1]}),
+        ] {
+            assert!(
+                matches!(read_config(platform.to_string().as_bytes()), Err(LookupError::Malformed(_))),
+                "{platform}"
+            );
+            assert!(matches!(read(&index(json!({"platform": platform}), 1)), Err(LookupError::Malformed(_))));
+        }
+    }
+
+    #[test]
+    fn configs_as_written() {
+        let read = |value: Value| read_config(value.to_string().as_bytes());
+        let platform = read(json!({"os": "Windows", "os.version": "10.0", "rootfs": {}, "config": null})).unwrap();
+        assert_eq!((platform.os.as_str(), platform.os_version.as_deref()), ("Windows", Some("10.0")));
+        assert_eq!(read(json!({"os": null})), Ok(Platform::default()));
+        assert_eq!(read(json!({"os.version": ""})).unwrap().os_version.as_deref(), Some(""));
+        assert!(read(json!({"os": 7})).is_err());
+        assert!(read(json!([])).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_have_an_answer(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in r#"[{}\[\]":,a-z0-9.]{0,80}"#) {
+            for bytes in [&bytes[..], text.as_bytes()] {
+                drop(read_manifest(bytes));
+                drop(read_config(bytes));
+            }
+        }
+    }
+}

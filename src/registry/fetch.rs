@@ -1,0 +1,169 @@
+//! One look-up: manifest, config where the manifest does not say, and the requests for tokens in between.
+
+use std::sync::Arc;
+
+use aws_lc_rs::digest::{Algorithm, SHA256, SHA384, SHA512, digest};
+use bytes::Bytes;
+use http::{HeaderValue, Method, StatusCode};
+
+use super::auth;
+use super::client::{Answer, HttpClient, check, whole_uri};
+use super::credentials::Login;
+use super::document::{
+    ACCEPTED_MANIFESTS, Descriptor, Document, Entry, MAX_CONFIG, MAX_MANIFEST, read_config, read_manifest,
+};
+use super::outcome::LookupError;
+use super::source::{Failure, Fetching, Found, Revision, Source, Target};
+use crate::engine::image::{Platform, Platforms};
+
+/// Logins tried for one image; pods with more secrets for one registry have a problem of another kind.
+const MAX_LOGINS: usize = 8;
+/// Entries without platform whose own config is looked at. Tools that leave it out write one or two.
+const MAX_UNSAID: usize = 4;
+const DIGEST_HEADER: &str = "docker-content-digest";
+
+impl Source for HttpClient {
+    fn fetch<'a>(&'a self, target: &'a Target, logins: &'a [Arc<Login>], last: Option<&'a Found>) -> Fetching<'a> {
+        Box::pin(async move {
+            if logins.is_empty() {
+                return Session::new(self, target, None).fetch(last).await;
+            }
+            for login in logins.iter().take(MAX_LOGINS) {
+                match Session::new(self, target, Some(login)).fetch(last).await {
+                    Err(Failure { error: LookupError::Denied, .. }) => {}
+                    answer => return answer,
+                }
+            }
+            Err(LookupError::Denied.into())
+        })
+    }
+}
+
+/// The requests for one image with one login. A token lives as long.
+struct Session<'a> {
+    client: &'a HttpClient,
+    target: &'a Target,
+    login: Option<&'a Login>,
+    authorization: Option<HeaderValue>,
+}
+
+impl<'a> Session<'a> {
+    fn new(client: &'a HttpClient, target: &'a Target, login: Option<&'a Arc<Login>>) -> Self {
+        Self { client, target, login: login.map(|login| &**login), authorization: None }
+    }
+
+    async fn fetch(&mut self, last: Option<&Found>) -> Result<Found, Failure> {
+        if let (Revision::Tag(tag), Some(last)) = (&self.target.revision, last)
+            && self.points_to(tag, &last.digest).await?
+        {
+            return Ok(last.clone());
+        }
+        let bytes = self.manifest(self.target.revision.as_str()).await?;
+        let digest = match &self.target.revision {
+            Revision::Digest(expected) => verified(&bytes, expected)?.into(),
+            Revision::Tag(_) => sum(&bytes, "sha256", &SHA256),
+        };
+        let platforms = match read_manifest(&bytes)? {
+            Document::Other => Platforms::default(),
+            Document::Manifest(config) => Platforms { entries: vec![self.config(&config).await?], index: false },
+            Document::Index(entries) => Platforms { entries: self.entries(entries).await?, index: true },
+        };
+        Ok(Found { digest: digest.into(), platforms: Arc::new(platforms) })
+    }
+
+    /// Whether a tag is where it was. HEAD: Docker Hub does not count it as a pull.
+    async fn points_to(&mut self, tag: &str, digest: &str) -> Result<bool, Failure> {
+        let answer = self.send(&Method::HEAD, &format!("manifests/{tag}"), ACCEPTED_MANIFESTS).await?;
+        let headers = answer.response.headers();
+        match answer.response.status() {
+            StatusCode::OK => Ok(headers.get(DIGEST_HEADER).is_some_and(|value| value == digest)),
+            // Asking once more would be against the registry's wish.
+            status @ StatusCode::TOO_MANY_REQUESTS => {
+                check(status, headers)?;
+                Ok(false)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    async fn entries(&mut self, entries: Vec<Entry>) -> Result<Vec<Platform>, Failure> {
+        let mut platforms = Vec::with_capacity(entries.len());
+        let mut unsaid = 0;
+        for entry in entries {
+            platforms.push(match entry {
+                Entry::Platform(platform) => platform,
+                Entry::Unsaid(child) if unsaid < MAX_UNSAID => {
+                    unsaid += 1;
+                    self.child(&child).await?
+                }
+                Entry::Unsaid(_) => Platform::default(),
+            });
+        }
+        Ok(platforms)
+    }
+
+    /// An index within the index, or no image, says nothing.
+    async fn child(&mut self, child: &Descriptor) -> Result<Platform, Failure> {
+        let bytes = self.manifest(&child.digest).await?;
+        verified(&bytes, &child.digest)?;
+        match read_manifest(&bytes)? {
+            Document::Manifest(config) => self.config(&config).await,
+            Document::Index(_) | Document::Other => Ok(Platform::default()),
+        }
+    }
+
+    async fn manifest(&mut self, revision: &str) -> Result<Bytes, Failure> {
+        let answer = self.send(&Method::GET, &format!("manifests/{revision}"), ACCEPTED_MANIFESTS).await?;
+        self.client.body(answer, MAX_MANIFEST).await
+    }
+
+    async fn config(&mut self, config: &Descriptor) -> Result<Platform, Failure> {
+        if usize::try_from(config.size).is_ok_and(|size| size > MAX_CONFIG) {
+            return Err(LookupError::malformed(format!("its config is longer than {MAX_CONFIG} bytes")).into());
+        }
+        let answer = self.send(&Method::GET, &format!("blobs/{}", config.digest), "*/*").await?;
+        let bytes = self.client.body(answer, MAX_CONFIG).await?;
+        verified(&bytes, &config.digest)?;
+        Ok(read_config(&bytes)?)
+    }
+
+    /// One request, and once more with what a first 401 asks for. A login goes nowhere unasked.
+    async fn send(&mut self, method: &Method, path: &str, accept: &'static str) -> Result<Answer, Failure> {
+        let Target { host, repository, .. } = self.target;
+        let uri = whole_uri(&format!("{}://{host}/v2/{repository}/{path}", self.client.scheme(host)))
+            .ok_or_else(|| LookupError::malformed("the reference makes no address"))?;
+        let answer = self.client.send(method, uri.clone(), accept, self.authorization.as_ref()).await?;
+        let refused = answer.response.status() == StatusCode::UNAUTHORIZED && answer.same_origin;
+        if !refused || self.authorization.is_some() {
+            return Ok(answer);
+        }
+        let Some(challenge) = auth::challenge(answer.response.headers()) else { return Ok(answer) };
+        drop(answer);
+        let authorization = auth::authorization(self.client, challenge, repository, self.login).await?;
+        let authorization = self.authorization.insert(authorization);
+        self.client.send(method, uri, accept, Some(authorization)).await
+    }
+}
+
+/// The digest, if the bytes have it.
+fn verified<'a>(bytes: &[u8], expected: &'a str) -> Result<&'a str, LookupError> {
+    let algorithm: Option<(&str, &'static Algorithm)> = match expected.split_once(':') {
+        Some((name @ "sha256", _)) => Some((name, &SHA256)),
+        Some((name @ "sha384", _)) => Some((name, &SHA384)),
+        Some((name @ "sha512", _)) => Some((name, &SHA512)),
+        _ => None,
+    };
+    if algorithm.is_some_and(|(name, algorithm)| sum(bytes, name, algorithm) == expected) {
+        Ok(expected)
+    } else {
+        Err(LookupError::malformed("it has another digest than was asked for"))
+    }
+}
+
+fn sum(bytes: &[u8], name: &str, algorithm: &'static Algorithm) -> String {
+    let mut text = format!("{name}:");
+    for byte in digest(algorithm, bytes).as_ref() {
+        text.extend([byte >> 4, byte & 15].into_iter().filter_map(|digit| char::from_digit(digit.into(), 16)));
+    }
+    text
+}

@@ -1,0 +1,122 @@
+//! How look-ups end, and how often.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Why a look-up has no answer. The texts hold nothing that a login or a token was part of.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LookupError {
+    /// 404.
+    #[error("the registry has no such image")]
+    Absent,
+    /// 401 or 403, from the registry or its token service, with every login there is.
+    #[error("the registry does not show the image to these credentials")]
+    Denied,
+    /// 429: the registry is not asked again before the time is over.
+    #[error("the registry asks to be left alone for {} s", .retry_after.as_secs())]
+    Throttled {
+        /// From now, at most an hour.
+        retry_after: Duration,
+    },
+    /// Name resolution, connection, TLS, time, a broken connection or 5xx.
+    #[error("the registry cannot be reached: {0}")]
+    Unreachable(Arc<str>),
+    /// An answer that is no manifest, or one that no image has.
+    #[error("the registry's answer is of no use: {0}")]
+    Malformed(Arc<str>),
+    /// The caller's deadline came first; the look-up goes on and fills the cache.
+    #[error("the registry has not answered in time")]
+    Late,
+    /// More look-ups wait or run than `queue` allows.
+    #[error("too many look-ups are under way")]
+    Busy,
+}
+
+impl LookupError {
+    pub(super) fn unreachable(reason: impl Into<Arc<str>>) -> Self {
+        Self::Unreachable(reason.into())
+    }
+
+    pub(super) fn malformed(reason: impl Into<Arc<str>>) -> Self {
+        Self::Malformed(reason.into())
+    }
+}
+
+/// What became of a question, for metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// The cache knew, be it an error.
+    Hit,
+    /// The registry answered.
+    Found,
+    /// [`LookupError::Absent`].
+    Absent,
+    /// [`LookupError::Denied`].
+    Denied,
+    /// [`LookupError::Throttled`].
+    Throttled,
+    /// [`LookupError::Unreachable`].
+    Unreachable,
+    /// [`LookupError::Malformed`].
+    Malformed,
+    /// Not asked: the queue is full.
+    Dropped,
+}
+
+impl Outcome {
+    /// Every outcome.
+    pub const ALL: [Self; 8] = [
+        Self::Hit,
+        Self::Found,
+        Self::Absent,
+        Self::Denied,
+        Self::Throttled,
+        Self::Unreachable,
+        Self::Malformed,
+        Self::Dropped,
+    ];
+
+    /// The value of a metric's label.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Hit => "hit",
+            Self::Found => "found",
+            Self::Absent => "absent",
+            Self::Denied => "denied",
+            Self::Throttled => "throttled",
+            Self::Unreachable => "unreachable",
+            Self::Malformed => "malformed",
+            Self::Dropped => "dropped",
+        }
+    }
+
+    pub(super) fn of<T>(answer: &Result<T, LookupError>) -> Self {
+        match answer {
+            Ok(_) => Self::Found,
+            Err(LookupError::Absent) => Self::Absent,
+            Err(LookupError::Denied) => Self::Denied,
+            Err(LookupError::Throttled { .. }) => Self::Throttled,
+            Err(LookupError::Unreachable(_) | LookupError::Late) => Self::Unreachable,
+            Err(LookupError::Malformed(_)) => Self::Malformed,
+            Err(LookupError::Busy) => Self::Dropped,
+        }
+    }
+}
+
+/// A number for each outcome.
+#[derive(Debug, Default)]
+pub(super) struct Outcomes([AtomicU64; Outcome::ALL.len()]);
+
+impl Outcomes {
+    pub(super) fn count(&self, outcome: Outcome) {
+        if let Some(number) = self.0.get(outcome as usize) {
+            number.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn read(&self) -> [(Outcome, u64); Outcome::ALL.len()] {
+        Outcome::ALL
+            .map(|outcome| (outcome, self.0.get(outcome as usize).map_or(0, |number| number.load(Ordering::Relaxed))))
+    }
+}

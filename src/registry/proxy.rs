@@ -1,0 +1,107 @@
+//! Connections, straight or through the proxy that `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` name.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::Uri;
+use http::uri::Scheme;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::client::proxy::matcher::Matcher;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tower::Service;
+
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+/// Opens TCP connections for the TLS layer above.
+#[derive(Clone)]
+pub(super) struct Connector {
+    direct: HttpConnector,
+    proxies: Arc<Matcher>,
+}
+
+/// A connection that knows whether requests on it are for a proxy, which wants whole URLs.
+pub(super) struct Stream {
+    inner: TokioIo<TcpStream>,
+    proxied: bool,
+}
+
+impl Connector {
+    pub(super) fn new(connect_timeout: Duration) -> Self {
+        let mut direct = HttpConnector::new();
+        direct.enforce_http(false);
+        direct.set_nodelay(true);
+        direct.set_connect_timeout(Some(connect_timeout));
+        Self { direct, proxies: Arc::new(Matcher::from_env()) }
+    }
+}
+
+impl Service<Uri> for Connector {
+    type Response = Stream;
+    type Error = Failed;
+    type Future = Pin<Box<dyn Future<Output = Result<Stream, Failed>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Failed>> {
+        self.direct.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        // The clone is as ready as this one: `poll_ready` is ready always.
+        let mut direct = self.direct.clone();
+        let Some(proxy) = self.proxies.intercept(&uri) else {
+            return Box::pin(async move { Ok(Stream { inner: direct.call(uri).await?, proxied: false }) });
+        };
+        if uri.scheme() == Some(&Scheme::HTTP) {
+            return Box::pin(
+                async move { Ok(Stream { inner: direct.call(proxy.uri().clone()).await?, proxied: true }) },
+            );
+        }
+        let mut tunnel = Tunnel::new(proxy.uri().clone(), direct);
+        if let Some(login) = proxy.basic_auth() {
+            tunnel = tunnel.with_auth(login.clone());
+        }
+        Box::pin(async move { Ok(Stream { inner: tunnel.call(uri).await?, proxied: false }) })
+    }
+}
+
+impl Connector {
+    /// What a proxy for plain HTTP wants to know of its user; a tunnel has it in its own request.
+    pub(super) fn proxy_login(&self, uri: &Uri) -> Option<http::HeaderValue> {
+        if uri.scheme() == Some(&Scheme::HTTP) { self.proxies.intercept(uri)?.basic_auth().cloned() } else { None }
+    }
+}
+
+impl Connection for Stream {
+    fn connected(&self) -> Connected {
+        self.inner.connected().proxy(self.proxied)
+    }
+}
+
+impl Read for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(context, buffer)
+    }
+}
+
+impl Write for Stream {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+}

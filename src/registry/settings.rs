@@ -1,0 +1,59 @@
+//! What an operator sets.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How registries are asked, and for how long an answer holds.
+#[derive(Debug, Clone)]
+pub struct RegistrySettings {
+    /// `host` or `host:port` exactly as references write it: these are asked over plain HTTP, all others over TLS.
+    pub plain_http: Vec<String>,
+    /// PEM files with certificates of authorities that are trusted besides the system's.
+    pub ca_files: Vec<PathBuf>,
+    /// How long the answer for a tag holds. Afterwards the registry is asked whether the tag has moved.
+    pub tag_lifetime: Duration,
+    /// How long the answer for a digest is kept. It never changes; this frees memory.
+    pub digest_lifetime: Duration,
+    /// How long a failed look-up is not repeated.
+    pub error_lifetime: Duration,
+    /// Answers in the cache, where an index of many platforms counts once more for every eight.
+    pub cache_entries: u64,
+    /// Most time for one look-up, all its requests together. Callers that wait have their own, shorter deadline.
+    pub timeout: Duration,
+    /// Look-ups at one time in the background.
+    pub concurrency: usize,
+    /// Look-ups that may wait or run; what comes on top is dropped. The background and callers that wait have one each.
+    pub queue: usize,
+}
+
+impl Default for RegistrySettings {
+    fn default() -> Self {
+        Self {
+            plain_http: Vec::new(),
+            ca_files: Vec::new(),
+            tag_lifetime: Duration::from_secs(5 * 60),
+            digest_lifetime: Duration::from_secs(24 * 60 * 60),
+            error_lifetime: Duration::from_secs(5),
+            cache_entries: 10_000,
+            timeout: Duration::from_secs(10),
+            concurrency: 8,
+            queue: 1_000,
+        }
+    }
+}
+
+/// Why registries cannot be asked at all.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryError {
+    /// Not there, not readable, or no certificate in it.
+    #[error("{path}: {problem}; expected certificates of authorities in PEM")]
+    CaFile {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// No TLS can be set up.
+    #[error("TLS for registries cannot be set up: {0}")]
+    Tls(String),
+}

@@ -1,0 +1,79 @@
+//! The seam between the cache and the network.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use super::credentials::Login;
+use super::outcome::LookupError;
+use crate::engine::image::{DOCKER_HUB, ImageRef, Platforms};
+
+/// Where Docker Hub's API is, as containerd has it (core/remotes/docker/registry.go, `DefaultHost`).
+const DOCKER_HUB_API: &str = "registry-1.docker.io";
+
+/// One image to be looked up. A tag beside a digest is left out: the digest decides.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    /// Host and port of the registry's API.
+    pub(super) host: Box<str>,
+    pub(super) repository: Box<str>,
+    pub(super) revision: Revision,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Revision {
+    Tag(Box<str>),
+    Digest(Box<str>),
+}
+
+impl Revision {
+    pub(super) fn as_str(&self) -> &str {
+        match self {
+            Self::Tag(text) | Self::Digest(text) => text,
+        }
+    }
+}
+
+impl Target {
+    pub(super) fn new(image: &ImageRef<'_>) -> Self {
+        let registry = image.normalized_registry();
+        Self {
+            host: if registry == DOCKER_HUB { DOCKER_HUB_API } else { registry }.into(),
+            repository: image.normalized_repository().into(),
+            revision: match image.digest() {
+                Some(digest) => Revision::Digest(digest.into()),
+                None => Revision::Tag(image.tag().unwrap_or("latest").into()),
+            },
+        }
+    }
+}
+
+/// What an earlier look-up of the same tag found.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    /// Of the manifest or index.
+    pub(super) digest: Arc<str>,
+    pub(super) platforms: Arc<Platforms>,
+}
+
+/// A look-up without answer.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) error: LookupError,
+    /// The registry itself gave no sign of life: asking it for another image is of no use either.
+    pub(super) silent: bool,
+}
+
+impl From<LookupError> for Failure {
+    fn from(error: LookupError) -> Self {
+        Self { error, silent: false }
+    }
+}
+
+pub(super) type Fetching<'a> = Pin<Box<dyn Future<Output = Result<Found, Failure>> + Send + 'a>>;
+
+/// Asks registries; tests count how often.
+pub(super) trait Source: Send + Sync {
+    /// Tries the logins in turn while the answer is [`LookupError::Denied`]; without any, asks as nobody. `last` is
+    /// returned as it is if the tag has not moved.
+    fn fetch<'a>(&'a self, target: &'a Target, logins: &'a [Arc<Login>], last: Option<&'a Found>) -> Fetching<'a>;
+}

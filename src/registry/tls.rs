@@ -1,0 +1,39 @@
+//! Whom registries' certificates are signed by.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+
+use super::settings::{RegistryError, RegistrySettings};
+
+/// The system's authorities and those of the settings. A system without any is none to fail for: a container image made of
+/// one binary has none, and its settings say all.
+pub(super) fn client_config(settings: &RegistrySettings) -> Result<ClientConfig, RegistryError> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    for path in &settings.ca_files {
+        let failed = |problem: String| RegistryError::CaFile { path: path.display().to_string(), problem };
+        for certificate in certificates(path).map_err(failed)? {
+            roots.add(certificate).map_err(|error| failed(error.to_string()))?;
+        }
+    }
+    if roots.is_empty() {
+        tracing::warn!("no certificate authorities in the system or in ca_files: registries with TLS cannot be asked");
+    }
+    let provider = CryptoProvider::get_default().cloned().unwrap_or_else(|| Arc::new(aws_lc_rs::default_provider()));
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| RegistryError::Tls(error.to_string()))?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let found = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| error.to_string())?;
+    if found.is_empty() { Err("it has no certificate".to_owned()) } else { Ok(found) }
+}

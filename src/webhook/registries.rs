@@ -1,0 +1,202 @@
+//! Registries as the source of what reviews want to know, with the pull secrets of the pods that ask.
+//!
+//! Secrets are read from the API server when an image is wanted, never while a review is answered from what is known;
+//! read ones are kept, so that a review in the background mode knows at once by whose leave it may know.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::future::join_all;
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::images::{Answering, Maker, PlatformSource, PullSecrets};
+use crate::engine::image::{ImageRef, Platforms};
+use crate::policy::PullSecretsMode;
+use crate::registry::{Credentials, Registries, RegistrySettings};
+
+/// How long credentials are used unseen; then they are read again, and meanwhile used on. Those of a registry in a cloud
+/// last for hours.
+const KEPT: Duration = Duration::from_secs(5 * 60);
+/// Most sets of pull secrets whose credentials are kept: a namespace has few, and a set some hundred bytes.
+const MOST_KEPT: usize = 2_000;
+/// How long the API server may take for a Secret.
+const READ: Duration = Duration::from_secs(5);
+/// Images at one time that wait for their Secrets; what comes on top is wanted again by the next pod.
+const WAITING: usize = 64;
+
+/// Makes sources that ask registries; without a client for the API server they send no pull secrets.
+pub fn maker(client: Option<Client>) -> Maker {
+    Box::new(move |policy| {
+        let registries = Registries::new(RegistrySettings::from(policy))?;
+        let keyring = match (policy.pull_secrets, &client) {
+            (PullSecretsMode::Never, _) => None,
+            (PullSecretsMode::Pods, Some(client)) => Some(Keyring::new(client.clone())),
+            (PullSecretsMode::Pods, None) => {
+                anyhow::bail!("spec.pullSecrets is Pods, and there is no cluster to read Secrets from; write Never")
+            }
+        };
+        Ok(Arc::new(Asking(Arc::new(Shared { registries, keyring, waiting: Semaphore::new(WAITING) }))))
+    })
+}
+
+#[derive(Debug)]
+struct Asking(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    registries: Registries,
+    /// `None`: nobody's credentials are sent.
+    keyring: Option<Keyring>,
+    waiting: Semaphore,
+}
+
+impl PlatformSource for Asking {
+    fn known(&self, image: &ImageRef<'_>, secrets: &PullSecrets) -> Option<Arc<Platforms>> {
+        self.0.registries.known(image, &self.0.credentials(secrets)?)
+    }
+
+    fn want(&self, image: &ImageRef<'_>, secrets: &PullSecrets) {
+        if let Some(credentials) = self.0.credentials(secrets) {
+            self.0.registries.want(*image, credentials);
+            return;
+        }
+        let image = image.normalized().to_string();
+        self.0.read_aside(secrets, move |shared, credentials| {
+            if let Ok(image) = ImageRef::parse(&image) {
+                shared.registries.want(image, credentials);
+            }
+        });
+    }
+
+    fn resolve<'a>(&'a self, image: &'a ImageRef<'a>, secrets: &'a PullSecrets, deadline: Instant) -> Answering<'a> {
+        Box::pin(async move {
+            let credentials = match self.0.credentials(secrets) {
+                Some(credentials) => credentials,
+                None => timeout_at(deadline, self.0.read(secrets)).await.ok().flatten()?,
+            };
+            let answer = self.0.registries.resolve(image, &credentials, deadline).await;
+            answer.inspect_err(|error| tracing::debug!(image = %image.normalized(), %error, "image not known")).ok()
+        })
+    }
+
+    fn outcomes(&self) -> Vec<(&'static str, u64)> {
+        self.0.registries.outcomes().map(|(outcome, number)| (outcome.as_str(), number)).into()
+    }
+}
+
+impl Shared {
+    /// What these secrets hold, without reading any; but it may have them read anew.
+    fn credentials(self: &Arc<Self>, secrets: &PullSecrets) -> Option<Credentials> {
+        let Some(keyring) = self.keyring.as_ref().filter(|_| !secrets.names.is_empty()) else {
+            return Some(Credentials::anonymous());
+        };
+        let (credentials, due) = keyring.kept(secrets)?;
+        if due {
+            self.read_aside(secrets, |_, _| {});
+        }
+        Some(credentials)
+    }
+
+    /// Reads secrets while nobody waits.
+    fn read_aside(self: &Arc<Self>, secrets: &PullSecrets, then: impl FnOnce(&Self, Credentials) + Send + 'static) {
+        let (shared, secrets) = (Arc::clone(self), secrets.clone());
+        tokio::spawn(async move {
+            let Ok(_slot) = shared.waiting.try_acquire() else { return };
+            if let Some(credentials) = shared.read(&secrets).await {
+                then(&shared, credentials);
+            }
+        });
+    }
+
+    async fn read(&self, secrets: &PullSecrets) -> Option<Credentials> {
+        match &self.keyring {
+            Some(keyring) => keyring.read(secrets).await,
+            None => Some(Credentials::anonymous()),
+        }
+    }
+}
+
+/// Credentials of pull secrets that were read lately.
+struct Keyring {
+    client: Client,
+    kept: Mutex<BTreeMap<PullSecrets, (Credentials, Instant)>>,
+    /// Whether it was said that Secrets may not be read: it is the same for all of them.
+    said: AtomicBool,
+}
+
+impl fmt::Debug for Keyring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Keyring")
+    }
+}
+
+impl Keyring {
+    fn new(client: Client) -> Self {
+        Self { client, kept: Mutex::default(), said: AtomicBool::new(false) }
+    }
+
+    /// What they held when they were last read, and whether it is up to this caller to have them read again.
+    fn kept(&self, secrets: &PullSecrets) -> Option<(Credentials, bool)> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let (credentials, until) = kept.get_mut(secrets)?;
+        let now = Instant::now();
+        let due = *until <= now;
+        if due {
+            // The others go on with what there is, until it has been tried.
+            *until = now + READ;
+        }
+        Some((credentials.clone(), due))
+    }
+
+    /// Reads the secrets that can be read, as the kubelet does: one that is missing is left out. `None` if the API server
+    /// gives no answer.
+    async fn read(&self, secrets: &PullSecrets) -> Option<Credentials> {
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), &secrets.namespace);
+        let answers = join_all(secrets.names.iter().map(|name| timeout(READ, api.get_opt(name)))).await;
+        let mut found = Vec::new();
+        for answer in answers {
+            match answer {
+                Ok(Ok(secret)) => found.extend(secret.as_ref().and_then(of_secret)),
+                Ok(Err(kube::Error::Api(refusal))) if matches!(refusal.code, 401 | 403) => {
+                    if !self.said.swap(true, Ordering::Relaxed) {
+                        tracing::warn!(
+                            namespace = secrets.namespace,
+                            "pull secrets may not be read; let the webhook's service account get Secrets, \
+                             or write pullSecrets: Never in the RegistryPolicy"
+                        );
+                    }
+                }
+                Ok(Err(_)) | Err(_) => return None,
+            }
+        }
+        let credentials = Credentials::merged(&found);
+        let now = Instant::now();
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= MOST_KEPT {
+            kept.retain(|_, (_, until)| now < *until);
+        }
+        if kept.len() < MOST_KEPT || kept.contains_key(secrets) {
+            kept.insert(secrets.clone(), (credentials.clone(), now + KEPT));
+        }
+        Some(credentials)
+    }
+}
+
+/// What a Secret holds; nothing, if it is no pull secret.
+fn of_secret(secret: &Secret) -> Option<Credentials> {
+    let data = secret.data.as_ref()?;
+    let credentials = match (data.get(".dockerconfigjson"), data.get(".dockercfg")) {
+        (Some(document), _) => Credentials::from_dockerconfigjson(&document.0),
+        (None, Some(document)) => Credentials::from_dockercfg(&document.0),
+        (None, None) => return None,
+    };
+    let name = secret.metadata.name.as_deref().unwrap_or_default();
+    let namespace = secret.metadata.namespace.as_deref().unwrap_or_default();
+    credentials.inspect_err(|error| tracing::debug!(namespace, name, %error, "pull secret not usable")).ok()
+}

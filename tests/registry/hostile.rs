@@ -1,0 +1,407 @@
+//! Registries that are broken, overloaded, or out to get something.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, Method, Response, header};
+use mullion::engine::image::{ImageRef, Platforms};
+use mullion::registry::{Credentials, LookupError, Outcome, Registries};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::scripted::{Scripted, Seen};
+use crate::support::{Answer, ask, ask_as, counted, login, malformed, registries, settings, shown, unreachable};
+
+const INDEX: &str = r#"{"schemaVersion": 2, "manifests": [{"platform": {"os": "windows", "architecture": "amd64"}}]}"#;
+
+fn response(status: u16, headers: &[(&str, &str)], body: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::builder().status(status);
+    for &(name, value) in headers {
+        response = response.header(name, value);
+    }
+    response.body(body.into()).unwrap()
+}
+
+fn sum(text: &str) -> String {
+    let bytes = digest(&SHA256, text.as_bytes());
+    bytes.as_ref().iter().fold("sha256:".to_owned(), |digits, byte| format!("{digits}{byte:02x}"))
+}
+
+/// A manifest and its config.
+fn single() -> (String, String) {
+    let config = json!({"os": "windows", "architecture": "amd64", "os.version": "10.0.20348.1"}).to_string();
+    let media_type = "application/vnd.oci.image.config.v1+json";
+    let manifest = json!({
+        "schemaVersion": 2,
+        "config": {"mediaType": media_type, "digest": sum(&config), "size": config.len()},
+        "layers": [],
+    });
+    (manifest.to_string(), config)
+}
+
+async fn asked_once(answer: impl Fn(&Seen) -> Response<Body> + Send + Sync + 'static) -> (Answer, Vec<Seen>) {
+    let server = Scripted::start(answer).await;
+    let registries = registries(&[&server.host()]);
+    let answer = ask(&registries, &format!("{}/a:1", server.host())).await;
+    (answer, server.seen())
+}
+
+async fn answered(status: u16, headers: &'static [(&'static str, &'static str)], body: &'static str) -> Answer {
+    asked_once(move |_| response(status, headers, body)).await.0
+}
+
+#[tokio::test]
+async fn statuses() {
+    for status in [401, 403] {
+        assert_eq!(answered(status, &[], "").await, Err(LookupError::Denied), "{status}");
+    }
+    // Nobody to ask for a token, or nothing that can be asked.
+    for challenge in [[("www-authenticate", "Basic realm=\"a\"")], [("www-authenticate", "Negotiate")]] {
+        assert_eq!(asked_once(move |_| response(401, &challenge, "")).await.0, Err(LookupError::Denied));
+    }
+    assert_eq!(answered(404, &[], "").await, Err(LookupError::Absent));
+    for status in [500, 502, 503, 504, 408] {
+        assert!(unreachable(&answered(status, &[], "").await).contains(&status.to_string()));
+    }
+    for status in [201, 204, 206, 300, 304, 400, 402, 410, 418] {
+        assert!(malformed(&answered(status, &[], INDEX).await).contains(&status.to_string()));
+    }
+}
+
+#[tokio::test]
+async fn throttled_hosts_are_left_alone() {
+    for (headers, seconds) in [
+        (&[("retry-after", "600")][..], 600),
+        (&[("retry-after", "Fri, 31 Dec 9999 23:59:59 GMT")], 3600),
+        (&[("retry-after", "99999999999999999999")], 3600),
+        (&[("retry-after", "soon")], 60),
+        (&[], 60),
+    ] {
+        let server = Scripted::start(move |_| response(429, headers, "")).await;
+        let registries = registries(&[&server.host()]);
+        for image in ["a:1", "a:2", "b:1"] {
+            let answer = ask(&registries, &format!("{}/{image}", server.host())).await;
+            assert_eq!(
+                answer,
+                Err(LookupError::Throttled { retry_after: Duration::from_secs(seconds) }),
+                "{headers:?}"
+            );
+        }
+        assert_eq!(server.seen().len(), 1, "{headers:?}");
+        assert_eq!(counted(&registries, Outcome::Throttled), 3);
+    }
+}
+
+#[tokio::test]
+async fn a_registry_is_left_alone_if_its_token_service_says_so() {
+    let service = Scripted::start(|_| response(429, &[("retry-after", "600")], "")).await;
+    let challenge = format!("Bearer realm=\"http://{}/token\"", service.address);
+    let server = Scripted::start(move |_| response(401, &[("www-authenticate", &challenge)], "")).await;
+    let registries = registries(&[&server.host(), &service.host()]);
+    for image in ["a:1", "a:2"] {
+        let answer = ask(&registries, &format!("{}/{image}", server.host())).await;
+        assert!(matches!(answer, Err(LookupError::Throttled { .. })), "{answer:?}");
+    }
+    assert_eq!((server.seen().len(), service.seen().len()), (1, 1));
+}
+
+#[tokio::test]
+async fn token_services_that_do_not_serve() {
+    for (status, body, expected) in [
+        (200, "<html>sign in</html>", "something else"),
+        (200, "{}", "without a token"),
+        (200, r#"{"token": ""}"#, "without a token"),
+        (200, r#"{"token": "a\nb"}"#, "unusable token"),
+        (404, "", "404"),
+        (302, "", "nowhere"),
+    ] {
+        let service = Scripted::start(move |_| response(status, &[], body)).await;
+        let challenge = format!("Bearer realm=\"http://{}/token\"", service.address);
+        let server = Scripted::start(move |_| response(401, &[("www-authenticate", &challenge)], "")).await;
+        let registries = registries(&[&server.host(), &service.host()]);
+        let answer = ask(&registries, &format!("{}/a:1", server.host())).await;
+        assert!(malformed(&answer).contains(expected), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_is_refused_is_not_asked_for_again() {
+    let service = Scripted::start(|_| response(200, &[], r#"{"access_token": "t"}"#)).await;
+    let challenge = format!("Bearer realm=\"http://{}/token\"", service.address);
+    let server = Scripted::start(move |_| response(401, &[("www-authenticate", &challenge)], "")).await;
+    let registries = registries(&[&server.host(), &service.host()]);
+    assert_eq!(ask(&registries, &format!("{}/a:1", server.host())).await, Err(LookupError::Denied));
+    assert_eq!((server.seen().len(), service.seen().len()), (2, 1));
+    assert_eq!(server.seen()[1].headers[header::AUTHORIZATION], "Bearer t");
+}
+
+#[tokio::test]
+async fn silence_ends_by_the_timeout_and_by_the_deadline() {
+    let server = Scripted::raw(None).await;
+    let mut settings = settings(&[&server.host()]);
+    settings.timeout = Duration::from_millis(200);
+    let registries = Registries::new(settings).unwrap();
+    let (first, second) = (format!("{}/a:1", server.host()), format!("{}/a:2", server.host()));
+    let nobody = Credentials::anonymous();
+    let now = Instant::now();
+    let late = registries.resolve(&ImageRef::parse(&first).unwrap(), &nobody, now).await;
+    assert_eq!(late, Err(LookupError::Late));
+    assert!(unreachable(&ask(&registries, &first).await).contains("no answer in time"));
+    // Another image of the same host is not even tried for now.
+    assert!(unreachable(&ask(&registries, &second).await).contains("no answer in time"));
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn nobody_listens() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    drop(listener);
+    let answer = ask(&registries(&[&host]), &format!("{host}/a:1")).await;
+    assert!(unreachable(&answer).contains(&host), "{answer:?}");
+    // RFC 6761: never a host.
+    let answer = ask(&registries(&[]), "registry.invalid/a:1").await;
+    assert!(unreachable(&answer).contains("registry.invalid"), "{answer:?}");
+}
+
+#[tokio::test]
+async fn answers_that_break_off() {
+    for bytes in [
+        &b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{\"manifests\""[..],
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"man",
+        b"HTTP/1.1 200 OK\r\nContent-",
+        b"not HTTP at all\r\n\r\n",
+        b"",
+    ] {
+        let server = Scripted::raw(Some(bytes)).await;
+        let answer = ask(&registries(&[&server.host()]), &format!("{}/a:1", server.host())).await;
+        unreachable(&answer);
+    }
+}
+
+#[tokio::test]
+async fn large_manifests_are_not_read() {
+    const LARGE: usize = 50 << 20;
+    let (answer, _) = asked_once(|_| response(200, &[], vec![b' '; LARGE])).await;
+    assert!(malformed(&answer).contains("longer than 4194304 bytes"), "{answer:?}");
+
+    // Without a length: the server sees how much is taken from it.
+    let taken = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&taken);
+    let (answer, _) = asked_once(move |_| {
+        let counter = Arc::clone(&counter);
+        let pieces = futures::stream::repeat_with(move || {
+            counter.fetch_add(1 << 16, Ordering::SeqCst);
+            Ok::<_, std::io::Error>(Bytes::from(vec![b' '; 1 << 16]))
+        });
+        response(200, &[], Body::from_stream(futures::StreamExt::take(pieces, LARGE >> 16)))
+    })
+    .await;
+    assert!(malformed(&answer).contains("longer than 4194304 bytes"), "{answer:?}");
+    // 4 MiB and what the buffers of two sockets hold.
+    assert!(taken.load(Ordering::SeqCst) < LARGE / 2, "{taken:?}");
+}
+
+#[tokio::test]
+async fn indexes_of_a_hundred_thousand() {
+    let entry = json!({"platform": {"os": "windows", "architecture": "amd64", "os.version": "10.0.20348.1"}});
+    for (entry, expected) in [(entry, "longer than"), (json!({}), "too many entries")] {
+        let index = json!({ "manifests": vec![entry; 100_000] }).to_string();
+        let (answer, _) = asked_once(move |_| response(200, &[], index.clone())).await;
+        assert!(malformed(&answer).contains(expected), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_unpacked() {
+    // gzip of `{"manifests":[]}` would do; what is inside never matters.
+    let packed = [0x1f, 0x8b, 0x08, 0, 0, 0, 0, 0, 0, 3];
+    let (answer, seen) = asked_once(move |_| response(200, &[("content-encoding", "gzip")], packed.to_vec())).await;
+    assert!(malformed(&answer).contains("compressed"), "{answer:?}");
+    assert_eq!(seen[0].headers[header::ACCEPT_ENCODING], "identity");
+    let (answer, _) = asked_once(move |_| response(200, &[], packed.to_vec())).await;
+    assert!(malformed(&answer).contains("no manifest"), "{answer:?}");
+}
+
+#[tokio::test]
+async fn kinds_of_content() {
+    // What it is decides, not what a proxy calls it.
+    for content_type in ["text/plain", "application/octet-stream", "application/vnd.oci.image.manifest.v1+json", "x"] {
+        let (answer, _) = asked_once(move |_| response(200, &[("content-type", content_type)], INDEX)).await;
+        assert_eq!(shown(&answer.unwrap()), ["windows/amd64"], "{content_type}");
+    }
+    let page = "<!DOCTYPE html>\n<html><form action=/login>";
+    let answer = answered(200, &[("content-type", "text/html")], page).await;
+    assert!(malformed(&answer).contains("page for people"), "{answer:?}");
+}
+
+#[tokio::test]
+async fn other_bytes_than_the_digest_says() {
+    let server = Scripted::start(|_| response(200, &[], INDEX)).await;
+    let registries = registries(&[&server.host()]);
+    let right = ask(&registries, &format!("{}/a@{}", server.host(), sum(INDEX))).await;
+    assert_eq!(shown(&right.unwrap()), ["windows/amd64"]);
+    let wrong = ask(&registries, &format!("{}/a@{}", server.host(), sum("else"))).await;
+    assert!(malformed(&wrong).contains("another digest"), "{wrong:?}");
+
+    let (manifest, _) = single();
+    let (answer, _) = asked_once(move |seen| {
+        let manifests = seen.uri.path().contains("/manifests/");
+        response(200, &[], if manifests { manifest.clone() } else { r#"{"os": "linux"}"#.to_owned() })
+    })
+    .await;
+    assert!(malformed(&answer).contains("another digest"), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_large_config_is_not_asked_for() {
+    let media_type = "application/vnd.oci.image.config.v1+json";
+    let manifest = json!({"config": {"mediaType": media_type, "digest": sum(""), "size": 9 << 20}}).to_string();
+    let (answer, seen) = asked_once(move |_| response(200, &[], manifest.clone())).await;
+    assert!(malformed(&answer).contains("config is longer"), "{answer:?}");
+    assert_eq!(seen.len(), 1);
+}
+
+/// Wants a login and then sends the reader elsewhere.
+fn redirecting(to: String) -> impl Fn(&Seen) -> Response<Body> + Send + Sync + 'static {
+    move |seen| {
+        if seen.headers.contains_key(header::AUTHORIZATION) {
+            response(307, &[("location", &format!("{to}{}", seen.uri.path()))], "")
+        } else {
+            response(401, &[("www-authenticate", "Basic realm=\"a\"")], "")
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_login_does_not_follow_to_another_host() {
+    let other = Scripted::start(|_| response(200, &[], INDEX)).await;
+    let server = Scripted::start(redirecting(format!("http://{}", other.address))).await;
+    let credentials = login(&server.host(), "anna", "secret");
+    let image = format!("{}/a:1", server.host());
+    let answer = ask_as(&registries(&[&server.host(), &other.host()]), &image, &credentials).await;
+    assert_eq!(shown(&answer.unwrap()), ["windows/amd64"]);
+    assert!(server.seen()[1].headers.contains_key(header::AUTHORIZATION));
+    let seen = other.seen();
+    assert_eq!(seen.len(), 1);
+    assert!(!seen[0].headers.contains_key(header::AUTHORIZATION), "{seen:?}");
+    assert!(!format!("{seen:?}").contains("secret"));
+
+    // To plain HTTP nobody goes unless the host is listed.
+    let answer = ask_as(&registries(&[&server.host()]), &image, &credentials).await;
+    assert!(malformed(&answer).contains("plain HTTP"), "{answer:?}");
+    assert_eq!(other.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn another_host_cannot_ask_for_the_login() {
+    // Neither at once nor through a token service of its own.
+    for scheme in ["Basic realm", "Bearer realm"] {
+        let other = Scripted::start(move |seen| {
+            let challenge = format!("{scheme}=\"http://{}/token\"", seen.headers[header::HOST].to_str().unwrap());
+            response(401, &[("www-authenticate", &challenge)], r#"{"token": "t"}"#)
+        })
+        .await;
+        let to = format!("http://{}/", other.address);
+        let server = Scripted::start(move |_| response(307, &[("location", &to)], "")).await;
+        let credentials = login(&server.host(), "anna", "secret");
+        let image = format!("{}/a:1", server.host());
+        let answer = ask_as(&registries(&[&server.host(), &other.host()]), &image, &credentials).await;
+        assert_eq!(answer, Err(LookupError::Denied));
+        assert_eq!((server.seen().len(), other.seen().len()), (1, 1), "{scheme}");
+        assert!(!other.seen()[0].headers.contains_key(header::AUTHORIZATION));
+    }
+}
+
+#[tokio::test]
+async fn a_login_goes_nowhere_unasked() {
+    let (answer, seen) = {
+        let server = Scripted::start(|_| response(200, &[], INDEX)).await;
+        let credentials = login(&server.host(), "anna", "secret");
+        let answer = ask_as(&registries(&[&server.host()]), &format!("{}/a:1", server.host()), &credentials).await;
+        (answer, server.seen())
+    };
+    assert_eq!(shown(&answer.unwrap()), ["windows/amd64"]);
+    assert_eq!(seen.len(), 1);
+    assert!(!seen[0].headers.contains_key(header::AUTHORIZATION));
+}
+
+#[tokio::test]
+async fn redirects() {
+    // Within the host the login stays.
+    let server = Scripted::start(|seen| match (seen.uri.path(), seen.headers.contains_key(header::AUTHORIZATION)) {
+        (_, false) => response(401, &[("www-authenticate", "Basic realm=\"a\"")], ""),
+        ("/elsewhere", true) => response(200, &[], INDEX),
+        (_, true) => response(302, &[("location", "/elsewhere")], ""),
+    })
+    .await;
+    let credentials = login(&server.host(), "anna", "secret");
+    let answer = ask_as(&registries(&[&server.host()]), &format!("{}/a:1", server.host()), &credentials).await;
+    assert_eq!(shown(&answer.unwrap()), ["windows/amd64"]);
+
+    // In circles, nowhere, and to other protocols.
+    let (answer, seen) = asked_once(|seen| response(302, &[("location", seen.uri.path())], "")).await;
+    assert!(malformed(&answer).contains("more than 5 times"), "{answer:?}");
+    assert_eq!(seen.len(), 6);
+    for location in ["", "file:///etc/passwd", "ftp://127.0.0.1/", "http://user:password@127.0.0.1/", "relative"] {
+        let (answer, seen) = asked_once(move |_| response(302, &[("location", location)], "")).await;
+        assert!(malformed(&answer).contains("nowhere"), "{answer:?}");
+        assert_eq!(seen.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_digest_is_never_asked_for_twice() {
+    let (manifest, config) = single();
+    let (tag_digest, blob) = (sum(&manifest), sum(&config));
+    let header_digest = tag_digest.clone();
+    let server = Scripted::start(move |seen| {
+        let body = if seen.uri.path().contains("/blobs/") { &config } else { &manifest };
+        response(200, &[("docker-content-digest", &header_digest)], body.clone())
+    })
+    .await;
+    let mut settings = settings(&[&server.host()]);
+    settings.tag_lifetime = Duration::ZERO;
+    let registries = Registries::new(settings).unwrap();
+    let expected = ["windows/amd64:10.0.20348.1"];
+    for image in ["a:1", "a:1", &format!("a@{tag_digest}"), &format!("a:2@{tag_digest}"), "a:1"] {
+        assert_eq!(shown(&ask(&registries, &format!("{}/{image}", server.host())).await.unwrap()), expected);
+    }
+    let seen: Vec<_> = server.seen().iter().map(|seen| (seen.method.clone(), seen.uri.path().to_owned())).collect();
+    let tag = "/v2/a/manifests/1".to_owned();
+    let asked = [
+        (Method::GET, tag.clone()),
+        (Method::GET, format!("/v2/a/blobs/{blob}")),
+        (Method::HEAD, tag.clone()),
+        (Method::HEAD, tag),
+    ];
+    assert_eq!(seen, asked);
+}
+
+#[tokio::test]
+async fn what_is_sent() {
+    let (_, seen) = asked_once(|_| response(200, &[], INDEX)).await;
+    let header = |headers: &HeaderMap, name: &str| headers[name].to_str().unwrap().to_owned();
+    let accept = header(&seen[0].headers, "accept");
+    for kind in [
+        "oci.image.index",
+        "oci.image.manifest",
+        "docker.distribution.manifest.list",
+        "docker.distribution.manifest.v2",
+    ] {
+        assert!(accept.contains(kind), "{accept}");
+    }
+    assert!(header(&seen[0].headers, "user-agent").starts_with("mullion/"));
+    assert_eq!((seen.len(), seen[0].uri.path()), (1, "/v2/a/manifests/1"));
+}
+
+#[tokio::test]
+async fn the_manifest_before_last_is_nothing() {
+    let old =
+        json!({"schemaVersion": 1, "name": "a", "tag": "1", "architecture": "amd64", "fsLayers": [], "signatures": []});
+    let (answer, _) = asked_once(move |_| response(200, &[], Value::to_string(&old))).await;
+    assert_eq!(*answer.unwrap(), Platforms::default());
+}

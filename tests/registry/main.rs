@@ -1,0 +1,19 @@
+//! Look-ups in registries: a real one with content from another tool, and ones that no one should trust.
+//!
+//! Needs `registry` and `crane` from the tools that `make test` builds. Everything is on loopback; ports are given by the system.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests: a failure is a panic"
+)]
+#![allow(unreachable_pub, reason = "modules of one test program")]
+
+mod hostile;
+mod logs;
+mod proxies;
+mod real;
+mod scripted;
+mod server;
+mod support;

@@ -1,0 +1,98 @@
+//! `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`: in a process of their own, since that is where they are read.
+
+use std::process::Command;
+
+use axum::body::Body;
+use axum::http::{Response, header};
+use mullion::registry::Registries;
+use mullion_cluster::ServingCert;
+use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::scripted::{Scripted, head};
+use crate::server::Registry;
+use crate::support::{ask, settings, shown};
+
+const INDEX: &str = r#"{"manifests": [{"platform": {"os": "windows", "architecture": "amd64"}}]}"#;
+/// What the test below is told by the one that starts it: image, host for plain HTTP, file with authorities.
+const IMAGE: &str = "MULLION_TEST_IMAGE";
+const PLAIN: &str = "MULLION_TEST_PLAIN";
+const AUTHORITIES: &str = "MULLION_TEST_AUTHORITIES";
+
+#[tokio::test]
+#[ignore = "run by the other tests of this file"]
+async fn child() {
+    let plain = std::env::var(PLAIN).unwrap_or_default();
+    let mut settings = settings(&[&plain]);
+    settings.ca_files.extend(std::env::var_os(AUTHORITIES).map(Into::into));
+    let answer = ask(&Registries::new(settings).unwrap(), &std::env::var(IMAGE).unwrap()).await;
+    assert_eq!(shown(&answer.unwrap()), ["windows/amd64"]);
+}
+
+/// Runs [`child`] with these variables.
+async fn run(variables: &[(&str, &str)]) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", "proxies::child"]);
+    for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"] {
+        command.env_remove(name).env_remove(name.to_ascii_lowercase());
+    }
+    command.envs(variables.iter().copied());
+    let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+fn index() -> Response<Body> {
+    Response::new(INDEX.into())
+}
+
+#[tokio::test]
+async fn plain_http() {
+    let proxy = Scripted::start(|_| index()).await;
+    let url = format!("http://user:pass@{}", proxy.address);
+    let registry = "registry.invalid:5000";
+    let image = format!("{registry}/a:1");
+    run(&[("HTTP_PROXY", &url), (IMAGE, &image), (PLAIN, registry)]).await;
+    let seen = proxy.seen();
+    assert_eq!(seen[0].uri, "http://registry.invalid:5000/v2/a/manifests/1");
+    assert_eq!(seen[0].headers[header::PROXY_AUTHORIZATION], "Basic dXNlcjpwYXNz");
+    assert_eq!(seen[0].headers[header::HOST], "registry.invalid:5000");
+}
+
+#[tokio::test]
+async fn exceptions() {
+    let (proxy, server) = (Scripted::start(|_| index()).await, Scripted::start(|_| index()).await);
+    let url = format!("http://{}", proxy.address);
+    let image = format!("{}/a:1", server.address);
+    let variables = [("HTTP_PROXY", &*url), ("NO_PROXY", "127.0.0.0/8"), (IMAGE, &image), (PLAIN, &server.host())];
+    run(&variables).await;
+    assert_eq!((proxy.seen().len(), server.seen().len()), (0, 1));
+    assert!(!server.seen()[0].headers.contains_key(header::PROXY_AUTHORIZATION));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tunnel_for_tls() {
+    let certificate = ServingCert::for_names(&["registry.invalid"]).unwrap();
+    let file = |name: &str| certificate.folder().join(name);
+    let registry = Registry::start(&json!({}), &json!({"certificate": file("tls.crt"), "key": file("tls.key")}));
+    let target = format!("{}/a:1", registry.host());
+    registry.crane(&["--insecure", "append", "-f", "/dev/null", "-t", &target]);
+    registry.crane(&["--insecure", "mutate", "--set-platform", "windows/amd64", &target, "-t", &target]);
+
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://user:pass@{}", listener.local_addr().unwrap());
+    let address = registry.address;
+    let proxy = tokio::spawn(async move {
+        let (mut client, _) = listener.accept().await.unwrap();
+        let asked = head(&mut client).await;
+        let mut server = TcpStream::connect(address).await.unwrap();
+        client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+        tokio::spawn(async move { tokio::io::copy_bidirectional(&mut client, &mut server).await });
+        asked
+    });
+    let authorities = file("ca.crt").display().to_string();
+    run(&[("HTTPS_PROXY", &url), (IMAGE, "registry.invalid:5000/a:1"), (AUTHORITIES, &authorities)]).await;
+    let asked = proxy.await.unwrap();
+    assert!(asked.starts_with("CONNECT registry.invalid:5000 HTTP/1.1\r\n"), "{asked}");
+    assert!(asked.to_ascii_lowercase().contains("proxy-authorization: basic dxnlcjpwyxnz\r\n"), "{asked}");
+}

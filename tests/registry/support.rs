@@ -1,0 +1,100 @@
+//! Questions and answers, and everything that is logged meanwhile.
+
+use std::io;
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
+
+use mullion::engine::image::{ImageRef, Platforms};
+use mullion::registry::{Credentials, LookupError, Outcome, Registries, RegistrySettings};
+use serde_json::json;
+use tokio::time::Instant;
+use tracing_subscriber::filter::LevelFilter;
+
+/// Far longer than any answer takes here: nothing depends on it but how a broken test ends.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub type Answer = Result<Arc<Platforms>, LookupError>;
+
+/// Everything that Mullion and its libraries log in this process, at every level.
+static LOG: LazyLock<Arc<Mutex<Vec<u8>>>> = LazyLock::new(|| {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let writer = Writer(Arc::clone(&log));
+    tracing_subscriber::fmt()
+        .with_max_level(LevelFilter::TRACE)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .init();
+    log
+});
+
+#[derive(Clone)]
+struct Writer(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Writer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+pub fn log() -> String {
+    String::from_utf8_lossy(&LOG.lock().unwrap()).into_owned()
+}
+
+/// With these hosts over plain HTTP.
+pub fn settings(plain_http: &[&str]) -> RegistrySettings {
+    LazyLock::force(&LOG);
+    RegistrySettings {
+        plain_http: plain_http.iter().map(|&host| host.to_owned()).collect(),
+        ..RegistrySettings::default()
+    }
+}
+
+pub fn registries(plain_http: &[&str]) -> Registries {
+    Registries::new(settings(plain_http)).unwrap()
+}
+
+pub fn login(registry: &str, user: &str, password: &str) -> Credentials {
+    let config = json!({"auths": {registry: {"username": user, "password": password}}});
+    Credentials::from_dockerconfigjson(config.to_string().as_bytes()).unwrap()
+}
+
+pub async fn ask(registries: &Registries, image: &str) -> Answer {
+    ask_as(registries, image, &Credentials::anonymous()).await
+}
+
+pub async fn ask_as(registries: &Registries, image: &str, credentials: &Credentials) -> Answer {
+    registries.resolve(&ImageRef::parse(image).unwrap(), credentials, Instant::now() + PATIENCE).await
+}
+
+pub fn counted(registries: &Registries, outcome: Outcome) -> u64 {
+    registries.outcomes()[outcome as usize].1
+}
+
+/// `os/architecture os.version`, one word for each entry.
+pub fn shown(platforms: &Platforms) -> Vec<String> {
+    let one = |platform: &mullion::engine::image::Platform| {
+        let version = platform.os_version.as_deref().map(|version| format!(":{version}")).unwrap_or_default();
+        format!("{}/{}{version}", platform.os, platform.architecture)
+    };
+    platforms.entries.iter().map(one).collect()
+}
+
+/// What is wrong with an answer, in the crate's own words.
+pub fn malformed(answer: &Answer) -> &str {
+    match answer {
+        Err(LookupError::Malformed(reason)) => reason,
+        other => panic!("{other:?} instead of a malformed answer"),
+    }
+}
+
+pub fn unreachable(answer: &Answer) -> &str {
+    match answer {
+        Err(LookupError::Unreachable(reason)) => reason,
+        other => panic!("{other:?} instead of an unreachable registry"),
+    }
+}

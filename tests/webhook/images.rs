@@ -1,0 +1,274 @@
+//! Registries and reviews: who is asked, who waits, and for how long.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use base64::Engine as _;
+use mullion::engine::Kind;
+use mullion::engine::image::{ImageRef, Platform, Platforms};
+use mullion::engine::pod::Pod;
+use mullion::engine::world::World;
+use mullion::policy::PolicySet;
+use mullion::reload::Step;
+use mullion::webhook::body::Limits;
+use mullion::webhook::images::{Answering, Images, PlatformSource, PullSecrets};
+use mullion::webhook::state::State;
+use mullion::webhook::{admin, reload, routes};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::support::{pod_review, post, send};
+
+const APP: &str = "registry.example.com/web:1";
+
+/// A registry that answers after a while, or never; what it was asked; and the cache before it.
+#[derive(Debug, Default)]
+struct Slow {
+    /// `None`: never.
+    after: Option<Duration>,
+    cache: Mutex<BTreeMap<String, Arc<Platforms>>>,
+    looked: AtomicUsize,
+    wanted: Mutex<Vec<String>>,
+}
+
+fn windows() -> Arc<Platforms> {
+    let entry = Platform {
+        os: "windows".to_owned(),
+        architecture: "amd64".to_owned(),
+        os_version: Some("10.0.20348.2655".to_owned()),
+        os_features: Vec::new(),
+    };
+    Arc::new(Platforms { entries: vec![entry], index: true })
+}
+
+fn name(image: &ImageRef<'_>) -> String {
+    format!("{}/{}:{}", image.registry().unwrap_or(""), image.repository(), image.tag().unwrap_or(""))
+}
+
+impl Slow {
+    fn answering_after(after: Option<Duration>) -> Arc<Self> {
+        Arc::new(Self { after, ..Self::default() })
+    }
+
+    fn fill(&self) {
+        for image in self.wanted.lock().unwrap().iter() {
+            self.cache.lock().unwrap().insert(image.clone(), windows());
+        }
+    }
+}
+
+impl PlatformSource for Slow {
+    fn known(&self, image: &ImageRef<'_>, _secrets: &PullSecrets) -> Option<Arc<Platforms>> {
+        self.looked.fetch_add(1, Ordering::SeqCst);
+        self.cache.lock().unwrap().get(&name(image)).cloned()
+    }
+
+    fn want(&self, image: &ImageRef<'_>, _secrets: &PullSecrets) {
+        self.wanted.lock().unwrap().push(name(image));
+    }
+
+    fn resolve<'a>(&'a self, image: &'a ImageRef<'a>, _secrets: &'a PullSecrets, deadline: Instant) -> Answering<'a> {
+        self.wanted.lock().unwrap().push(name(image));
+        let answer = async {
+            match self.after {
+                None => std::future::pending().await,
+                Some(after) => tokio::time::sleep(after).await,
+            }
+            windows()
+        };
+        Box::pin(async move { tokio::time::timeout_at(deadline, answer).await.ok() })
+    }
+
+    fn outcomes(&self) -> Vec<(&'static str, u64)> {
+        vec![("found", self.cache.lock().unwrap().len() as u64)]
+    }
+}
+
+fn policies(lookup: &str) -> PolicySet {
+    let policy = format!(
+        "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: a}}\nspec:\n  \
+         detect: {{registry: {{lookup: {lookup}}}}}\n"
+    );
+    PolicySet::from_files(&[("a.yaml", policy)]).unwrap()
+}
+
+fn server(lookup: &str, source: &Arc<Slow>) -> (Router, Arc<State>) {
+    let mut state = State::fixed(World::default(), policies(lookup));
+    state.images = Images::fixed(Arc::clone(source) as _);
+    let state = Arc::new(state);
+    (routes::router(Arc::clone(&state), Limits::default()), state)
+}
+
+/// The object of a review as it would be stored.
+pub(crate) async fn stored(router: &Router, query: &str, review: &Value) -> Value {
+    let answer = post(router, &format!("/mutate{query}"), review.to_string()).await.review();
+    assert_eq!(answer["allowed"], true);
+    let mut object = review["request"]["object"].clone();
+    if let Some(patch) = answer["patch"].as_str() {
+        let patch = base64::engine::general_purpose::STANDARD.decode(patch).unwrap();
+        let patch: json_patch::Patch = serde_json::from_slice(&patch).unwrap();
+        json_patch::patch(&mut object, &patch).unwrap();
+    }
+    object
+}
+
+/// The nodeSelector that a review of a pod gives it.
+async fn selector(router: &Router, query: &str) -> String {
+    let object = stored(router, query, &pod_review("web")).await;
+    object["spec"]["nodeSelector"]["kubernetes.io/os"].as_str().unwrap_or_default().to_owned()
+}
+
+/// How often each outcome was counted.
+fn counted(state: &State, outcome: &str) -> u64 {
+    let text = state.metrics.encode().unwrap();
+    let line = format!("mullion_image_lookups_total{{outcome=\"{outcome}\"}} ");
+    text.lines().find_map(|found| found.strip_prefix(&line)).map_or(0, |number| number.parse().unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn never_asks_nobody() {
+    let source = Slow::answering_after(Some(Duration::ZERO));
+    let (router, state) = server("Never", &source);
+    assert_eq!(selector(&router, "?timeout=1s").await, "linux");
+    assert_eq!(source.looked.load(Ordering::SeqCst), 0);
+    assert!(source.wanted.lock().unwrap().is_empty());
+    assert!(!state.metrics.encode().unwrap().contains("image_lookups_total{"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_the_background_the_first_pod_waits_for_nobody_and_the_second_is_right() {
+    let source = Slow::answering_after(None);
+    let (router, state) = server("Background", &source);
+    // Time stands still, and moves only for whoever waits for it.
+    let before = Instant::now();
+    assert_eq!(selector(&router, "?timeout=1s").await, "linux");
+    assert_eq!(Instant::now(), before, "a registry that hangs costs nothing");
+    assert_eq!(*source.wanted.lock().unwrap(), [APP]);
+    source.fill();
+    assert_eq!(selector(&router, "?timeout=1s").await, "windows");
+    assert_eq!((counted(&state, "queued"), counted(&state, "known")), (1, 1));
+    let metrics = send(&admin::router(state), Request::get("/metrics").body(Body::empty()).unwrap()).await;
+    assert!(metrics.text().contains("mullion_registry_answers_total{outcome=\"found\"} 1"), "{}", metrics.text());
+}
+
+#[test]
+fn what_stands_in_the_way_of_asking_is_shown_until_it_is_gone() {
+    let gone = Arc::new(AtomicBool::new(true));
+    let flag = Arc::clone(&gone);
+    let mut state = State::fixed(World::default(), PolicySet::default());
+    state.images = Images::made_by(Box::new(move |_| {
+        anyhow::ensure!(!flag.load(Ordering::SeqCst), "no such file");
+        Ok(Slow::answering_after(None) as Arc<dyn PlatformSource>)
+    }));
+    let step = |step| reload::policies_once(&state, step, 1).unwrap();
+    step(Step::Replaced(Arc::new(policies("Inline"))));
+    assert_eq!(state.policy_report.load().registries.as_deref(), Some("no such file"));
+    assert!(state.images.source().is_none() && state.policy_report.load().problems.is_empty());
+    gone.store(false, Ordering::SeqCst);
+    step(Step::Unchanged);
+    assert_eq!(state.policy_report.load().registries, None);
+    assert!(state.images.source().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn inline_the_first_pod_is_right() {
+    let source = Slow::answering_after(Some(Duration::from_millis(400)));
+    let (router, state) = server("Inline", &source);
+    let before = Instant::now();
+    assert_eq!(selector(&router, "?timeout=1s").await, "windows");
+    assert!(before.elapsed() < Duration::from_millis(410), "{:?}", before.elapsed());
+    assert_eq!((counted(&state, "resolved"), counted(&state, "late")), (1, 0));
+    // What is known is not asked again.
+    source.fill();
+    let before = Instant::now();
+    assert_eq!(selector(&router, "?timeout=1s").await, "windows");
+    assert_eq!((Instant::now(), counted(&state, "known")), (before, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn inline_no_review_waits_longer_than_half_its_time() {
+    for (query, most) in [("?timeout=1s", 500), ("?timeout=100ms", 50), ("?timeout=30s", 800), ("", 800)] {
+        let source = Slow::answering_after(None);
+        let (router, state) = server("Inline", &source);
+        let before = Instant::now();
+        assert_eq!(selector(&router, query).await, "linux", "answered as if nobody had been asked");
+        let waited = before.elapsed();
+        let most = Duration::from_millis(most);
+        // The clock of tokio counts whole milliseconds.
+        assert!(waited >= most && waited <= most + Duration::from_millis(2), "{query}: {waited:?}");
+        assert_eq!(counted(&state, "late"), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn images_of_one_pod_are_asked_for_together() {
+    let source = Slow::answering_after(Some(Duration::from_millis(300)));
+    let (router, state) = server("Inline", &source);
+    let mut review = pod_review("web");
+    let containers: Vec<Value> =
+        (0..20).map(|at| json!({"name": format!("c{at}"), "image": format!("registry.example.com/c:{at}")})).collect();
+    review["request"]["object"]["spec"]["containers"] = containers.into();
+    let before = Instant::now();
+    post(&router, "/mutate?timeout=1s", review.to_string()).await.review();
+    assert!(before.elapsed() < Duration::from_millis(310), "{:?}", before.elapsed());
+    assert_eq!(counted(&state, "resolved"), 20);
+}
+
+#[tokio::test]
+async fn without_anybody_to_ask_every_mode_answers() {
+    for lookup in ["Never", "Background", "Inline"] {
+        let mut state = State::fixed(World::default(), policies(lookup));
+        state.images = Images::default();
+        let router = routes::router(Arc::new(state), Limits::default());
+        assert_eq!(selector(&router, "?timeout=1s").await, "linux");
+    }
+}
+
+#[test]
+fn who_is_asked_follows_the_policies() {
+    let made = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&made);
+    let images = Images::made_by(Box::new(move |policy| {
+        count.fetch_add(1, Ordering::SeqCst);
+        anyhow::ensure!(policy.ca_files.is_empty(), "no such file");
+        Ok(Slow::answering_after(None) as Arc<dyn PlatformSource>)
+    }));
+    let registry = |spec: &str| {
+        let text =
+            format!("apiVersion: mullion.dev/v1alpha1\nkind: RegistryPolicy\nmetadata: {{name: a}}\nspec: {spec}\n");
+        let pods = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec: {detect: {registry: {lookup: Inline}}}\n";
+        PolicySet::from_files(&[("r.yaml", text.as_str()), ("p.yaml", pods)]).unwrap()
+    };
+    let asked = |set: &PolicySet| {
+        let outcome = images.follow(set).map_err(|error| error.to_string());
+        (outcome, images.source().is_some(), made.load(Ordering::SeqCst))
+    };
+    assert_eq!(asked(&policies("Never")), (Ok(()), false, 0));
+    assert_eq!(asked(&policies("Background")), (Ok(()), true, 1));
+    assert_eq!(asked(&policies("Inline")), (Ok(()), true, 1), "asked in the same way");
+    assert_eq!(asked(&registry("{timeout: 3s}")), (Ok(()), true, 2));
+    assert_eq!(asked(&registry("{caFiles: [/gone]}")), (Err("no such file".to_owned()), false, 3));
+    assert_eq!(asked(&registry("{timeout: 3s}")), (Ok(()), true, 4));
+    assert_eq!(asked(&policies("Never")), (Ok(()), false, 4));
+}
+
+#[test]
+fn a_pods_secrets_are_few_and_named() {
+    let many: Vec<Value> = (0..1000).map(|at| json!({"name": format!("s{at}")})).collect();
+    for (list, expected) in [
+        (json!([{"name": "b"}, {"name": "a"}, {"name": "b"}]), vec!["b".to_owned(), "a".to_owned()]),
+        (json!([{"name": ""}, {}, 7, {"name": 1}, {"name": "x".repeat(254)}]), vec![]),
+        (json!(null), vec![]),
+        (json!("x"), vec![]),
+        (many.into(), (0..16).map(|at| format!("s{at}")).collect()),
+    ] {
+        let object = json!({"spec": {"template": {"spec": {"imagePullSecrets": list}}}});
+        let pod = Pod::of(Kind::Deployment, &object).unwrap();
+        assert_eq!(PullSecrets::of(&pod, "shop"), PullSecrets { namespace: "shop".to_owned(), names: expected });
+    }
+}

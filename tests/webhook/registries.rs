@@ -1,0 +1,340 @@
+//! Reviews, a registry on the loopback, and an API server that has Secrets.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Path, Request, State as Extract};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kube::client::Body as KubeBody;
+use mullion::engine::image::ImageRef;
+use mullion::engine::world::World;
+use mullion::policy::PolicySet;
+use mullion::webhook::body::Limits;
+use mullion::webhook::images::{Images, PullSecrets};
+use mullion::webhook::registries::maker;
+use mullion::webhook::routes;
+use mullion::webhook::state::State;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::images::stored;
+use crate::support::pod_review;
+
+/// What the registry does.
+#[derive(Debug, Default)]
+struct Registry {
+    hangs: bool,
+    /// Asks for `user:password`.
+    private: bool,
+    asked: AtomicUsize,
+}
+
+/// Serves a Windows-only index under every name; gives its host and port.
+async fn serve(registry: Arc<Registry>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    let router = Router::new().route("/v2/{repository}/manifests/{tag}", get(manifest)).with_state(registry);
+    tokio::spawn(async move { axum_serve(listener, router).await });
+    host
+}
+
+/// Without `axum::serve`, whose feature the program does not have.
+async fn axum_serve(listener: TcpListener, router: Router) {
+    use mullion::telemetry::Metrics;
+    use mullion::webhook::server::{ConnectionLimits, serve};
+    let stop = tokio_util::sync::CancellationToken::new();
+    serve(listener, None, router, ConnectionLimits::default(), Metrics::new(), stop).await;
+}
+
+async fn manifest(
+    Extract(registry): Extract<Arc<Registry>>,
+    Path((_, _)): Path<(String, String)>,
+    request: Request,
+) -> Response {
+    registry.asked.fetch_add(1, Ordering::SeqCst);
+    if registry.hangs {
+        std::future::pending::<()>().await;
+    }
+    let login = format!("Basic {}", STANDARD.encode("user:password"));
+    let authorized =
+        request.headers().get(header::AUTHORIZATION).is_some_and(|found| found.as_bytes() == login.as_bytes());
+    if registry.private && !authorized {
+        return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Basic realm=\"r\"")]).into_response();
+    }
+    let entry = |os: &str, version: &str| {
+        json!({
+            "mediaType": "application/vnd.oci.image.manifest.v1+json",
+            "digest": format!("sha256:{}", "a".repeat(64)),
+            "size": 1,
+            "platform": {"architecture": "amd64", "os": os, "os.version": version},
+        })
+    };
+    let index = json!({
+        "schemaVersion": 2,
+        "mediaType": "application/vnd.oci.image.index.v1+json",
+        "manifests": [entry("windows", "10.0.20348.2655")],
+    });
+    ([(header::CONTENT_TYPE, "application/vnd.oci.image.index.v1+json")], index.to_string()).into_response()
+}
+
+/// A webhook whose policies have registries asked.
+fn webhook(lookup: &str, host: &str, pull_secrets: &str, client: Option<kube::Client>) -> (Router, Arc<State>) {
+    let text = format!(
+        "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: a}}\nspec:\n  \
+         detect: {{registry: {{lookup: {lookup}}}}}\n---\n\
+         apiVersion: mullion.dev/v1alpha1\nkind: RegistryPolicy\nmetadata: {{name: a}}\nspec:\n  \
+         plainHTTP: [\"{host}\"]\n  pullSecrets: {pull_secrets}\n"
+    );
+    let policies = PolicySet::from_files(&[("a.yaml", text)]).unwrap();
+    let mut state = State::fixed(World::default(), policies.clone());
+    state.images = Images::made_by(maker(client));
+    state.images.follow(&policies).unwrap();
+    let state = Arc::new(state);
+    (routes::router(Arc::clone(&state), Limits::default()), state)
+}
+
+fn review(image: &str, namespace: &str, secrets: &Value) -> Value {
+    let mut review = pod_review("web");
+    let request = &mut review["request"];
+    request["namespace"] = namespace.into();
+    request["object"]["spec"]["containers"][0]["image"] = image.into();
+    request["object"]["spec"]["imagePullSecrets"] = secrets.clone();
+    review
+}
+
+async fn os(router: &Router, review: &Value) -> String {
+    let object = stored(router, "?timeout=30s", review).await;
+    object["spec"]["nodeSelector"]["kubernetes.io/os"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Waits until the cache knows the image.
+async fn known(state: &State, image: &str, secrets: &PullSecrets) {
+    let source = state.images.source();
+    let source = source.as_ref().as_ref().unwrap();
+    let wait = async {
+        while source.known(&ImageRef::parse(image).unwrap(), secrets).is_none() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), wait).await.expect("the registry is asked in the background");
+}
+
+#[tokio::test]
+async fn in_the_background_the_second_pod_is_right() {
+    let registry = Arc::new(Registry::default());
+    let host = serve(Arc::clone(&registry)).await;
+    let (router, state) = webhook("Background", &host, "Never", None);
+    let image = format!("{host}/web:1");
+    let pod = review(&image, "shop", &Value::Null);
+    assert_eq!(os(&router, &pod).await, "linux");
+    known(&state, &image, &PullSecrets::default()).await;
+    assert_eq!(os(&router, &pod).await, "windows");
+    assert_eq!(registry.asked.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn inline_the_first_pod_is_right() {
+    let registry = Arc::new(Registry::default());
+    let host = serve(Arc::clone(&registry)).await;
+    let (router, _) = webhook("Inline", &host, "Never", None);
+    let pod = review(&format!("{host}/web:1"), "shop", &Value::Null);
+    for _ in 0..2 {
+        assert_eq!(os(&router, &pod).await, "windows");
+    }
+    assert_eq!(registry.asked.load(Ordering::SeqCst), 1, "what is known is not asked again");
+}
+
+#[tokio::test]
+async fn a_registry_that_hangs_ends_no_review() {
+    for lookup in ["Background", "Inline"] {
+        let registry = Arc::new(Registry { hangs: true, ..Registry::default() });
+        let host = serve(Arc::clone(&registry)).await;
+        let (router, state) = webhook(lookup, &host, "Never", None);
+        let pod = review(&format!("{host}/web:1"), "shop", &Value::Null);
+        // The registry never answers: if anything waited for it without a limit, this would not end.
+        assert_eq!(os(&router, &pod).await, "linux");
+        let outcome = if lookup == "Inline" { "late" } else { "queued" };
+        assert!(state.metrics.encode().unwrap().contains(&format!("image_lookups_total{{outcome=\"{outcome}\"}} 1")));
+    }
+}
+
+/// An API server with one pull secret, `shop/pull`, for `host`; every other is missing, and those of `closed` are not
+/// shown. What was asked for is noted.
+fn api_server(host: &str, asked: &Arc<Mutex<Vec<String>>>) -> kube::Client {
+    let document = json!({"auths": {host: {"auth": STANDARD.encode("user:password")}}}).to_string();
+    let asked = Arc::clone(asked);
+    let service = tower::service_fn(move |request: axum::http::Request<KubeBody>| {
+        let path = request.uri().path().to_owned();
+        asked.lock().unwrap().push(path.clone());
+        let status = |code: u16, reason: &str| {
+            (
+                code,
+                json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": reason, "reason": reason, "code": code}),
+            )
+        };
+        let (code, body) = match path.as_str() {
+            "/api/v1/namespaces/shop/secrets/pull" => (
+                200,
+                json!({
+                    "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "pull", "namespace": "shop"},
+                    "type": "kubernetes.io/dockerconfigjson",
+                    "data": {".dockerconfigjson": STANDARD.encode(&document)},
+                }),
+            ),
+            path if path.contains("/closed/") => status(403, "Forbidden"),
+            _ => status(404, "NotFound"),
+        };
+        let response = axum::http::Response::builder()
+            .status(code)
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(KubeBody::from(body.to_string().into_bytes()))
+            .unwrap();
+        std::future::ready(Ok::<_, std::convert::Infallible>(response))
+    });
+    kube::Client::new(service, "default")
+}
+
+#[tokio::test]
+async fn pull_secrets_open_private_images_to_the_pods_that_name_them() {
+    let registry = Arc::new(Registry { private: true, ..Registry::default() });
+    let host = serve(registry).await;
+    let asked = Arc::default();
+    let (router, _) = webhook("Inline", &host, "Pods", Some(api_server(&host, &asked)));
+    let image = format!("{host}/web:1");
+    let named = json!([{"name": "gone"}, {"name": "pull"}]);
+    assert_eq!(os(&router, &review(&image, "shop", &Value::Null)).await, "linux", "no secret");
+    assert!(asked.lock().unwrap().is_empty(), "nothing to read");
+    assert_eq!(os(&router, &review(&image, "shop", &named)).await, "windows");
+    // What one may see the others may not.
+    assert_eq!(os(&router, &review(&image, "shop", &Value::Null)).await, "linux");
+    assert_eq!(os(&router, &review(&image, "other", &named)).await, "linux");
+    assert_eq!(os(&router, &review(&image, "closed", &named)).await, "linux");
+    let reads = asked.lock().unwrap().len();
+    assert_eq!(os(&router, &review(&image, "shop", &named)).await, "windows");
+    assert_eq!(asked.lock().unwrap().len(), reads, "secrets are kept for a while");
+}
+
+/// Everything that is logged, as text.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn no_log_has_a_credential_in_it() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber =
+        tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || writer.clone());
+    // One thread runs everything, so this is everybody's.
+    let _guard = tracing::subscriber::set_default(subscriber.finish());
+    let host = serve(Arc::new(Registry { private: true, ..Registry::default() })).await;
+    let (router, _) = webhook("Inline", &host, "Pods", Some(api_server(&host, &Arc::default())));
+    let pod = review(&format!("{host}/web:1"), "shop", &json!([{"name": "pull"}]));
+    assert_eq!(os(&router, &pod).await, "windows");
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(text.contains("TRACE"), "somebody speaks at that level");
+    let login = STANDARD.encode("user:password");
+    for secret in ["password", login.as_str(), STANDARD.encode(&login).as_str(), "dockerconfigjson"] {
+        assert!(!text.contains(secret), "{secret}");
+    }
+}
+
+#[tokio::test]
+async fn pull_secrets_are_read_in_the_background_too() {
+    let registry = Arc::new(Registry { private: true, ..Registry::default() });
+    let host = serve(registry).await;
+    let (router, state) = webhook("Background", &host, "Pods", Some(api_server(&host, &Arc::default())));
+    let image = format!("{host}/web:1");
+    let pod = review(&image, "shop", &json!([{"name": "pull"}]));
+    assert_eq!(os(&router, &pod).await, "linux");
+    known(&state, &image, &PullSecrets { namespace: "shop".to_owned(), names: vec!["pull".to_owned()] }).await;
+    assert_eq!(os(&router, &pod).await, "windows");
+}
+
+#[tokio::test]
+async fn pull_secrets_are_not_read_unless_a_policy_says_so() {
+    let registry = Arc::new(Registry { private: true, ..Registry::default() });
+    let host = serve(registry).await;
+    let asked = Arc::default();
+    let (router, _) = webhook("Inline", &host, "Never", Some(api_server(&host, &asked)));
+    let pod = review(&format!("{host}/web:1"), "shop", &json!([{"name": "pull"}]));
+    assert_eq!(os(&router, &pod).await, "linux");
+    assert!(asked.lock().unwrap().is_empty());
+}
+
+#[test]
+fn what_cannot_be_asked_is_said() {
+    let policy = |spec: &str| {
+        let text = format!(
+            "apiVersion: mullion.dev/v1alpha1\nkind: RegistryPolicy\nmetadata: {{name: a}}\nspec: {spec}\n---\n\
+             apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: a}}\nspec: {{detect: {{registry: {{lookup: Inline}}}}}}\n"
+        );
+        PolicySet::from_files(&[("a.yaml", text)]).unwrap()
+    };
+    let images = Images::made_by(maker(None));
+    for (spec, expected) in [
+        ("{caFiles: [/nowhere/ca.pem]}", "/nowhere/ca.pem: "),
+        ("{pullSecrets: Pods}", "there is no cluster to read Secrets from"),
+    ] {
+        let error = images.follow(&policy(spec)).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+        assert!(images.source().is_none());
+    }
+}
+
+/// `mullion image --registry` with these references, under a policy that lets `host` be asked without TLS and a docker
+/// configuration with these logins: exit code, stdout and stderr.
+async fn image_command(host: &str, logins: Value, references: &[&str]) -> (Option<i32>, String, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let policy = format!(
+        "apiVersion: mullion.dev/v1alpha1\nkind: RegistryPolicy\nmetadata: {{name: a}}\nspec: {{plainHTTP: [\"{host}\"]}}\n"
+    );
+    std::fs::create_dir(directory.path().join("policies")).unwrap();
+    std::fs::write(directory.path().join("policies/a.yaml"), policy).unwrap();
+    std::fs::write(directory.path().join("config.json"), logins.to_string()).unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_mullion"));
+    command.args(["image", "--registry", "-o", "json", "--policies"]).arg(directory.path().join("policies"));
+    command.args(references).env("DOCKER_CONFIG", directory.path());
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[tokio::test]
+async fn the_command_asks_registries_with_the_logins_of_docker() {
+    let host = serve(Arc::new(Registry { private: true, ..Registry::default() })).await;
+    let (web, other) = (format!("{host}/web:1"), format!("{host}/other:alpine"));
+    let row = |reference: &str, os: &str, builds: &str, source: &str| {
+        format!("{{\"reference\":\"{reference}\",\"os\":\"{os}\",\"builds\":[{builds}],\"source\":\"{source}\"}}\n")
+    };
+    let logins = json!({"auths": {&host: {"auth": STANDARD.encode("user:password")}}, "credsStore": "desktop"});
+    let (code, out, err) = image_command(&host, logins, &[&web, &other, &web]).await;
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    let windows = |reference| row(reference, "windows", "\"10.0.20348\"", "registry");
+    assert_eq!(out, [windows(&web), windows(&other), windows(&web)].concat());
+    // Without a login: said once for each image, and answered by name.
+    let (code, out, err) = image_command(&host, json!({}), &[&web, &other, &web]).await;
+    assert_eq!(code, Some(2));
+    let unknown = row(&web, "unknown", "", "none");
+    assert_eq!(out, [unknown.as_str(), &row(&other, "linux", "", "tag"), &unknown].concat());
+    assert_eq!(err.lines().count(), 2, "{err}");
+    assert!(err.contains(&format!("mullion: {other}: the registry does not show the image")), "{err}");
+    let (code, _, err) = image_command(&host, json!({"auths": []}), &[&web]).await;
+    assert!(code == Some(2) && err.contains("config.json: line 1"), "{err}");
+}
