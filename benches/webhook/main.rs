@@ -4,6 +4,7 @@
 //! |---|---|
 //! | reviews | time of `review` and `answer`, and of the whole handler (JSON in, JSON out), for four pods in two worlds |
 //! | snapshot | time to make a new world after one change among 20,000 nodes |
+//! | lookups | the handler's time, and how long reviews wait, where a registry hangs, for every look-up mode |
 //! | throughput | HTTPS requests per second of the webhook, and of a server that reads the body and answers a constant |
 //! | memory | resident set of the built program with 20,000 nodes, at the start and after 100,000 reviews |
 //!
@@ -24,6 +25,7 @@
 
 mod fleet;
 mod load;
+mod lookups;
 mod memory;
 mod reviews;
 mod throughput;
@@ -38,6 +40,9 @@ fn main() {
     }
     if runs("snapshot") {
         reviews::snapshot();
+    }
+    if runs("lookups") {
+        lookups::run();
     }
     if runs("throughput") {
         throughput::run();

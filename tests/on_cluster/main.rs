@@ -20,10 +20,14 @@ mod fields;
 #[path = "../generator/mod.rs"]
 mod generator;
 mod identity;
+mod images;
 mod limits;
 mod nodes;
 mod outage;
 mod placement;
+#[path = "../registry/server.rs"]
+#[expect(dead_code, reason = "shared with the tests of the registry client, which push more kinds of things")]
+mod registry;
 mod shape;
 mod shared;
 mod stability;
@@ -116,11 +120,23 @@ fn main() -> ExitCode {
             limits::host_process_pods_and_pod_security,
         ]
     ));
+    let asking = Arc::new(images::Lazily::on(&shared));
+    trials.extend(trials!(
+        runtime,
+        asking,
+        [
+            images::what_the_registry_says_places_the_first_pod,
+            images::in_the_background_it_places_the_next_pod,
+            images::a_tag_that_moves_moves_the_next_pod,
+            images::pods_are_admitted_while_the_registry_is_away,
+        ]
+    ));
     let conclusion = libtest_mimic::run(&arguments, trials);
     if conclusion.has_failed() {
         shared.keep_logs();
         limited.keep_logs();
+        asking.keep_logs();
     }
-    drop((shared, alone, limited));
+    drop((shared, alone, limited, asking));
     conclusion.exit_code()
 }

@@ -69,6 +69,11 @@ impl OneAtATime {
 
 /// A webhook on that cluster with the shipped policies, ready, and what the API server must be told to ask it.
 pub async fn start_webhook(plane: &ControlPlane) -> Result<(MullionProcess, WebhookRegistration)> {
+    start_webhook_with(plane, &policies()).await
+}
+
+/// The same with the policies of a directory.
+pub async fn start_webhook_with(plane: &ControlPlane, policies: &str) -> Result<(MullionProcess, WebhookRegistration)> {
     let (bind, admin) = (free_port()?, free_port()?);
     let certificate = ServingCert::for_loopback()?;
     // In the plane's folder: read again and again as long as the webhook runs.
@@ -77,7 +82,7 @@ pub async fn start_webhook(plane: &ControlPlane) -> Result<(MullionProcess, Webh
     certificate.copy_to(&tls)?;
     let webhook = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
         .args(["webhook", "--bind", &format!("127.0.0.1:{bind}"), "--admin-bind", &format!("127.0.0.1:{admin}")])
-        .args(["--policies", &policies(), "--tls-dir", &tls.to_string_lossy()])
+        .args(["--policies", policies, "--tls-dir", &tls.to_string_lossy()])
         .args(["--kubeconfig", &plane.kubeconfig().to_string_lossy()])
         .admin(([127, 0, 0, 1], admin).into())
         .start()

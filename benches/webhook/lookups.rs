@@ -1,0 +1,201 @@
+//! What reviews pay for a registry that takes connections and never answers.
+//!
+//! Every pod has another image of it, so that nothing is ever known and every review of the background mode has
+//! something to ask. The queue fills within a round; from then on each wish is dropped. A round ends long before the
+//! first look-up is given up, so that nothing of one is left for the next.
+
+use std::hint::black_box;
+use std::io::Read as _;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use futures::future::join_all;
+use mullion::engine::Door;
+use mullion::engine::world::World;
+use mullion::policy::PolicySet;
+use mullion::registry::RegistrySettings;
+use mullion::webhook::handler;
+use mullion::webhook::images::{Images, patience};
+use mullion::webhook::registries::maker;
+use mullion::webhook::state::State;
+use tokio::runtime::Builder;
+
+use crate::fleet;
+
+const ROUNDS: usize = 20;
+/// Reviews before the first that is measured; they ask for no image.
+const WARM: usize = 200;
+/// Reviews at one time that wait.
+const WAITING: usize = 64;
+/// Upper ends of the histogram, µs.
+const ENDS: [u128; 7] = [10, 20, 50, 100, 200, 500, 1000];
+
+/// Takes every connection, reads what is said, and is silent until the other side gives up.
+struct Silent {
+    address: SocketAddr,
+    connections: Arc<AtomicUsize>,
+}
+
+impl Silent {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let silent = Self { address: listener.local_addr().unwrap(), connections: Arc::default() };
+        let connections = Arc::clone(&silent.connections);
+        // Threads that wait take no time from what is measured; they end with the program.
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                connections.fetch_add(1, Ordering::Relaxed);
+                std::thread::spawn(move || while stream.read(&mut [0; 4096]).is_ok_and(|bytes| bytes > 0) {});
+            }
+        });
+        silent
+    }
+
+    fn state(&self, lookup: &str, world: &Arc<ArcSwap<World>>) -> State {
+        let text = format!(
+            "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: a}}\nspec:\n  \
+             detect: {{registry: {{lookup: {lookup}}}}}\n---\n\
+             apiVersion: mullion.dev/v1alpha1\nkind: RegistryPolicy\nmetadata: {{name: a}}\nspec:\n  \
+             plainHTTP: [\"{}\"]\n  pullSecrets: Never\n",
+            self.address
+        );
+        let policies = PolicySet::from_files(&[("a.yaml", text)]).unwrap();
+        let world_synced = Arc::new(AtomicBool::new(true));
+        let mut state = State::new(Arc::clone(world), world_synced, Arc::new(ArcSwap::from_pointee(policies.clone())));
+        state.images = Images::made_by(maker(None));
+        state.images.follow(&policies).unwrap();
+        state
+    }
+
+    /// Reviews of pods that nothing but their image says anything about.
+    fn reviews(&self, number: usize) -> Vec<Vec<u8>> {
+        let [_, (_, mut spec), ..] = fleet::pods();
+        spec["containers"][0]["image"] = format!("{}/shop/web:000000", self.address).into();
+        let text = fleet::review(&spec, 2_000);
+        (0..number).map(|at| text.replace("web:000000", &format!("web:{at:06}")).into_bytes()).collect()
+    }
+}
+
+/// Times of one column: until there was an answer, and until the thread was free for the next review.
+#[derive(Default)]
+struct Times {
+    answered: Vec<Duration>,
+    free: Vec<Duration>,
+}
+
+/// One review after the other, on one thread that also does all that look-ups do.
+async fn sequence(state: &State, reviews: &[Vec<u8>], times: &mut Times) {
+    let deadline = tokio::time::Instant::now();
+    for body in reviews {
+        let start = Instant::now();
+        black_box(handler::handle(state, Door::Mutate, black_box(body), deadline).await.unwrap());
+        times.answered.push(start.elapsed());
+        // Comes back when every task that was ready has had its turn: what the review set off is counted as its own.
+        tokio::task::yield_now().await;
+        times.free.push(start.elapsed());
+    }
+}
+
+/// How often the source says that this happened.
+fn outcome(state: &State, name: &str) -> u64 {
+    let source = state.images.source();
+    let outcomes = source.as_ref().as_ref().map(|source| source.outcomes()).unwrap_or_default();
+    outcomes.iter().find(|(outcome, _)| *outcome == name).map_or(0, |(_, number)| *number)
+}
+
+pub fn run() {
+    let silent = Silent::start();
+    let world = Arc::new(ArcSwap::from_pointee(fleet::world(20_000, 2_000)));
+    background(&silent, &world);
+    inline(&silent, &world);
+}
+
+fn background(silent: &Silent, world: &Arc<ArcSwap<World>>) {
+    let queue = RegistrySettings::default().queue;
+    let reviews = silent.reviews(2 * queue);
+    let [(_, settled), ..] = fleet::pods();
+    let settled = vec![fleet::review(&settled, 2_000).into_bytes(); WARM];
+    let [mut never, mut filling, mut full] = [(); 3].map(|()| Times::default());
+    for round in 0..ROUNDS {
+        // Whoever is second finds warmer caches.
+        let order = if round % 2 == 0 { ["Never", "Background"] } else { ["Background", "Never"] };
+        for lookup in order {
+            // Its own, and dropped with all look-ups that hang in it.
+            Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+                let state = silent.state(lookup, world);
+                sequence(&state, &settled, &mut Times::default()).await;
+                let (first, second) = reviews.split_at(queue);
+                if lookup == "Never" {
+                    sequence(&state, first, &mut never).await;
+                    sequence(&state, second, &mut never).await;
+                    return;
+                }
+                sequence(&state, first, &mut filling).await;
+                assert_eq!(outcome(&state, "dropped"), 0, "the queue has room for all of these");
+                sequence(&state, second, &mut full).await;
+                assert_eq!(outcome(&state, "dropped"), second.len() as u64, "the queue is full");
+            });
+        }
+    }
+    let connections = silent.connections.load(Ordering::Relaxed);
+    println!("\nlookups: a registry that hangs, 20,000 nodes, one thread, {ROUNDS} rounds, µs");
+    println!("the registry took {connections} connections and answered none");
+    let columns = [("Never", &mut never), ("Background, filling", &mut filling), ("Background, full", &mut full)];
+    let mut rows = Vec::new();
+    for (name, times) in columns {
+        rows.push((name, "answered", std::mem::take(&mut times.answered)));
+        rows.push((name, "thread free", std::mem::take(&mut times.free)));
+    }
+    rows.sort_by_key(|(_, until, _)| *until);
+    let heads = ["reviews", "p50", "p90", "p99", "p99.9", "max"].map(|head| format!("{head:>8}")).concat();
+    println!("{:12} {:20}{heads}", "until", "lookup");
+    for (name, until, times) in &mut rows {
+        times.sort_unstable();
+        let at = |thousandths: usize| times[(times.len() - 1) * thousandths / 1000].as_nanos() as f64 / 1000.0;
+        let figures = [500, 900, 990, 999, 1000].map(|thousandths| format!("{:8.1}", at(thousandths))).concat();
+        println!("{until:12} {name:20}{:8}{figures}", times.len());
+    }
+    let heads = ENDS.map(|end| format!("{:>8}", format!("<{end}"))).concat();
+    println!("{:12} {:20}{heads}{:>8}   % of reviews", "until", "lookup", "more");
+    for (name, until, times) in &rows {
+        let mut shares = [0_usize; ENDS.len() + 1];
+        for time in times {
+            shares[ENDS.iter().position(|end| time.as_micros() < *end).unwrap_or(ENDS.len())] += 1;
+        }
+        let share = |number| format!("{:8.2}", 100.0 * number as f64 / times.len() as f64);
+        println!("{until:12} {name:20}{}", shares.map(share).concat());
+    }
+}
+
+/// Reviews that come at one time and wait for as long as they may.
+fn inline(silent: &Silent, world: &Arc<ArcSwap<World>>) {
+    println!("\nlookups: Inline, {WAITING} reviews at one time, ms");
+    let heads = ["budget", "promised", "min", "median", "max"].map(|head| format!("{head:>10}")).concat();
+    println!("{heads}");
+    for budget in [Duration::from_secs(1), Duration::from_secs(10)] {
+        let bodies = silent.reviews(WAITING);
+        let runtime = Builder::new_multi_thread().enable_all().build().unwrap();
+        let state = Arc::new(silent.state("Inline", world));
+        let mut times: Vec<Duration> = runtime.block_on(async {
+            let reviews = bodies.into_iter().map(|body| {
+                let state = Arc::clone(&state);
+                tokio::spawn(async move {
+                    let arrived = tokio::time::Instant::now();
+                    let deadline = arrived + patience(budget);
+                    black_box(handler::handle(&state, Door::Mutate, &body, deadline).await.unwrap());
+                    arrived.elapsed()
+                })
+            });
+            join_all(reviews).await.into_iter().map(Result::unwrap).collect()
+        });
+        runtime.shutdown_background();
+        times.sort_unstable();
+        let figures = [0, times.len() / 2, times.len() - 1].map(|at| times[at]);
+        let figures = figures.map(|time| format!("{:10.1}", time.as_secs_f64() * 1000.0)).concat();
+        println!("{:10}{:10}{figures}", budget.as_millis(), patience(budget).as_millis());
+    }
+}

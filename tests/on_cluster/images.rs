@@ -1,0 +1,279 @@
+//! Images whose names say nothing: what a registry says of them places their pods.
+//!
+//! Two webhooks of their own on the shared control plane, for namespaces with labels of their own: one keeps answers about
+//! tags for long, the other as briefly as can be. Undecided pods get nothing here, so what a pod gets is the registry's.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use mullion_cluster::{MullionProcess, Seen, TestNamespace, wait_for};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::OnceCell;
+use tokio::task::block_in_place;
+
+use crate::registry::Registry;
+use crate::shared::*;
+
+const WS2019: &str = "windows/amd64:10.0.17763.6893";
+const WS2022: &str = "windows/amd64:10.0.20348.2655";
+const WS2025: &str = "windows/amd64:10.0.26100.2894";
+const LINUX: &str = "linux/amd64";
+
+/// How namespaces begin, by what their pods' images are asked for. Those of [`EXACT`] are asked for inline.
+const INLINE: &str = "inline";
+const BACKGROUND: &str = "background";
+const NEVER: &str = "never";
+
+/// Namespaces with one of these are the webhook's that keeps answers, and the other's.
+const LASTING: (&str, &str) = ("mullion-test", "images-lasting");
+const BRIEF: (&str, &str) = ("mullion-test", "images-brief");
+
+/// Two webhooks, and the registries that they ask. Each registry is one test's, as soon as there is something in it.
+pub struct Asking {
+    shared: Arc<crate::shared::Lazily>,
+    webhooks: [MullionProcess; 2],
+    _policies: [TempDir; 2],
+    steady: Registry,
+    moving: Registry,
+    /// `None` once it was stopped.
+    doomed: Mutex<Option<Registry>>,
+}
+
+/// Started by the first test that asks.
+pub struct Lazily {
+    shared: Arc<crate::shared::Lazily>,
+    asking: OnceCell<std::result::Result<Asking, String>>,
+}
+
+impl Lazily {
+    /// On the shared control plane.
+    pub fn on(shared: &Arc<crate::shared::Lazily>) -> Self {
+        Self { shared: Arc::clone(shared), asking: OnceCell::default() }
+    }
+
+    pub async fn get(&self) -> &Asking {
+        let start = || async { Asking::start(&self.shared).await.map_err(|error| format!("{error:#}")) };
+        let started = self.asking.get_or_init(start).await;
+        started.as_ref().unwrap_or_else(|error| panic!("registries and their webhooks do not start: {error}"))
+    }
+
+    /// Keeps every log and says where.
+    pub fn keep_logs(&self) {
+        if let Some(Ok(asking)) = self.asking.get() {
+            for webhook in &asking.webhooks {
+                eprintln!("logs: {}", webhook.keep_logs().display());
+            }
+        }
+    }
+}
+
+impl Asking {
+    async fn start(shared: &Arc<crate::shared::Lazily>) -> Result<Self> {
+        let (steady, moving, doomed) = block_in_place(|| {
+            let (steady, moving, doomed) = (Registry::open(), Registry::open(), Registry::open());
+            steady.push("parts/web-a:1", WS2019);
+            steady.push("parts/web-b:1", WS2022);
+            steady.push("parts/web-c:1", WS2025);
+            steady.index("shop/web:1", &["parts/web-a:1", "parts/web-b:1"]);
+            steady.index("shop/gap:1", &["parts/web-a:1", "parts/web-c:1"]);
+            steady.push("shop/legacy:1", WS2019);
+            steady.push("shop/recent:1", WS2022);
+            steady.push("shop/agent:1", LINUX);
+            steady.push("shop/fresh:1", WS2019);
+            doomed.push("shop/app:1", WS2019);
+            doomed.push("shop/late:1", WS2019);
+            (steady, moving, doomed)
+        });
+        let hosts = [steady.host(), moving.host(), doomed.host()];
+        let (lasting, lasting_policies) = webhook(shared, LASTING, &hosts, "1h").await?;
+        let (brief, brief_policies) = webhook(shared, BRIEF, &hosts, "1s").await?;
+        Ok(Self {
+            shared: Arc::clone(shared),
+            webhooks: [lasting, brief],
+            _policies: [lasting_policies, brief_policies],
+            steady,
+            moving,
+            doomed: Mutex::new(Some(doomed)),
+        })
+    }
+
+    async fn namespace(&self, prefix: &str, of: (&str, &str)) -> Result<TestNamespace> {
+        self.shared.get().await.plane.namespace_with_labels(prefix, &[of]).await
+    }
+
+    fn doomed<T>(&self, then: impl FnOnce(&mut Option<Registry>) -> T) -> T {
+        then(&mut self.doomed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A webhook for namespaces with a label, asked from now on, and the folder of its policies.
+async fn webhook(
+    shared: &Arc<crate::shared::Lazily>,
+    label: (&str, &str),
+    hosts: &[String],
+    lifetime: &str,
+) -> Result<(MullionProcess, TempDir)> {
+    let plane = &shared.get().await.plane;
+    let document = |kind: &str, name: &str, spec: Value| {
+        let metadata = json!({"name": name});
+        json!({"apiVersion": "mullion.dev/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec})
+    };
+    // Names that cannot both match; policies of equal priority that set the same key are refused all the same.
+    let asks = |priority: u8, prefix: &str, lookup: &str, place: Value| {
+        let of = json!({"namespaces": {"include": [format!("{prefix}-*")]}});
+        let spec =
+            json!({"priority": priority, "match": of, "detect": {"registry": {"lookup": lookup}}, "place": place});
+        document("PodPolicy", prefix, spec)
+    };
+    let documents = [
+        document("PodPolicy", "everywhere", json!({"detect": {"default": "Nothing", "registry": {"lookup": "Never"}}})),
+        asks(1, INLINE, "Inline", json!({})),
+        asks(2, EXACT, "Inline", json!({"build": {"mode": "Exact"}})),
+        asks(3, BACKGROUND, "Background", json!({})),
+        document(
+            "RegistryPolicy",
+            "registries",
+            json!({"plainHTTP": hosts, "lifetimes": {"tag": lifetime, "error": "1s"}}),
+        ),
+    ];
+    let folder = tempfile::tempdir()?;
+    // JSON is YAML.
+    for (at, document) in documents.iter().enumerate() {
+        std::fs::write(folder.path().join(format!("{at}.yaml")), document.to_string())?;
+    }
+    let (webhook, registration) = start_webhook_with(plane, &folder.path().to_string_lossy()).await?;
+    registration.named(label.1).namespace_label(label.0, label.1).register(&plane.client()).await?;
+    // The image of this probe says by its name what it is: no registry is asked.
+    wait_until_asked(&plane.namespace_with_labels(NEVER, &[label]).await?).await?;
+    Ok((webhook, folder))
+}
+
+fn of(name: &str, image: &str) -> Value {
+    let resources = json!({"limits": {"memory": "512Mi"}});
+    pod(name, json!({"containers": [{"name": "c", "image": image, "resources": resources}]}))
+}
+
+/// What a pod is told about its OS.
+fn os(pod: &Value) -> Option<&str> {
+    pod["spec"]["nodeSelector"]["kubernetes.io/os"].as_str()
+}
+
+/// Waits until a pod would be told that about its OS. It is admitted all the while.
+async fn until_told(namespace: &TestNamespace, image: &str, wanted: Option<&str>) -> Result<()> {
+    let probe = of("probe", image);
+    wait_for(&format!("pods of {image} to be told {wanted:?}"), DEADLINE, || async {
+        match ask(namespace, &probe).await {
+            Ok(Ok(stored)) if os(&stored) == wanted => Seen::Done(()),
+            Ok(Ok(stored)) => Seen::NotYet(stored["spec"].to_string()),
+            Ok(Err(refusal)) => Seen::Hopeless(anyhow::anyhow!("refused: {refusal}")),
+            Err(error) => Seen::NotYet(format!("{error:#}")),
+        }
+    })
+    .await
+}
+
+/// The node of each pod, by the pod's name.
+async fn nodes(namespace: &TestNamespace, names: &[&str]) -> Result<Vec<String>> {
+    bound(namespace, names.len()).await?;
+    let mut nodes = Vec::new();
+    for name in names {
+        let found = get(namespace, "Pod", name).await?;
+        nodes.push(found["spec"]["nodeName"].as_str().context("a node")?.to_owned());
+    }
+    Ok(nodes)
+}
+
+pub async fn what_the_registry_says_places_the_first_pod(asking: &Asking) -> Result<()> {
+    let host = asking.steady.host();
+    // Image, its OS, where Compatible may put it, and where Exact does.
+    let cases: [(&str, &str, &[&str], &[&str]); 5] = [
+        ("shop/legacy:1", "windows", &["win2019"], &["win2019"]),
+        ("shop/recent:1", "windows", &["win2022", "win2025"], &["win2022"]),
+        // Of the two builds in the index, the later one runs on the latest node too; equality is for a single build.
+        ("shop/web:1", "windows", &WINDOWS_NODES, &WINDOWS_NODES),
+        // Nothing in the index runs on the node between.
+        ("shop/gap:1", "windows", &["win2019", "win2025"], &["win2019", "win2025"]),
+        ("shop/agent:1", "linux", &LINUX_NODES, &LINUX_NODES),
+    ];
+    for (image, wanted, compatible, exact) in cases {
+        let image = format!("{host}/{image}");
+        for (prefix, allowed) in [(INLINE, compatible), (EXACT, exact)] {
+            let namespace = asking.namespace(prefix, LASTING).await?;
+            let names = ["first", "second", "third", "fourth"];
+            for name in names {
+                let stored = create(&namespace, &of(name, &image)).await?;
+                ensure!(os(&stored) == Some(wanted), "{image}, the {name} pod: {stored}");
+            }
+            let landed = nodes(&namespace, &names).await?;
+            ensure!(landed.iter().all(|node| allowed.contains(&node.as_str())), "{image}, {prefix}: {landed:?}");
+        }
+        // Its name says nothing, and where nobody asks nothing is known.
+        let stored = dry_run(&asking.namespace(NEVER, LASTING).await?, &of("unasked", &image)).await?;
+        ensure!(os(&stored).is_none(), "{image}: {stored}");
+    }
+    Ok(())
+}
+
+pub async fn in_the_background_it_places_the_next_pod(asking: &Asking) -> Result<()> {
+    let image = format!("{}/shop/fresh:1", asking.steady.host());
+    let namespace = asking.namespace(BACKGROUND, LASTING).await?;
+    let first = create(&namespace, &of("first", &image)).await?;
+    ensure!(os(&first).is_none(), "nobody can know yet: {first}");
+    until_told(&namespace, &image, Some("windows")).await?;
+    let second = create(&namespace, &of("second", &image)).await?;
+    ensure!(os(&second) == Some("windows") && second["spec"]["os"]["name"] == "windows", "{second}");
+    let landed = nodes(&namespace, &["first", "second"]).await?;
+    // The taints keep the first one off Windows nodes.
+    ensure!(LINUX_NODES.contains(&landed[0].as_str()) && landed[1] == "win2019", "{landed:?}");
+    Ok(())
+}
+
+pub async fn a_tag_that_moves_moves_the_next_pod(asking: &Asking) -> Result<()> {
+    let image = format!("{}/shop/app:1", asking.moving.host());
+    block_in_place(|| asking.moving.push("shop/app:1", WS2019));
+    let namespace = asking.namespace(INLINE, BRIEF).await?;
+    let before = create(&namespace, &of("before", &image)).await?;
+    ensure!(os(&before) == Some("windows"), "{before}");
+
+    block_in_place(|| asking.moving.push("shop/app:1", LINUX));
+    until_told(&namespace, &image, Some("linux")).await?;
+    let after = create(&namespace, &of("after", &image)).await?;
+    ensure!(os(&after) == Some("linux") && after["spec"].get("os").is_none(), "{after}");
+
+    block_in_place(|| asking.moving.push("shop/app:1", WS2022));
+    until_told(&namespace, &image, Some("windows")).await?;
+    create(&namespace, &of("again", &image)).await?;
+    let landed = nodes(&namespace, &["before", "after", "again"]).await?;
+    ensure!(landed[0] == "win2019" && LINUX_NODES.contains(&landed[1].as_str()), "{landed:?}");
+    ensure!(["win2022", "win2025"].contains(&landed[2].as_str()), "{landed:?}");
+    Ok(())
+}
+
+pub async fn pods_are_admitted_while_the_registry_is_away(asking: &Asking) -> Result<()> {
+    let Some(host) = asking.doomed(|registry| registry.as_ref().map(Registry::host)) else { bail!("stopped before") };
+    let (known, new) = (format!("{host}/shop/app:1"), format!("{host}/shop/late:1"));
+    let inline = asking.namespace(INLINE, BRIEF).await?;
+    let background = asking.namespace(BACKGROUND, BRIEF).await?;
+    let lasting = asking.namespace(INLINE, LASTING).await?;
+    for namespace in [&inline, &background, &lasting] {
+        until_told(namespace, &known, Some("windows")).await?;
+    }
+
+    block_in_place(|| asking.doomed(|registry| drop(registry.take())));
+    for namespace in [&inline, &background] {
+        // Until the answer is too old.
+        until_told(namespace, &known, None).await?;
+        for (name, image) in [("known", &known), ("new", &new)] {
+            let stored = create(namespace, &of(name, image)).await?;
+            ensure!(os(&stored).is_none(), "{image}: {stored}");
+        }
+        let landed = nodes(namespace, &["known", "new"]).await?;
+        ensure!(landed.iter().all(|node| LINUX_NODES.contains(&node.as_str())), "{landed:?}");
+    }
+    // What is known still counts, as long as it is not too old.
+    let stored = create(&lasting, &of("known", &known)).await?;
+    ensure!(os(&stored) == Some("windows"), "{stored}");
+    ensure!(nodes(&lasting, &["known"]).await? == ["win2019"], "{stored}");
+    Ok(())
+}
