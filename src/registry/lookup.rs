@@ -119,6 +119,19 @@ impl Registries {
         Some(platforms)
     }
 
+    /// What the cache knew last, past its lifetime too: better than nothing while somebody asks again, or while nobody can.
+    /// Nothing where the registry has said since that there is no such image, or not for these credentials.
+    pub fn last_known(&self, image: &ImageRef<'_>, credentials: &Credentials) -> Option<Arc<Platforms>> {
+        let cached = self.0.cache.get(&Key::new(image, credentials))?;
+        match &cached.answer {
+            Ok(platforms) => Some(platforms.clone()),
+            Err(LookupError::Throttled { .. } | LookupError::Unreachable { .. }) => {
+                cached.last.as_ref().map(|found| found.platforms.clone())
+            }
+            Err(_) => None,
+        }
+    }
+
     /// What the cache knows, errors too, else what the registry says before the deadline. A look-up that has not ended by
     /// then goes on and fills the cache. All who ask at one time with the same credentials wait for the same look-up.
     pub async fn resolve(
@@ -330,6 +343,10 @@ mod tests {
     use crate::engine::image::Platform;
     use crate::registry::source::Fetching;
 
+    /// Versions under which there is nothing.
+    const DOWN: usize = usize::MAX;
+    const GONE: usize = usize::MAX - 1;
+
     /// Answers by what it is told to, and counts.
     #[derive(Default)]
     struct Scripted {
@@ -381,6 +398,8 @@ mod tests {
                     "throttled" => Err(LookupError::Throttled { retry_after: Duration::from_secs(120) }.into()),
                     "silent" => Err(Failure { error: LookupError::unreachable("silence"), silent: true }),
                     "panics" => panic!("as wanted"),
+                    _ if version == DOWN => Err(LookupError::unreachable("down").into()),
+                    _ if version == GONE => Err(LookupError::Absent.into()),
                     _ => {
                         let digest = match &target.revision {
                             Revision::Digest(digest) => digest.to_string(),
@@ -484,6 +503,24 @@ mod tests {
         tokio::time::advance(Duration::from_secs(23 * 60 * 60)).await;
         ask(&registries, &digest).await.unwrap();
         assert_eq!(calls(&script), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_known_last_outlives_its_lifetime_but_no_refusal() {
+        let (registries, script) = opened(RegistrySettings::default());
+        let (tag, nobody) = (image("r.example/linux:1"), Credentials::anonymous());
+        assert!(registries.last_known(&tag, &nobody).is_none());
+        ask(&registries, "r.example/linux:1").await.unwrap();
+        tokio::time::advance(Duration::from_secs(301)).await;
+        assert!(registries.known(&tag, &nobody).is_none());
+        assert!(registries.last_known(&tag, &nobody).is_some());
+        script.version.store(DOWN, Ordering::SeqCst);
+        ask(&registries, "r.example/linux:1").await.unwrap_err();
+        assert!(registries.last_known(&tag, &nobody).is_some(), "nobody says that it has changed");
+        tokio::time::advance(Duration::from_secs(6)).await;
+        script.version.store(GONE, Ordering::SeqCst);
+        assert_eq!(ask(&registries, "r.example/linux:1").await, Err(LookupError::Absent));
+        assert!(registries.last_known(&tag, &nobody).is_none());
     }
 
     #[tokio::test(start_paused = true)]

@@ -36,6 +36,9 @@ pub trait PlatformSource: fmt::Debug + Send + Sync {
     /// What is known now to whoever has these secrets. Takes no time.
     fn known(&self, image: &ImageRef<'_>, secrets: &PullSecrets) -> Option<Arc<Platforms>>;
 
+    /// What was known last, which may have changed since. Takes no time.
+    fn last_known(&self, image: &ImageRef<'_>, secrets: &PullSecrets) -> Option<Arc<Platforms>>;
+
     /// Asks for an image that a later review will want. Takes no time.
     fn want(&self, image: &ImageRef<'_>, secrets: &PullSecrets);
 
@@ -157,11 +160,18 @@ pub(super) async fn ask(
             metrics.image_lookup(if answer.is_some() { LookupOutcome::Resolved } else { LookupOutcome::Late });
             found.extend(answer.map(|platforms| ((*text).clone(), platforms)));
         }
-        return found;
+    } else {
+        for (_, image) in &missing {
+            metrics.image_lookup(LookupOutcome::Queued);
+            source.want(image, secrets);
+        }
     }
-    for (_, image) in &missing {
-        metrics.image_lookup(LookupOutcome::Queued);
-        source.want(image, secrets);
+    // What was right a while ago is better than nothing: or a pod that comes more seldom than tags are kept would never
+    // profit from the background, and a registry that is down would leave its images unknown.
+    for (text, image) in missing {
+        if !found.contains_key(text) {
+            found.extend(source.last_known(&image, secrets).map(|platforms| (text.clone(), platforms)));
+        }
     }
     found
 }

@@ -61,6 +61,10 @@ impl PlatformSource for Asking {
         self.0.registries.known(image, &self.0.credentials(secrets)?)
     }
 
+    fn last_known(&self, image: &ImageRef<'_>, secrets: &PullSecrets) -> Option<Arc<Platforms>> {
+        self.0.registries.last_known(image, &self.0.credentials(secrets)?)
+    }
+
     fn want(&self, image: &ImageRef<'_>, secrets: &PullSecrets) {
         if let Some(credentials) = self.0.credentials(secrets) {
             self.0.registries.want(*image, credentials);

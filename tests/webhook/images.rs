@@ -32,6 +32,8 @@ struct Slow {
     /// `None`: never.
     after: Option<Duration>,
     cache: Mutex<BTreeMap<String, Arc<Platforms>>>,
+    /// What it knew once.
+    old: Mutex<BTreeMap<String, Arc<Platforms>>>,
     looked: AtomicUsize,
     wanted: Mutex<Vec<String>>,
 }
@@ -66,6 +68,10 @@ impl PlatformSource for Slow {
     fn known(&self, image: &ImageRef<'_>, _secrets: &PullSecrets) -> Option<Arc<Platforms>> {
         self.looked.fetch_add(1, Ordering::SeqCst);
         self.cache.lock().unwrap().get(&name(image)).cloned()
+    }
+
+    fn last_known(&self, image: &ImageRef<'_>, _secrets: &PullSecrets) -> Option<Arc<Platforms>> {
+        self.old.lock().unwrap().get(&name(image)).cloned()
     }
 
     fn want(&self, image: &ImageRef<'_>, _secrets: &PullSecrets) {
@@ -154,6 +160,17 @@ async fn in_the_background_the_first_pod_waits_for_nobody_and_the_second_is_righ
     assert_eq!((counted(&state, "queued"), counted(&state, "known")), (1, 1));
     let metrics = send(&admin::router(state), Request::get("/metrics").body(Body::empty()).unwrap()).await;
     assert!(metrics.text().contains("mullion_registry_answers_total{outcome=\"found\"} 1"), "{}", metrics.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_known_last_counts_while_somebody_asks_again() {
+    for lookup in ["Background", "Inline"] {
+        let source = Slow::answering_after(None);
+        source.old.lock().unwrap().insert(APP.to_owned(), windows());
+        let (router, _) = server(lookup, &source);
+        assert_eq!(selector(&router, "?timeout=1s").await, "windows", "{lookup}");
+        assert_eq!(*source.wanted.lock().unwrap(), [APP], "{lookup}: asked again");
+    }
 }
 
 #[test]
