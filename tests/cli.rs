@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use mullion::engine::world::World;
-use mullion::engine::{Door, Kind, Operation, Request, Subject, answer, review};
+use mullion::engine::{Door, Kind, Request, Subject, answer, review};
 use mullion::manifest::documents;
 use mullion::policy::PolicySet;
 use serde_json::Value;
@@ -482,18 +482,9 @@ fn mutate_is_the_webhooks_patch() {
     let mut changed = 0;
     for (text, templates) in examples().iter().flat_map(|text| [(text, false), (text, true)]) {
         let mut object = read(text);
-        let request = Request {
-            operation: Operation::Create,
-            subresource: None,
-            subject: Subject {
-                kind: Kind::from_name(object["kind"].as_str().unwrap()).unwrap(),
-                namespace: "default",
-                object: &object,
-            },
-            old: None,
-            into_templates: templates,
-            images: None,
-        };
+        let kind = Kind::from_name(object["kind"].as_str().unwrap()).unwrap();
+        let subject = Subject { kind, namespace: "default", object: &object };
+        let request = Request { into_templates: templates, ..Request::creation(subject) };
         let review = review(&request, &World::default(), &PolicySet::built_in());
         if answer(&review, &object, Door::Validate).refusal.is_none() {
             let patch = answer(&review, &object, Door::Mutate).patch;

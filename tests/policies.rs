@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use mullion::engine::rules::catalogue;
 use mullion::engine::rules::linux_only::FIELDS;
 use mullion::engine::world::World;
-use mullion::engine::{Door, Kind, Operation, Request, Subject, answer, review};
+use mullion::engine::{Door, Kind, Request, Subject, answer, review};
 use mullion::manifest::Problem;
 use mullion::policy::{Action, Denials, Mode, NodePolicy, PolicySet, RegistryPolicy, Settings, directory};
 use serde_json::{Value, json};
@@ -76,14 +76,7 @@ fn audit_only_talks() {
     assert_eq!((set.settings("shop", None, &()).mode, set.nodes.mode), (Mode::Audit, Mode::Audit));
     let spec = json!({"hostPID": true, "containers": [{"name": "c", "image": WINDOWS}]});
     let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec});
-    let request = Request {
-        operation: Operation::Create,
-        subresource: None,
-        subject: Subject { kind: Kind::Pod, namespace: "shop", object: &object },
-        old: None,
-        into_templates: false,
-        images: None,
-    };
+    let request = Request::creation(Subject { kind: Kind::Pod, namespace: "shop", object: &object });
     for door in [Door::Mutate, Door::Validate] {
         let answer = answer(&review(&request, &World::default(), &set), &object, door);
         assert!(answer.refusal.is_none() && answer.patch.is_empty(), "{answer:?}");
@@ -147,14 +140,7 @@ fn authors() -> [(&'static str, Value); 3] {
 fn create(spec: &Value, policies: &PolicySet) -> Result<Value, String> {
     let mut object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec});
     for door in [Door::Mutate, Door::Validate] {
-        let request = Request {
-            operation: Operation::Create,
-            subresource: None,
-            subject: Subject { kind: Kind::Pod, namespace: "shop", object: &object },
-            old: None,
-            into_templates: false,
-            images: None,
-        };
+        let request = Request::creation(Subject { kind: Kind::Pod, namespace: "shop", object: &object });
         let answer = answer(&review(&request, &World::default(), policies), &object, door);
         if let Some(refusal) = answer.refusal {
             return Err(refusal.message);

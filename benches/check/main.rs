@@ -28,7 +28,7 @@ use mullion::cli::knowledge::KnowledgeArgs;
 use mullion::cli::mutate::{self, Mutate};
 use mullion::cli::{Io, Outcome};
 use mullion::engine::world::World;
-use mullion::engine::{Kind, Operation, Request, Subject, review};
+use mullion::engine::{Kind, Request, Subject, review};
 use mullion::manifest::{Documents, documents, objects};
 use mullion::policy::PolicySet;
 
@@ -63,15 +63,7 @@ fn stages(text: &str) {
         let subjects = found.iter().filter_map(|object| Some((Kind::from_name(&object.kind)?, object)));
         let reviews = subjects.map(|(kind, object)| {
             let subject = Subject { kind, namespace: "default", object: &object.value };
-            let request = Request {
-                operation: Operation::Create,
-                subresource: None,
-                subject,
-                old: None,
-                into_templates: false,
-                images: None,
-            };
-            review(&request, &world, &policies)
+            review(&Request::creation(subject), &world, &policies)
         });
         reviews.map(|review| review.findings.len()).sum::<usize>()
     };

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use mullion::engine::world::{Nodes, World};
-use mullion::engine::{Door, Kind, Operation, Request, Subject};
+use mullion::engine::{Door, Kind, Request, Subject};
 use mullion::policy::PolicySet;
 use mullion::webhook::handler;
 use mullion::webhook::state::State;
@@ -60,14 +60,7 @@ fn engine(state: &State, spec: &Value) -> (Duration, Duration) {
     let review: Value = serde_json::from_str(&fleet::review(spec, 2_000)).unwrap();
     let object = &review["request"]["object"];
     let (world, policies) = (state.world.load_full(), state.policies.load_full());
-    let request = Request {
-        operation: Operation::Create,
-        subresource: None,
-        subject: Subject { kind: Kind::Pod, namespace: "team-1", object },
-        old: None,
-        into_templates: false,
-        images: None,
-    };
+    let request = Request::creation(Subject { kind: Kind::Pod, namespace: "team-1", object });
     measure(|| {
         black_box(handler::engine(black_box(&request), &world, &policies, Door::Mutate));
     })

@@ -4,7 +4,7 @@ use std::io;
 
 use super::Io;
 use super::input::SourceText;
-use crate::engine::{Kind, Operation, Request, Subject};
+use crate::engine::{Kind, Request, Subject};
 use crate::manifest::{self, Document, Documents, LineColumn, LineIndex, Node, NotAnObject, Object, Span};
 use crate::report::json::ObjectName;
 use crate::report::text::Place;
@@ -145,14 +145,7 @@ impl<'d> Carrier<'d> {
     /// The question whether it may be created.
     pub fn creation(&self, default_namespace: &'d str) -> Request<'d> {
         let namespace = self.namespace(default_namespace);
-        Request {
-            operation: Operation::Create,
-            subresource: None,
-            subject: Subject { kind: self.kind, namespace, object: &self.object.value },
-            old: None,
-            into_templates: false,
-            images: None,
-        }
+        Request::creation(Subject { kind: self.kind, namespace, object: &self.object.value })
     }
 
     /// What to show for `pointer`, which counts from the object.

@@ -22,6 +22,20 @@ pub struct Request<'a> {
     pub images: Option<&'a KnownImages>,
 }
 
+impl<'a> Request<'a> {
+    /// Whether the subject may be created, where nothing but the subject is known.
+    pub fn creation(subject: Subject<'a>) -> Self {
+        Self {
+            operation: Operation::Create,
+            subresource: None,
+            subject,
+            old: None,
+            into_templates: false,
+            images: None,
+        }
+    }
+}
+
 /// A Pod, or an object with a pod template.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {

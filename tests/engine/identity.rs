@@ -1,7 +1,7 @@
 //! runAsUserName, gMSA and HostProcess: what is said of which field.
 
 use mullion::engine::finding::{Finding, RefusedBy};
-use mullion::engine::{Door, Kind, Operation, Request, Review, Subject, answer, review};
+use mullion::engine::{Door, Review, answer};
 use mullion::policy::PolicySet;
 use serde_json::{Value, json};
 
@@ -356,15 +356,7 @@ fn adding(mut spec: Value, ephemeral: Value) -> Review {
     let old = pod(spec.clone());
     spec["ephemeralContainers"] = json!([{"name": "e", "image": WINDOWS, "securityContext": ephemeral}]);
     let new = pod(spec);
-    let request = Request {
-        operation: Operation::Update,
-        subresource: Some("ephemeralcontainers"),
-        subject: Subject { kind: Kind::Pod, namespace: "default", object: &new },
-        old: Some(&old),
-        into_templates: false,
-        images: None,
-    };
-    let review = review(&request, &world(), &PolicySet::default());
+    let review = debug(&old, &new);
     let server = review.findings.iter().any(|finding| finding.refused_by == RefusedBy::ApiServer);
     assert_eq!(answer(&review, &new, Door::Mutate).refusal.is_some(), server);
     review

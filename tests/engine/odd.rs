@@ -243,14 +243,7 @@ fn pods_without_a_name_or_a_namespace_are_judged_alike() {
     object["metadata"] = json!({"generateName": "app-"});
     let outcome = create(&object);
     assert_eq!(outcome.selector(), Some("windows"));
-    let request = Request {
-        operation: Operation::Create,
-        subresource: None,
-        subject: Subject { kind: Kind::Pod, namespace: "", object: &object },
-        old: None,
-        into_templates: false,
-        images: None,
-    };
+    let request = Request::creation(Subject { kind: Kind::Pod, namespace: "", object: &object });
     let nowhere = review(&request, &world(), &PolicySet::default());
     assert_eq!(answer(&nowhere, &object, Door::Mutate).patch, outcome.mutate.patch);
 }
@@ -319,15 +312,7 @@ fn a_new_ephemeral_container_is_new_wherever_it_stands() {
     old["spec"]["ephemeralContainers"] = json!([entry("first")]);
     let mut new = old.clone();
     new["spec"]["ephemeralContainers"] = json!([entry("second"), entry("first")]);
-    let request = Request {
-        operation: Operation::Update,
-        subresource: Some("ephemeralcontainers"),
-        subject: Subject { kind: Kind::Pod, namespace: "default", object: &new },
-        old: Some(&old),
-        into_templates: false,
-        images: None,
-    };
-    let patch = answer(&review(&request, &world(), &PolicySet::default()), &new, Door::Mutate).patch;
+    let patch = answer(&debug(&old, &new), &new, Door::Mutate).patch;
     let paths: Vec<String> = patch.iter().map(|operation| operation.path().to_string()).collect();
     assert_eq!(paths, ["/spec/ephemeralContainers/0/securityContext/capabilities"]);
 }

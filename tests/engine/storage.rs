@@ -1,7 +1,7 @@
 //! Volumes of Windows pods.
 
 use mullion::engine::finding::RefusedBy;
-use mullion::engine::{Door, Kind, Operation, Request, Subject, answer, review};
+use mullion::engine::{Door, answer};
 use mullion::policy::{Action, PolicySet};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -185,15 +185,7 @@ fn new_ephemeral_containers_are_looked_at_and_the_volumes_are_not() {
     let mut new = old.clone();
     let mount = json!({"name": "v", "mountPath": "C:\\v", "mountPropagation": "Bidirectional"});
     new["spec"]["ephemeralContainers"] = json!([{"name": "e", "image": WINDOWS, "volumeMounts": [mount]}]);
-    let request = Request {
-        operation: Operation::Update,
-        subresource: Some("ephemeralcontainers"),
-        subject: Subject { kind: Kind::Pod, namespace: "default", object: &new },
-        old: Some(&old),
-        into_templates: false,
-        images: None,
-    };
-    let review = review(&request, &world(), &PolicySet::default());
+    let review = debug(&old, &new);
     let codes: Vec<_> = review.findings.iter().map(|finding| finding.code).collect();
     assert_eq!(codes, ["MUL304"]);
     let patch = answer(&review, &new, Door::Mutate).patch;

@@ -118,6 +118,17 @@ pub fn update(old: &Value, new: &Value) -> Outcome {
     outcome(Operation::Update, new, Some(old), &world(), &PolicySet::default())
 }
 
+/// What is found when ephemeral containers are added to a pod of [`world`], as `kubectl debug` does it.
+pub fn debug(old: &Value, new: &Value) -> Review {
+    let request = Request {
+        operation: Operation::Update,
+        subresource: Some("ephemeralcontainers"),
+        old: Some(old),
+        ..Request::creation(Subject { kind: Kind::Pod, namespace: "default", object: new })
+    };
+    review(&request, &world(), &PolicySet::default())
+}
+
 /// Everything said at both doors, and the object as it would be stored.
 #[derive(Debug)]
 pub struct Outcome {
@@ -148,14 +159,7 @@ pub fn outcome_with(
 ) -> Outcome {
     let kind = Kind::from_name(object["kind"].as_str().unwrap()).unwrap();
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
-    let request = |object| Request {
-        operation,
-        subresource: None,
-        subject: Subject { kind, namespace, object },
-        old,
-        into_templates: false,
-        images,
-    };
+    let request = |object| Request { operation, old, images, ..Request::creation(Subject { kind, namespace, object }) };
     let first = review(&request(object), world, policies);
     let mutate = answer(&first, object, Door::Mutate);
     let mut stored = object.clone();

@@ -14,7 +14,7 @@ use mullion::engine::change::Edit;
 use mullion::engine::finding::{RefusedBy, field_path};
 use mullion::engine::verdict::Verdict;
 use mullion::engine::world::World;
-use mullion::engine::{Answer, Door, Kind, Operation, Request, Review, Subject, answer, review};
+use mullion::engine::{Answer, Door, Kind, Request, Review, Subject, answer, review};
 use mullion::policy::PolicySet;
 use serde_json::{Value, json};
 
@@ -122,15 +122,7 @@ struct Foretold {
 impl Engine {
     fn review(&self, object: &Value) -> Review {
         let subject = Subject { kind: Kind::Pod, namespace: &self.namespace, object };
-        let request = Request {
-            operation: Operation::Create,
-            subresource: None,
-            subject,
-            old: None,
-            into_templates: false,
-            images: None,
-        };
-        review(&request, &self.world, &self.policies)
+        review(&Request::creation(subject), &self.world, &self.policies)
     }
 
     /// Code and path of every finding, but for one: `supplementalGroups: []` is refused beside `spec.os.name: windows`,
