@@ -71,11 +71,13 @@ cluster-test: needs
 	$(CARGO) test --locked --test registry && \
 	$(CARGO) test --locked --test on_cluster
 
-# Figures for people: nothing is asserted, and the webhook's take about two minutes.
+# Figures for people: nothing is asserted. The webhook's take about two minutes, the controller's about five.
 .PHONY: bench
-bench: needs ## Measure the command line and the webhook against their budgets
-	$(CARGO) bench --locked --bench check
-	$(CARGO) bench --locked --bench webhook
+bench: needs ## Measure the command line, the webhook and the controller against their budgets
+	@tools="$$(tests/cluster/tools/build.sh)" && export KUBEBUILDER_ASSETS="$$tools" && \
+	$(CARGO) bench --locked --bench check && \
+	$(CARGO) bench --locked --bench webhook && \
+	$(CARGO) bench --locked --bench controller
 
 .PHONY: tools
 tools: needs ## Build the control-plane tools only

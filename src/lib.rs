@@ -16,10 +16,11 @@
 //! | [`report`] | findings as text, JSON Lines, SARIF and GitHub annotations |
 //! | [`cli`] | one file for each command |
 //! | `webhook` | the HTTPS server: accept loop, TLS, the AdmissionReview envelope, admin port (feature `server`) |
-//! | `controller` | labels, taints and RuntimeClasses (feature `server`) |
+//! | `controller` | labels, taints and RuntimeClasses, and taking them back (feature `server`) |
 //! | `registry` | what registries say of images: look-ups, their cache, pull secrets (feature `registry`) |
 //! | `reload` | policy files read again while a server runs (feature `server`) |
-//! | `telemetry` | every metric and every log event, as typed methods (feature `server`) |
+//! | `state` | ConfigMap `mullion-state`: what must outlive the processes (feature `server`) |
+//! | `telemetry` | logs, the webhook's metrics, the health of watches, what both admin ports have (feature `server`) |
 //!
 //! Where do I add …
 //! - a field Windows cannot have: a row in [`engine::rules::linux_only`], its case in `tests/engine/fields.rs`,
@@ -43,6 +44,8 @@ pub mod registry;
 #[cfg(feature = "server")]
 pub mod reload;
 pub mod report;
+#[cfg(feature = "server")]
+pub mod state;
 #[cfg(feature = "server")]
 pub mod telemetry;
 #[cfg(feature = "server")]

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::{anyhow, bail};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use crate::policy::{Outcome, PolicySet, Store, directory};
+use crate::policy::{Files, Outcome, PolicyFile, PolicySet, Store, directory};
+use crate::state::NAME;
 
 /// What came of reading the policy files once.
 #[derive(Debug, Clone)]
@@ -26,12 +28,66 @@ pub type Source = Box<dyn FnMut() -> Step + Send>;
 
 /// The policy files of `directories`, all together.
 pub fn files(directories: Vec<PathBuf>) -> Source {
-    let mut store = Store::default();
+    files_after(directories, Store::default())
+}
+
+fn files_after(directories: Vec<PathBuf>, mut store: Store) -> Source {
     Box::new(move || match store.reload(&directory::read(&directories)) {
         Outcome::Unchanged => Step::Unchanged,
         Outcome::Replaced => store.current().cloned().map_or(Step::Unchanged, Step::Replaced),
         Outcome::Kept { problems } => Step::Kept(problems.iter().map(ToString::to_string).collect()),
     })
+}
+
+/// What a program starts with.
+pub struct Beginning {
+    /// In force from now on.
+    pub set: Arc<PolicySet>,
+    /// Why the set is not that of the files but the last good one that was kept; empty if it is theirs.
+    pub problems: Vec<String>,
+    /// For later readings.
+    pub source: Source,
+}
+
+/// Reads the policy files of `directories` for the first time. If they are bad, those that `last_good` gives are used
+/// until they are good; it is not asked otherwise. An error if there are none, or these do not load either.
+pub async fn begin(
+    directories: Vec<PathBuf>,
+    last_good: impl Future<Output = anyhow::Result<Vec<PolicyFile>>>,
+) -> anyhow::Result<Beginning> {
+    let mut source = files(directories.clone());
+    let problems = match read(&mut source) {
+        Step::Replaced(set) => return Ok(Beginning { set, problems: Vec::new(), source }),
+        Step::Unchanged => bail!("no policy files were read"),
+        Step::Kept(problems) => problems,
+    };
+    let unusable = |why: &str, kept: &[String]| {
+        let all: Vec<&str> = problems.iter().chain(kept).map(String::as_str).collect();
+        anyhow!("the policies cannot be used, and {why}:\n{}", all.join("\n"))
+    };
+    let texts = match last_good.await {
+        Ok(texts) if texts.is_empty() => {
+            return Err(unusable(&format!("there are no earlier ones: ConfigMap {NAME} keeps none"), &[]));
+        }
+        Ok(texts) => texts,
+        Err(error) => {
+            return Err(unusable(&format!("the earlier ones in ConfigMap {NAME} cannot be read ({error:#})"), &[]));
+        }
+    };
+    let store = match PolicySet::load(&Files { texts, problems: Vec::new() }) {
+        Ok(set) => Store::with(set),
+        Err(kept) => {
+            let why = format!("the earlier ones in ConfigMap {NAME} do not load in this version of Mullion");
+            let kept: Vec<String> = kept.iter().map(|problem| format!("ConfigMap {NAME}: {problem}")).collect();
+            return Err(unusable(&why, &kept));
+        }
+    };
+    let Some(set) = store.current().cloned() else { return Err(unusable("there are no earlier ones", &[])) };
+    tracing::error!(
+        hash = set.hash,
+        "the policy files cannot be used: the last good ones, kept in ConfigMap {NAME}, are in force until they can"
+    );
+    Ok(Beginning { set, problems, source: files_after(directories, store) })
 }
 
 /// Reads the policy files. A panic is a problem of the files like any other: said, and tried again.
@@ -63,6 +119,75 @@ pub async fn every(interval: Duration, stop: CancellationToken, mut job: impl Fn
                 tracing::error!(%error, "re-reading files ended; changes need a restart to take effect");
                 return;
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+    use super::*;
+
+    const BAD: &str = "kind: PodPolicy\n";
+
+    fn policy(priority: u32) -> String {
+        format!(
+            "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: a}}\nspec: {{priority: {priority}}}\n"
+        )
+    }
+
+    fn folder(text: &str) -> (tempfile::TempDir, Vec<PathBuf>) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.yaml"), text).unwrap();
+        let directories = vec![folder.path().to_owned()];
+        (folder, directories)
+    }
+
+    fn kept(text: &str) -> Vec<PolicyFile> {
+        vec![PolicyFile { name: "kept.yaml".to_owned(), bytes: text.into() }]
+    }
+
+    #[tokio::test]
+    async fn good_files_need_nothing_else() {
+        let (_folder, directories) = folder(&policy(1));
+        // It never answers, and is never asked.
+        let begun = begin(directories, std::future::pending()).await.unwrap();
+        assert!(begun.problems.is_empty());
+        assert_eq!(begun.set.pods[0].spec.priority, 1);
+        assert_eq!(begun.set.files[0].bytes, policy(1).as_bytes());
+    }
+
+    #[tokio::test]
+    async fn beside_bad_files_the_last_good_ones_hold_until_they_are_good() {
+        let (folder, directories) = folder(BAD);
+        let mut begun = begin(directories, async { Ok(kept(&policy(2))) }).await.unwrap();
+        assert_eq!(begun.set.pods[0].spec.priority, 2);
+        assert_eq!(&begun.set.files[..], kept(&policy(2)), "and can be kept again");
+        assert!(begun.problems[0].contains("a.yaml:1:"), "{:?}", begun.problems);
+        // Once more as news, then no more.
+        assert!(matches!(read(&mut begun.source), Step::Kept(problems) if problems == begun.problems));
+        assert!(matches!(read(&mut begun.source), Step::Unchanged));
+        std::fs::write(folder.path().join("a.yaml"), policy(3)).unwrap();
+        let Step::Replaced(set) = read(&mut begun.source) else { panic!("the files are good") };
+        assert_eq!(set.pods[0].spec.priority, 3);
+    }
+
+    #[tokio::test]
+    async fn without_last_good_ones_the_error_says_everything() {
+        let (_folder, directories) = folder(BAD);
+        let begin = async |last_good: anyhow::Result<Vec<PolicyFile>>| {
+            let begun = begin(directories.clone(), async { last_good }).await;
+            begun.err().expect("there is nothing to begin with").to_string()
+        };
+        let cases = [
+            (Ok(Vec::new()), "keeps none"),
+            (Err(anyhow!("no answer")), "cannot be read (no answer)"),
+            (Ok(kept(BAD)), "kept.yaml:1:"),
+        ];
+        for (last_good, says) in cases {
+            let error = begin(last_good).await;
+            assert!(error.contains("a.yaml:1:") && error.contains(says), "{error}");
         }
     }
 }

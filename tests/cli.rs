@@ -119,6 +119,8 @@ fn exit_codes() {
         (&["compat"], 0),
         (&["compat", "--image-build", "windows"], 2),
         (&["policy", "check", "nosuch"], 2),
+        (&["withdraw", "--kubeconfig", "nosuch"], 2),
+        (&["withdraw", "--timeout", "0s"], 2),
         (&["no-such-command"], 2),
         (&[], 2),
         (&["--help"], 0),

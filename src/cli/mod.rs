@@ -20,9 +20,13 @@ pub mod knowledge;
 pub mod mutate;
 mod outcome;
 pub mod policy;
+#[cfg(any(feature = "registry", feature = "server"))]
+mod progress;
 #[cfg(feature = "registry")]
 mod registry;
 pub mod rules;
+#[cfg(feature = "server")]
+pub mod withdraw;
 
 pub use io_handles::Io;
 pub use outcome::Outcome;
@@ -59,6 +63,9 @@ pub enum Command {
     /// Keep labels, taints and RuntimeClasses of Windows nodes
     #[cfg(feature = "server")]
     Controller(crate::controller::Args),
+    /// Take everything of Mullion off nodes, and delete the RuntimeClasses nothing names
+    #[cfg(feature = "server")]
+    Withdraw(withdraw::Withdraw),
 }
 
 /// Runs the program with `args`, the program's name first.
@@ -108,6 +115,8 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         Command::Webhook(args) => crate::webhook::run(&args).map(|()| Outcome::Clean),
         #[cfg(feature = "server")]
         Command::Controller(args) => crate::controller::run(&args).map(|()| Outcome::Clean),
+        #[cfg(feature = "server")]
+        Command::Withdraw(args) => withdraw::run(&args, io),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::env;
-use std::io::{self, ErrorKind, IsTerminal as _};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::input::read_file;
+use super::progress::Progress;
 use super::{Io, UsageError};
 use crate::engine::image::{ImageRef, KnownImages, Platforms};
 use crate::policy::RegistryPolicy;
@@ -51,7 +52,8 @@ async fn ask_all(
     io: &mut Io<'_>,
 ) -> anyhow::Result<(KnownImages, usize)> {
     let (mut known, mut failed) = (KnownImages::new(), Vec::new());
-    let mut progress = Progress::new(references.len());
+    let mut progress = Progress::new("images asked for");
+    let (mut done, all) = (0, references.len());
     let mut waiting = VecDeque::from(references);
     let mut asked: JoinSet<Answer> = JoinSet::new();
     loop {
@@ -68,7 +70,8 @@ async fn ask_all(
             });
         }
         let Some(answer) = asked.join_next().await else { break };
-        progress.step(io)?;
+        done += 1;
+        progress.at(io, done, all)?;
         match answer.context("a look-up ended early")? {
             (reference, Ok(platforms)) => drop(known.insert(reference, platforms)),
             (reference, Err(error)) => failed.push((reference, error)),
@@ -98,34 +101,4 @@ fn credentials() -> anyhow::Result<Credentials> {
     };
     let credentials = Credentials::from_dockerconfigjson(&bytes);
     credentials.map_err(|error| UsageError(format!("{name}: {error}; name another with DOCKER_CONFIG")).into())
-}
-
-/// A line of stderr that counts, where somebody may look at it.
-struct Progress {
-    done: usize,
-    all: usize,
-    shown: bool,
-}
-
-impl Progress {
-    fn new(all: usize) -> Self {
-        Self { done: 0, all, shown: all > 1 && io::stderr().is_terminal() }
-    }
-
-    fn step(&mut self, io: &mut Io<'_>) -> io::Result<()> {
-        self.done += 1;
-        if self.shown {
-            write!(io.stderr, "\r{} of {} images asked for", self.done, self.all)?;
-            io.stderr.flush()?;
-        }
-        Ok(())
-    }
-
-    fn end(&self, io: &mut Io<'_>) -> io::Result<()> {
-        if self.shown {
-            // Blanks over the text, and back: what follows starts a line.
-            write!(io.stderr, "\r{:60}\r", "")?;
-        }
-        Ok(())
-    }
 }

@@ -1,35 +1,45 @@
-//! The controller's admin port: health, readiness, metrics. Plain HTTP, nothing secret, nothing written.
+//! The controller's admin port: what [every server](crate::telemetry::admin) has.
 
 use axum::Router;
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
 use tokio::sync::watch;
 
+use super::lease::{NAME, Standing};
 use super::metrics::Metrics;
-use crate::telemetry::METRICS_CONTENT_TYPE;
+use crate::telemetry::admin;
 
-/// The routes; `ready` turns true once every watch has been read once.
-pub fn router(metrics: Metrics, ready: watch::Receiver<bool>) -> Router {
-    Router::new()
-        .route("/healthz", get(async || "ok\n"))
-        .route("/readyz", get(async move || readiness(*ready.borrow())))
-        .route("/metrics", get(async move || text(&metrics)))
+/// What makes a controller ready.
+#[derive(Debug, Clone)]
+pub struct Readiness {
+    /// The lease as this process sees it.
+    pub standing: watch::Receiver<Standing>,
+    /// Whether this process leads.
+    pub leads: watch::Receiver<bool>,
+    /// Whether what a leader works from has been read once.
+    pub synced: watch::Receiver<bool>,
 }
 
-fn readiness(ready: bool) -> Response {
-    if ready {
-        "ok\n".into_response()
-    } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "not ready: the cluster has not been read yet\n").into_response()
+impl Readiness {
+    /// What is missing, for people. A leader must have read the cluster; one that stands by must see the lease.
+    fn missing(&self) -> Option<String> {
+        if *self.leads.borrow() {
+            let synced = *self.synced.borrow();
+            return (!synced).then(|| {
+                "this controller leads, and has not read all nodes, namespaces, DaemonSets and RuntimeClasses yet"
+                    .to_owned()
+            });
+        }
+        let standing = self.standing.borrow();
+        match &standing.problem {
+            Some(problem) => Some(problem.clone()),
+            None if standing.read => None,
+            None => Some(format!("Lease {NAME} has not been read yet")),
+        }
     }
 }
 
-fn text(metrics: &Metrics) -> Response {
-    match metrics.encode() {
-        Ok(text) => ([(header::CONTENT_TYPE, METRICS_CONTENT_TYPE)], text).into_response(),
-        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-    }
+/// The routes.
+pub fn router(metrics: Metrics, readiness: Readiness) -> Router {
+    admin::routes(move || readiness.missing(), move || metrics.encode())
 }
 
 #[cfg(test)]
@@ -44,9 +54,11 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn ready_once_the_cluster_has_been_read() {
-        let (say_ready, ready) = watch::channel(false);
-        let router = router(Metrics::new(), ready);
+    async fn a_leader_is_ready_once_the_cluster_has_been_read_and_others_once_the_lease_has() {
+        let (say_standing, standing) = watch::channel(Standing::default());
+        let (say_leads, leads) = watch::channel(false);
+        let (say_synced, synced) = watch::channel(false);
+        let router = router(Metrics::new(), Readiness { standing, leads, synced });
         let get = async |path: &str| {
             let request = Request::get(path).body(Body::empty()).unwrap();
             let response = router.clone().oneshot(request).await.unwrap();
@@ -54,8 +66,16 @@ mod tests {
             (status, String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap())
         };
         assert_eq!(get("/healthz").await.0, 200);
-        assert_eq!(get("/readyz").await.0, 503);
-        say_ready.send_replace(true);
+        let unready = |why: &str| (503, format!("not ready: {why}\n"));
+        assert_eq!(get("/readyz").await, unready("Lease mullion-controller has not been read yet"));
+        say_standing.send_replace(Standing { problem: Some("no such namespace".to_owned()), ..Standing::default() });
+        assert_eq!(get("/readyz").await, unready("no such namespace"));
+        say_standing.send_replace(Standing { read: true, ..Standing::default() });
+        assert_eq!(get("/readyz").await, (200, "ok\n".to_owned()));
+        say_leads.send_replace(true);
+        let (status, text) = get("/readyz").await;
+        assert!(status == 503 && text.contains("has not read all nodes"), "{status} {text}");
+        say_synced.send_replace(true);
         assert_eq!(get("/readyz").await, (200, "ok\n".to_owned()));
         assert!(get("/metrics").await.1.ends_with("# EOF\n"));
         assert_eq!(get("/policies").await.0, 404);

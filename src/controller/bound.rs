@@ -1,78 +1,41 @@
 //! What runs on a node, read when its taint is about to be set.
 
-use std::collections::BTreeMap;
-
-use k8s_openapi::api::apps::v1 as apps;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
 use kube::{Api, Client, Resource};
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::engine::blockers::{BoundPod, Daemon};
-use crate::engine::fit::{Placement, Tolerates};
+use crate::engine::blockers::{BoundPod, is_windows_pod, reaches};
+use crate::engine::fit::Tolerates;
 use crate::engine::limits::Whitelist;
 use crate::engine::node::policy_taint;
 use crate::engine::toleration::toleration_of;
-use crate::engine::world::Namespace;
-use crate::policy::{Mode, PolicySet, TolerationsMode};
-use crate::world::live::slim_metadata;
+use crate::engine::world::World;
+use crate::policy::PolicySet;
 use crate::world::objects::or_default;
 use crate::world::watch::CALL;
 
-/// A DaemonSet without anything but where its pods may go.
-#[derive(Resource, Deserialize, Clone, Debug)]
-#[resource(inherit = apps::DaemonSet)]
-pub(super) struct SlimDaemonSet {
-    #[serde(deserialize_with = "slim_metadata")]
-    metadata: ObjectMeta,
-    #[serde(default, deserialize_with = "or_default")]
-    spec: DaemonSetSpec,
-}
-
-#[derive(Deserialize, Clone, Debug, Default)]
-#[serde(default)]
-struct DaemonSetSpec {
-    #[serde(deserialize_with = "or_default")]
-    template: Template,
-}
-
-#[derive(Deserialize, Clone, Debug, Default)]
-#[serde(default)]
-struct Template {
-    #[serde(deserialize_with = "or_default")]
-    spec: Placement,
-}
-
-impl SlimDaemonSet {
-    /// As the engine sees it, under its name.
-    pub(super) fn entry(self) -> (String, Option<Daemon>) {
-        let name = full_name(&self.metadata);
-        (name.clone(), Some(Daemon { name, placement: self.spec.template.spec }))
-    }
-}
+/// The kubelet's mark on the API object of a static pod.
+const MIRROR: &str = "kubernetes.io/config.mirror";
 
 #[derive(Resource, Deserialize, Clone, Debug)]
 #[resource(inherit = core::Pod)]
 struct SlimPod {
     #[serde(deserialize_with = "pod_metadata")]
     metadata: ObjectMeta,
-    #[serde(default, deserialize_with = "or_default")]
-    spec: PodSpec,
+    /// Raw, as the engine reads it.
+    #[serde(default)]
+    spec: Value,
     #[serde(default, deserialize_with = "or_default")]
     status: PodStatus,
 }
 
 #[derive(Deserialize, Clone, Debug, Default)]
 #[serde(default)]
-struct PodSpec {
-    tolerations: Option<Vec<Value>>,
-}
-
-#[derive(Deserialize, Clone, Debug, Default)]
-#[serde(default)]
 struct PodStatus {
+    phase: String,
     conditions: Option<Vec<Condition>>,
 }
 
@@ -100,53 +63,60 @@ pub(super) async fn pods(
     client: Client,
     node: &str,
     policies: &PolicySet,
-    namespaces: &BTreeMap<String, Namespace>,
+    world: &World,
 ) -> anyhow::Result<Vec<BoundPod>> {
     let list = ListParams::default().fields(&format!("spec.nodeName={node}")).match_any();
     let api: Api<SlimPod> = Api::all(client);
     let pods = tokio::time::timeout(CALL, api.list(&list)).await??;
-    Ok(pods.items.into_iter().filter_map(|pod| bound(pod, policies, namespaces)).collect())
+    Ok(pods.items.into_iter().filter_map(|pod| bound(pod, policies, world)).collect())
 }
 
-/// `None` for a pod that is going anyway.
-fn bound(pod: SlimPod, policies: &PolicySet, namespaces: &BTreeMap<String, Namespace>) -> Option<BoundPod> {
+/// `None` for a pod that is going anyway, or has ended.
+fn bound(pod: SlimPod, policies: &PolicySet, world: &World) -> Option<BoundPod> {
     let SlimPod { metadata, spec, status } = pod;
-    if metadata.deletion_timestamp.is_some() {
+    if metadata.deletion_timestamp.is_some() || ["Succeeded", "Failed"].contains(&status.phase.as_str()) {
         return None;
     }
-    let namespace = metadata.namespace.as_deref().unwrap_or_default();
-    let owners = metadata.owner_references.iter().flatten();
+    let name = full_name(&metadata);
+    let ObjectMeta { namespace, labels, annotations, owner_references, .. } = metadata;
+    let namespace = namespace.unwrap_or_default();
+    let (labels, annotations) = (labels.unwrap_or_default(), annotations.unwrap_or_default());
+    let owners = owner_references.into_iter().flatten();
     let mut daemons = owners.filter(|owner| owner.kind == "DaemonSet" && owner.controller == Some(true));
-    let annotations = metadata.annotations.as_ref();
-    let known = namespaces.get(namespace);
-    let labels = known.map(|namespace| &namespace.labels);
-    let settings = policies.settings(namespace, labels, &metadata.labels);
+    let known = world.namespaces.get(&namespace);
+    let settings = policies.settings(&namespace, known.map(|namespace| &namespace.labels), &labels);
     let conditions = status.conditions.unwrap_or_default();
-    let tolerations = spec.tolerations.unwrap_or_default();
-    Some(BoundPod {
-        name: full_name(&metadata),
-        daemon: daemons.next().map(|owner| format!("{namespace}/{}", owner.name)),
-        ready: conditions.iter().any(|condition| condition.r#type == "Ready" && condition.status == "True"),
-        tolerations: tolerations.iter().filter_map(|one| Tolerates::deserialize(one).ok()).collect(),
-        covered: settings.mode == Mode::Enforce
-            && settings.tolerations == TolerationsMode::Learn
-            && !Whitelist::of(known, &tolerations).refuses(&toleration_of(&policy_taint(&policies.nodes))),
-        mirror: annotations.is_some_and(|all| all.contains_key("kubernetes.io/config.mirror")),
-    })
+    let tolerations = spec.get("tolerations").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let refused = Whitelist::of(known, tolerations).refuses(&toleration_of(&policy_taint(&policies.nodes)));
+    let (daemon, mirror) =
+        (daemons.next().map(|owner| format!("{namespace}/{}", owner.name)), annotations.contains_key(MIRROR));
+    let (ready, covered) = (
+        conditions.iter().any(|condition| condition.r#type == "Ready" && condition.status == "True"),
+        !refused && reaches(&settings, known, Some([&labels, &annotations]), policies),
+    );
+    let tolerations = tolerations.iter().filter_map(|one| Tolerates::deserialize(one).ok()).collect();
+    // The verdict is asked for only where it matters.
+    let unclear = !ready && !mirror && !covered && daemon.is_none();
+    let windows = unclear && {
+        let object = json!({"metadata": {"labels": labels, "annotations": annotations}, "spec": spec});
+        is_windows_pod(&object, &namespace, world, policies)
+    };
+    Some(BoundPod { name, daemon, ready, windows, tolerations, covered, mirror })
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-    use serde_json::json;
+    use std::collections::BTreeMap;
 
     use super::*;
+    use crate::engine::world::Namespace;
 
     #[test]
     fn pods_are_read_leniently() {
         let policies = PolicySet::default();
-        let read = |pod: Value| bound(serde_json::from_value(pod).unwrap(), &policies, &BTreeMap::new());
+        let read = |pod: Value| bound(serde_json::from_value(pod).unwrap(), &policies, &World::default());
         let pod = read(json!({
             "metadata": {"name": "d-1", "namespace": "kube-system", "ownerReferences": [
                 {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": true}]},
@@ -164,7 +134,8 @@ mod tests {
         let whitelist = |text: &str| {
             let annotations =
                 [("scheduler.alpha.kubernetes.io/tolerationsWhitelist".to_owned(), text.to_owned())].into();
-            BTreeMap::from([("web".to_owned(), Namespace { annotations, ..Namespace::default() })])
+            let namespaces = BTreeMap::from([("web".to_owned(), Namespace { annotations, ..Namespace::default() })]);
+            World { namespaces, ..World::default() }
         };
         let plain = json!({"metadata": {"name": "p", "namespace": "web"}, "spec": {"tolerations": [
             {"key": "team", "operator": "Exists"}]}});
@@ -176,6 +147,16 @@ mod tests {
             let pod = bound(serde_json::from_value(plain.clone()).unwrap(), &policies, &whitelist(text)).unwrap();
             assert_eq!(pod.covered, covered, "{text}");
         }
+        // Not Ready: a Windows pod all the same, where an enforcing policy does not reach.
+        let mut off = PolicySet::built_in();
+        for policy in &mut off.pods {
+            policy.spec.mode = Some(crate::policy::Mode::Audit);
+        }
+        let starting = json!({"metadata": {"name": "p", "namespace": "web"}, "spec": {"nodeName": "w",
+            "containers": [{"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022"}]}});
+        let starting = bound(serde_json::from_value(starting).unwrap(), &off, &World::default()).unwrap();
+        assert!(starting.windows && !starting.ready && !starting.covered);
+        assert!(read(json!({"metadata": {"name": "p"}, "status": {"phase": "Succeeded"}})).is_none());
         let going = json!({"metadata": {"name": "p", "namespace": "web", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
         assert!(read(going).is_none());
     }

@@ -10,6 +10,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use crate::engine::Door;
+use crate::telemetry::{CERTIFICATE_EXPIRY_HELP, CertificateLabels, register_watches};
+
 /// Every metric of one controller. Clones share the numbers.
 #[derive(Clone)]
 pub struct Metrics(Arc<Inner>);
@@ -18,9 +21,21 @@ struct Inner {
     registry: Registry,
     node_patches: Family<OutcomeLabels, Counter>,
     class_writes: Family<OutcomeLabels, Counter>,
+    pod_patches: Family<OutcomeLabels, Counter>,
+    missed_pods: Gauge,
     windows_nodes: Gauge,
     waiting: Gauge,
+    contested: Gauge,
     policy_errors: Gauge,
+    leader: Gauge,
+    webhook_reachable: Family<DoorLabels, Gauge>,
+    webhook_reached: Family<DoorLabels, Gauge>,
+    probes: Family<ProbeLabels, Counter>,
+    policies_kept: Gauge,
+    state_writes: Family<OutcomeLabels, Counter>,
+    withdrawn: Gauge,
+    certificate_writes: Family<CertificateWriteLabels, Counter>,
+    certificate_expiry: Family<CertificateLabels, Gauge>,
 }
 
 /// How one write ended.
@@ -36,9 +51,36 @@ pub enum Outcome {
     Failed,
 }
 
+/// What was written for the webhook's certificates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum CertificateObject {
+    /// Secret `mullion-ca`.
+    Ca,
+    /// Secret `mullion-tls`.
+    Serving,
+    /// The bundles of one webhook configuration.
+    Bundle,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CertificateWriteLabels {
+    object: &'static str,
+    outcome: Outcome,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OutcomeLabels {
     outcome: Outcome,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DoorLabels {
+    door: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ProbeLabels {
+    outcome: &'static str,
 }
 
 impl EncodeLabelValue for Outcome {
@@ -72,16 +114,58 @@ impl Metrics {
             registry: Registry::with_prefix("mullion"),
             node_patches: Family::default(),
             class_writes: Family::default(),
+            pod_patches: Family::default(),
+            missed_pods: Gauge::default(),
             windows_nodes: Gauge::default(),
             waiting: Gauge::default(),
+            contested: Gauge::default(),
             policy_errors: Gauge::default(),
+            leader: Gauge::default(),
+            webhook_reachable: Family::default(),
+            webhook_reached: Family::default(),
+            probes: Family::default(),
+            policies_kept: Gauge::default(),
+            state_writes: Family::default(),
+            withdrawn: Gauge::default(),
+            certificate_writes: Family::default(),
+            certificate_expiry: Family::default(),
         };
         let r = &mut inner.registry;
         r.register("node_patches", "Patches of nodes, by how they ended", inner.node_patches.clone());
         r.register("runtime_class_writes", "Writes of RuntimeClasses, by how they ended", inner.class_writes.clone());
+        r.register(
+            "pod_patches",
+            "Patches of pods that lacked tolerations, by how they ended",
+            inner.pod_patches.clone(),
+        );
+        r.register(
+            "missed_pods",
+            "Pods created without Mullion that cannot be helped any more",
+            inner.missed_pods.clone(),
+        );
         r.register("windows_nodes", "Windows nodes, virtual ones included", inner.windows_nodes.clone());
         r.register("nodes_waiting", "Nodes whose taint waits for pods that do not tolerate it", inner.waiting.clone());
+        let help = "Nodes of which something is left alone because somebody undoes it";
+        r.register("nodes_contested", help, inner.contested.clone());
         r.register("policy_load_errors", "Problems in the policy files as they are now", inner.policy_errors.clone());
+        r.register(
+            "leader",
+            "1 while this process holds the lease and works, 0 while it stands by",
+            inner.leader.clone(),
+        );
+        let help = "Whether the API server reached the webhook when it was last seen: 1 or 0";
+        r.register("webhook_reachable", help, inner.webhook_reachable.clone());
+        let help = "When the API server was last seen to reach the webhook, in seconds since 1970";
+        r.register("webhook_last_reached_timestamp", help, inner.webhook_reached.clone());
+        r.register("webhook_probes", "Probes of the webhook, by what they showed", inner.probes.clone());
+        let help = "Whether the policies in force are those kept in ConfigMap mullion-state, since the files are bad";
+        r.register("policies_from_state", help, inner.policies_kept.clone());
+        r.register("state_writes", "Updates of ConfigMap mullion-state, by how they ended", inner.state_writes.clone());
+        r.register("withdrawn", "1 while mullion withdraw keeps it from changing anything", inner.withdrawn.clone());
+        let help = "Writes of certificates and of what trusts them, by how they ended";
+        r.register("certificate_writes", help, inner.certificate_writes.clone());
+        r.register("certificate_expiry_seconds", CERTIFICATE_EXPIRY_HELP, inner.certificate_expiry.clone());
+        register_watches(r);
         Self(Arc::new(inner))
     }
 
@@ -102,14 +186,95 @@ impl Metrics {
         self.0.class_writes.get_or_create(&OutcomeLabels { outcome }).inc();
     }
 
-    /// How many Windows nodes there are, and how many of them wait for their taint.
-    pub fn nodes(&self, windows: usize, waiting: usize) {
+    /// A patch of a pod's tolerations ended.
+    pub fn pod_patched(&self, outcome: Outcome) {
+        self.0.pod_patches.get_or_create(&OutcomeLabels { outcome }).inc();
+    }
+
+    /// How many pods Mullion did not see in time and cannot help any more.
+    pub fn missed_pods(&self, pods: usize) {
+        self.0.missed_pods.set(i64::try_from(pods).unwrap_or(i64::MAX));
+    }
+
+    /// How many Windows nodes there are, how many of them wait for their taint, and on how many somebody undoes things.
+    pub fn nodes(&self, windows: usize, waiting: usize, contested: usize) {
         self.0.windows_nodes.set(i64::try_from(windows).unwrap_or(i64::MAX));
         self.0.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
+        self.0.contested.set(i64::try_from(contested).unwrap_or(i64::MAX));
+    }
+
+    /// Whether this process leads.
+    pub fn leading(&self, leads: bool) {
+        self.0.leader.set(leads.into());
+    }
+
+    /// The API server reached a door, at `now` in seconds since 1970.
+    pub fn door_reached(&self, door: Door, now: i64) {
+        let labels = DoorLabels { door: door.name() };
+        self.0.webhook_reachable.get_or_create(&labels).set(1);
+        self.0.webhook_reached.get_or_create(&labels).set(now);
+    }
+
+    /// The API server did not reach a door.
+    pub fn door_missed(&self, door: Door) {
+        self.0.webhook_reachable.get_or_create(&DoorLabels { door: door.name() }).set(0);
+    }
+
+    /// A probe of the webhook showed `outcome`.
+    pub fn probed(&self, outcome: &'static str) {
+        self.0.probes.get_or_create(&ProbeLabels { outcome }).inc();
+    }
+
+    /// Nobody probes here any more: what was seen would only look new.
+    pub fn no_more_probes(&self) {
+        self.0.webhook_reachable.clear();
+        self.0.webhook_reached.clear();
+    }
+
+    /// Whether the policies in force are those kept in the ConfigMap.
+    pub fn policies_kept(&self, kept: bool) {
+        self.0.policies_kept.set(i64::from(kept));
+    }
+
+    /// An update of the ConfigMap ended.
+    pub fn state_written(&self, outcome: Outcome) {
+        self.0.state_writes.get_or_create(&OutcomeLabels { outcome }).inc();
+    }
+
+    /// Whether `mullion withdraw` keeps the controller from changing anything.
+    pub fn withdrawn(&self, withdrawn: bool) {
+        self.0.withdrawn.set(i64::from(withdrawn));
     }
 
     /// How many problems the policy files have now.
     pub fn policy_errors(&self, problems: usize) {
         self.0.policy_errors.set(i64::try_from(problems).unwrap_or(i64::MAX));
+    }
+
+    /// A write for certificates ended: well, or so.
+    pub(super) fn certificate_written(&self, object: CertificateObject, failure: Option<Outcome>) {
+        let object = match object {
+            CertificateObject::Ca => "ca",
+            CertificateObject::Serving => "serving",
+            CertificateObject::Bundle => "bundle",
+        };
+        let outcome = failure.unwrap_or(Outcome::Done);
+        self.0.certificate_writes.get_or_create(&CertificateWriteLabels { object, outcome }).inc();
+    }
+
+    /// When CA and serving certificate end, in seconds since 1970, 0 where there is none; `None` where that is
+    /// somebody else's to know.
+    pub(super) fn certificate_expiry(&self, ca: Option<i64>, serving: Option<i64>) {
+        for (certificate, expiry) in [("ca", ca), ("serving", serving)] {
+            let labels = CertificateLabels { certificate };
+            match expiry {
+                Some(expiry) => {
+                    self.0.certificate_expiry.get_or_create(&labels).set(expiry);
+                }
+                None => {
+                    self.0.certificate_expiry.remove(&labels);
+                }
+            }
+        }
     }
 }

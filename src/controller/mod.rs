@@ -1,28 +1,66 @@
-//! `mullion controller`: keeps Windows nodes labelled and tainted, and a RuntimeClass for each Windows release.
+//! `mullion controller`: keeps Windows nodes labelled and tainted, a RuntimeClass for each Windows release, the webhook's
+//! certificates, and what must not be forgotten in ConfigMap `mullion-state`.
 //!
 //! ```text
 //! watches (nodes, DaemonSets, RuntimeClasses, namespaces) ─┐
 //! policies, every 10 s ────────────────────────────────────┼→ work loop (nodes) → plan_node → one merge patch per node
-//!                                                          └→ runtime_classes::plan → create or merge patch
+//!                                                          ├→ runtime_classes::plan → create or merge patch
+//! world, policies, ConfigMap mullion-state ────────────────┴→ memory → ConfigMap mullion-state
 //! ```
+//!
+//! Of several controllers one works, the holder of the [`lease`]; the others follow the lease and the policy files and
+//! do nothing else.
 //!
 //! Everything is recomputed from what the cluster holds: a restart or a second controller changes nothing that is
 //! right. Writes carry the `resourceVersion` they were computed from, so a race ends in a 409 and a new plan.
 //!
-//! Rights it needs: `get`, `list`, `watch` on nodes, namespaces, pods, daemonsets and runtimeclasses; `patch` on
-//! nodes; `create` and `patch` on runtimeclasses; `create` and `patch` on events of `events.k8s.io`.
+//! While `mullion withdraw` keeps Mullion out of the cluster ([`withdraw`]), it changes none of this and says so.
+//!
+//! Rights it needs:
+//!
+//! | on | verbs |
+//! |---|---|
+//! | nodes | `get`, `list`, `watch`, `patch` |
+//! | namespaces, daemonsets | `get`, `list`, `watch` |
+//! | pods | `get`, `list`, `watch`, `patch` |
+//! | replicasets, jobs | `get` |
+//! | runtimeclasses | `get`, `list`, `watch`, `create`, `patch` |
+//! | events of `events.k8s.io` | `create`, `patch` |
+//! | pods of the probe namespace | `create` (a dry run needs it, and stores nothing) |
+//! | mutating- and validatingwebhookconfigurations | `get` |
+//! | those two named `mullion`, with `--webhook-service` | `get`, `list`, `watch`, `patch` |
+//! | in its own namespace: leases of `coordination.k8s.io` | `get`, `create`, `update` |
+//! | in its own namespace: configmaps | `create`; on `mullion-state` `get`, `list`, `watch`, `patch` |
+//! | in its own namespace, with `--webhook-service`: secrets | `create`; on `mullion-ca` and `mullion-tls` `get`, `list`, `watch`, `patch`, `delete` |
 
 pub mod admin;
 mod bound;
+pub mod certificates;
+mod events;
+pub mod leading;
+pub mod lease;
+mod memory;
 pub mod metrics;
 pub mod nodes;
+pub mod pods;
+pub mod reachability;
 pub mod runtime_classes;
 mod start;
+pub mod withdraw;
+mod withdrawn;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
 
 pub use start::run;
+
+use crate::telemetry::LogArgs;
+
+/// Who writes, in managedFields and events.
+pub(crate) const MANAGER: &str = "mullion-controller";
 
 /// Keep Windows nodes labelled and tainted
 #[derive(Debug, Clone, clap::Args)]
@@ -36,7 +74,53 @@ pub struct Args {
     /// Namespace of the lease by which one of several controllers leads
     #[arg(long, value_name = "NS")]
     pub lease_namespace: Option<String>,
-    /// Address of the admin port: /healthz, /readyz, /metrics
+    /// Service of the webhook: keeps its certificates in the Secrets mullion-ca and mullion-tls of the lease's
+    /// namespace, and the CA in the webhook configurations named mullion. Without it, no certificates are touched
+    #[arg(long, value_name = "NAME")]
+    pub webhook_service: Option<String>,
+    /// Further DNS name or IP address of the webhook, where it is registered by URL; may be given several times
+    #[arg(long, value_name = "NAME", value_parser = certificates::parse_name, requires = "webhook_service")]
+    pub certificate_name: Vec<ServerName<'static>>,
+    /// How long a certificate of the webhook lasts, in seconds, instead of 90 days
+    #[arg(long, value_name = "SECONDS", value_parser = certificates::parse_lifetime, hide = true)]
+    pub certificate_lifetime: Option<Duration>,
+    /// How long the CA lasts, in seconds, instead of two years
+    #[arg(long, value_name = "SECONDS", value_parser = certificates::parse_lifetime, hide = true)]
+    pub ca_lifetime: Option<Duration>,
+    /// Address of the admin port: /healthz, /readyz, /metrics, /log-level
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
     pub admin_bind: SocketAddr,
+    /// How long the lease outlasts its holder, in whole seconds; it is renewed, and looked at, 7.5 times as often
+    #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = clap::value_parser!(u16).range(1..), hide = true)]
+    pub lease_duration: u16,
+    /// Namespace in which the API server is had to make a pod once a minute, as a dry run, to see that it asks the
+    /// webhook: one about whose pods it is told to
+    #[arg(long, value_name = "NS", default_value = "default", value_parser = namespace_name)]
+    pub probe_namespace: String,
+    /// How often that is done, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = crate::webhook::positive_seconds, hide = true)]
+    pub probe_interval: Duration,
+    /// The log.
+    #[command(flatten)]
+    pub log: LogArgs,
+}
+
+/// The name becomes a part of a path.
+fn namespace_name(text: &str) -> Result<String, String> {
+    let fit = (1..=63).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+    if fit { Ok(text.to_owned()) } else { Err("expected the name of a namespace, as in default".to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namespaces_are_names() {
+        assert_eq!(namespace_name("shop-1"), Ok("shop-1".to_owned()));
+        for bad in ["", "Shop", "a/b", "..", "a?dryRun=", &"a".repeat(64)] {
+            assert!(namespace_name(bad).is_err(), "{bad}");
+        }
+    }
 }

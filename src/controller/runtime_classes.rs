@@ -1,19 +1,20 @@
-//! RuntimeClasses `mullion-windows-<release>`, one for each build that Windows nodes have.
+//! RuntimeClasses `mullion-windows-<release>`, one for each build that Windows nodes have or are expected to have.
 //!
 //! They are made, and they gain tolerations when nodes gain taints. They lose none and are never deleted: a pool that
-//! is at zero now comes back with the taints it had. A class of such a name that somebody else made is left alone.
+//! is at zero now comes back with the taints it had, and kubelets look a pod's class up at every sandbox they make. A
+//! class of such a name that somebody else made is left alone. Another handler makes another class: see
+//! [`class_of_build`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use crate::engine::node::{self, NodeFacts};
+use crate::engine::placement::{ClassOfBuild, class_of_build};
+use crate::engine::toleration::marks;
 use crate::engine::windows::Build;
 use crate::engine::world::{Os, Taint};
 use crate::policy::{ApplyTaint, Mode, NodePolicy, RuntimeClassesMode};
-
-/// What the classes are called before the release.
-pub const PREFIX: &str = "mullion-windows-";
 
 /// A RuntimeClass as it stands, as far as it matters here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,41 +59,45 @@ pub fn plan<'a>(
     let (builds, taints) = survey(nodes, policy);
     let tolerations: Vec<Value> = taints.iter().map(toleration).collect();
     for build in builds {
-        let name = format!("{PREFIX}{}", node::release(build, policy));
-        match standing.get(&name) {
-            None => writes.push(Write::Create { object: class(&name, build, policy, &tolerations) }),
-            Some(class) if !class.ours => {
-                complaints.push(format!("RuntimeClass {name} was not made by Mullion and is left as it is"));
+        let known = |name: &str| standing.get(name).map(|class| (class.ours, class.handler.as_str()));
+        match class_of_build(build, policy, known) {
+            ClassOfBuild::Missing(name) => {
+                writes.push(Write::Create { object: class(&name, build, policy, &tolerations) });
             }
-            Some(class) => {
-                if class.handler != policy.runtime_classes.handler {
-                    complaints.push(format!(
-                        "RuntimeClass {name} has handler {}, the NodePolicy says {}; handlers cannot be changed: \
-                         delete the class, and it is made anew",
-                        class.handler, policy.runtime_classes.handler
-                    ));
+            ClassOfBuild::Foreign(name) => {
+                complaints.push(format!(
+                    "RuntimeClass {name} was not made by Mullion, or not with handler {}, and is left as it is: pods \
+                     for {build} get no RuntimeClass; rename it, or set runtimeClasses.mode: Never",
+                    policy.runtime_classes.handler
+                ));
+            }
+            ClassOfBuild::Standing(name) => {
+                if let Some(class) = standing.get(&name) {
+                    writes.extend(patch(name, class, &tolerations));
                 }
-                writes.extend(patch(name, class, &tolerations));
             }
         }
     }
     (writes, complaints)
 }
 
-/// Builds of the Windows nodes, and every taint that marks them, the policy's own included.
+/// Builds of the Windows nodes, and every taint that marks them: those of the nodes there are, those of pools that may be
+/// at zero, and the policy's own.
 fn survey<'a>(nodes: impl Iterator<Item = &'a NodeFacts>, policy: &NodePolicy) -> (BTreeSet<Build>, BTreeSet<Taint>) {
-    let (mut builds, mut taints) = (BTreeSet::new(), BTreeSet::new());
+    let mut builds: BTreeSet<Build> = policy.expected_pools.iter().map(|pool| pool.build).collect();
+    let expected = policy.expected_pools.iter().flat_map(|pool| &pool.taints);
+    let mut taints: BTreeSet<Taint> = expected.filter_map(|taint| Taint::parse(taint)).collect();
     for facts in nodes {
         if node::os(&facts.labels) != Some(Os::Windows) || node::is_virtual(&facts.labels, &facts.taints) {
             continue;
         }
         builds.extend(node::build(&facts.labels, &facts.kernel_version));
-        let standing = facts.taints.iter().filter_map(node::taint);
-        taints.extend(standing.filter(|taint| node::marks_windows(taint, policy)));
+        taints.extend(facts.taints.iter().filter_map(node::taint));
     }
+    // As pods get them: see `marker_taints` of the engine's placement.
+    taints.retain(|taint| marks(&policy.windows_taints, taint));
     if policy.taint.apply != ApplyTaint::Never {
-        let own = &policy.taint;
-        taints.insert(Taint { key: own.key.clone(), value: own.value.clone(), effect: own.effect.clone() });
+        taints.insert(node::policy_taint(policy));
     }
     (builds, taints)
 }
@@ -217,13 +222,56 @@ mod tests {
         assert_eq!(plan(nodes.iter(), &policy, &standing(&class)), (vec![], vec![]));
         // None of the nodes is left: nothing is deleted.
         assert_eq!(plan([].iter(), &policy, &standing(&class)), (vec![], vec![]));
-        class.handler = "docker".to_owned();
-        let (writes, complaints) = plan(nodes.iter(), &policy, &standing(&class));
-        assert!(writes.is_empty() && complaints[0].contains("delete the class"), "{complaints:?}");
         class.ours = false;
         class.tolerations.clear();
         let (writes, complaints) = plan(nodes.iter(), &policy, &standing(&class));
         assert!(writes.is_empty() && complaints[0].contains("not made by Mullion"), "{complaints:?}");
+    }
+
+    #[test]
+    #[allow(clippy::type_complexity, reason = "a table")]
+    fn another_handler_makes_another_class() {
+        let nodes = [windows("10.0.20348.1", json!([]))];
+        let class = |ours, handler: &str| Standing {
+            ours,
+            resource_version: "5".to_owned(),
+            handler: handler.to_owned(),
+            tolerations: vec![toleration(&node::policy_taint(&NodePolicy::default()))],
+        };
+        let (plain, named) = ("mullion-windows-ltsc2022", "mullion-windows-ltsc2022-runhcs-wcow-hypervisor");
+        let mut policy = NodePolicy::default();
+        policy.runtime_classes.handler = "runhcs-wcow-hypervisor".to_owned();
+        let (own, other) = ("runhcs-wcow-hypervisor", "runhcs-wcow-process");
+        let cases: [(&[(&str, Standing)], &[&str], usize); 6] = [
+            (&[], &[plain], 0),
+            (&[(plain, class(true, own))], &[], 0),
+            (&[(plain, class(true, other))], &[named], 0),
+            (&[(plain, class(true, other)), (named, class(true, own))], &[], 0),
+            (&[(plain, class(false, other))], &[], 1),
+            (&[(plain, class(true, other)), (named, class(false, own))], &[], 1),
+        ];
+        for (standing, expected, complaints) in cases {
+            let standing = standing.iter().map(|(name, class)| ((*name).to_owned(), class.clone())).collect();
+            let (writes, found) = plan(nodes.iter(), &policy, &standing);
+            assert_eq!((names(&writes), found.len()), (expected.to_vec(), complaints), "{standing:?} {found:?}");
+            for write in writes {
+                let Write::Create { object } = write else { panic!("{write:?}") };
+                assert_eq!(object["handler"], own);
+            }
+        }
+    }
+
+    #[test]
+    fn pools_at_zero_have_their_class() {
+        let mut policy = NodePolicy::default();
+        let pool =
+            json!({"build": "10.0.26100", "taints": ["os=Windows:NoSchedule", "spot=true:NoSchedule", "nonsense"]});
+        policy.expected_pools = vec![serde_json::from_value(pool).unwrap()];
+        let (writes, _) = plan([].iter(), &policy, &BTreeMap::new());
+        assert_eq!(names(&writes), ["mullion-windows-ltsc2025"]);
+        let Write::Create { object } = &writes[0] else { panic!("{writes:?}") };
+        let keys = object["scheduling"]["tolerations"].as_array().unwrap().iter().map(|one| one["value"].as_str());
+        assert_eq!(keys.collect::<Vec<_>>(), [Some("Windows"), Some("windows")]);
     }
 
     #[test]

@@ -3,16 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow};
+use kube::Client;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch as channel;
 use tokio_util::sync::CancellationToken;
 
+use super::admin::Readiness;
+use super::certificates::Settings;
+use super::leading::{Ended, Leading};
+use super::lease::{Fence, Timing};
 use super::metrics::Metrics;
-use super::{Args, admin, nodes};
+use super::reachability::Probing;
+use super::{Args, admin, lease};
 use crate::policy::PolicySet;
-use crate::reload::{self, Source, Step};
+use crate::reload::{self, Beginning, Source, Step, begin};
+use crate::state::last_good;
 use crate::telemetry;
 use crate::webhook::server::{ConnectionLimits, run_to_end, serve};
 use crate::world::connect;
@@ -23,7 +30,7 @@ const RELOAD: Duration = Duration::from_secs(10);
 /// Runs until SIGTERM or SIGINT. An error means that it could not start, and says what to do: exit code 2; or that a
 /// part of it broke, and that it is better started anew than left doing nothing.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    run_to_end(start(args))
+    run_to_end(&args.log, start(args))
 }
 
 async fn start(args: &Args) -> anyhow::Result<()> {
@@ -34,49 +41,158 @@ async fn start(args: &Args) -> anyhow::Result<()> {
 
     let (say_policies, policies) = channel::channel(Arc::new(PolicySet::built_in()));
     if !args.policies.is_empty() {
-        let mut source = reload::files(args.policies.clone());
-        say_policies.send_replace(first_policies(&mut source)?);
+        let (set, source) = self::policies(args, &metrics).await?;
+        say_policies.send_replace(set);
         tokio::spawn(follow(source, say_policies.clone(), metrics.clone(), stop.clone()));
     }
-    if args.lease_namespace.is_some() {
-        tracing::info!("leader election is not there yet; several controllers do the same work and harm nothing");
-    }
-    let client = connect::client(args.kubeconfig.as_deref()).await?;
+    // What is sent again passes the fence again: see `Fence::client`.
+    let client = connect::client_without_retries(args.kubeconfig.as_deref()).await?;
+    let namespace = namespace(args, &client);
+    let certificates = certificates(args, &namespace)?;
 
     let listener = TcpListener::bind(args.admin_bind)
         .await
         .with_context(|| format!("cannot listen on {}; choose another address with --admin-bind", args.admin_bind))?;
-    tracing::info!(admin = %listener.local_addr()?, "controller started");
-    let (say_ready, ready) = channel::channel(false);
+    let identity = lease::identity();
+    tracing::info!(admin = %listener.local_addr()?, identity, namespace, "controller started");
+    let follower = lease::follow(client.clone(), &namespace, Timing::of_seconds(args.lease_duration), identity);
+    let (say_synced, synced) = channel::channel(false);
+    let (say_leads, leads) = channel::channel(false);
     let admin_stop = CancellationToken::new();
     let limits = ConnectionLimits { connections: 64, drain: Duration::from_secs(1), ..ConnectionLimits::default() };
-    let router = admin::router(metrics.clone(), ready);
+    let readiness = Readiness { standing: follower.standing.clone(), leads, synced };
+    let router = admin::router(metrics.clone(), readiness);
     let mut admin = tokio::spawn(serve(listener, None, router, limits, telemetry::Metrics::new(), admin_stop.clone()));
-    let mut work = tokio::spawn(nodes::run(client, policies, metrics, say_ready, stop.clone()));
 
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-        _ = &mut work => bail!("the work loop ended by itself"),
-        _ = &mut admin => bail!("the admin server ended by itself"),
-    }
-    stop.cancel();
-    work.await.context("the work loop ended early")?;
+    let probing = Probing { namespace: args.probe_namespace.clone(), interval: args.probe_interval };
+    let terms = Terms {
+        client,
+        namespace,
+        policies,
+        probing,
+        certificates,
+        metrics,
+        say_synced,
+        say_leads,
+        stop: stop.clone(),
+    };
+    let ended = {
+        let work = terms.run(&follower);
+        tokio::pin!(work);
+        let ended = tokio::select! {
+            _ = terminate.recv() => Ok(()),
+            _ = interrupt.recv() => Ok(()),
+            () = &mut work => Err(anyhow!("a duty of the leader ended by itself")),
+            () = follower.ended() => Err(anyhow!("the lease is followed no more")),
+            _ = &mut admin => Err(anyhow!("the admin server ended by itself")),
+        };
+        if !stop.is_cancelled() {
+            stop.cancel();
+            work.await;
+        }
+        ended
+    };
+    // Last of what writes, and whatever ended it: others need not wait for the lease's end.
+    follower.vacate().await;
+    ended?;
     admin_stop.cancel();
     admin.await.context("the admin server ended early")?;
-    // Alive until here: without a sender the work loop would take the policies for gone.
+    // Alive until here: without a sender the duties would take the policies for gone.
     drop(say_policies);
     tracing::info!("stopped");
     Ok(())
 }
 
-fn first_policies(source: &mut Source) -> anyhow::Result<Arc<PolicySet>> {
-    match reload::read(source) {
-        Step::Replaced(set) => Ok(set),
-        Step::Unchanged => bail!("no policy files were read"),
-        Step::Kept(problems) => {
-            bail!("the policies cannot be used, and there are no earlier ones:\n{}", problems.join("\n"))
+/// What certificates to keep, where `--webhook-service` asks for it.
+fn certificates(args: &Args, namespace: &str) -> anyhow::Result<Option<Settings>> {
+    let made = args.webhook_service.as_deref().map(|service| {
+        let lifetimes = (args.certificate_lifetime, args.ca_lifetime);
+        Settings::new(service, namespace, &args.certificate_name, lifetimes)
+            .context("no certificates can be made; correct --webhook-service and --lease-namespace")
+    });
+    made.transpose()
+}
+
+/// What one term of leading after another works with.
+struct Terms {
+    client: Client,
+    namespace: String,
+    policies: channel::Receiver<Arc<PolicySet>>,
+    probing: Probing,
+    certificates: Option<Settings>,
+    metrics: Metrics,
+    say_synced: channel::Sender<bool>,
+    say_leads: channel::Sender<bool>,
+    stop: CancellationToken,
+}
+
+impl Terms {
+    /// Leads whenever the lease is held, until `stop`, or until a duty ends by itself: then `stop` is cancelled, too.
+    async fn run(&self, follower: &lease::Follower) {
+        loop {
+            let fence = tokio::select! {
+                fence = follower.gained() => fence,
+                () = self.stop.cancelled() => return,
+            };
+            self.leads(true);
+            tracing::info!("leading");
+            let ended = self.lead(&fence).await;
+            self.leads(false);
+            match ended {
+                Ended::Stopped => return,
+                Ended::Broken => return self.stop.cancel(),
+                Ended::Lost => tracing::warn!("leading no more: the lease was not renewed in time, or was taken away"),
+            }
         }
+    }
+
+    /// One term. It begins by reading the cluster anew: whatever changed while others led is seen.
+    async fn lead(&self, fence: &Fence) -> Ended {
+        let starting = Leading::new(
+            fence.client(&self.client),
+            &self.namespace,
+            self.policies.clone(),
+            self.metrics.clone(),
+            self.say_synced.clone(),
+            self.stop.child_token(),
+        );
+        let leading = tokio::select! {
+            leading = starting => leading,
+            () = fence.closed() => return Ended::Lost,
+            () = self.stop.cancelled() => return Ended::Stopped,
+        };
+        let leading = leading.probing(self.probing.clone()).keeping(self.certificates.clone());
+        leading.run(fence.closed()).await
+    }
+
+    fn leads(&self, leads: bool) {
+        self.say_synced.send_replace(false);
+        self.say_leads.send_replace(leads);
+        self.metrics.leading(leads);
+    }
+}
+
+/// Mullion's own.
+fn namespace(args: &Args, client: &kube::Client) -> String {
+    args.lease_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned())
+}
+
+/// The policies of `--policies`, or the last good ones, and the source of later ones.
+async fn policies(args: &Args, metrics: &Metrics) -> anyhow::Result<(Arc<PolicySet>, Source)> {
+    let earlier = async {
+        let client = connect::client(args.kubeconfig.as_deref()).await?;
+        last_good(client.clone(), &namespace(args, &client)).await
+    };
+    let Beginning { set, problems, source } = begin(args.policies.clone(), earlier).await?;
+    metrics.policies_kept(!problems.is_empty());
+    say_problems(metrics, &problems);
+    Ok((set, source))
+}
+
+fn say_problems(metrics: &Metrics, problems: &[String]) {
+    metrics.policy_errors(problems.len());
+    for problem in problems {
+        tracing::error!(%problem, "policy file not usable; the last good policies stay in force");
     }
 }
 
@@ -86,15 +202,11 @@ async fn follow(mut source: Source, say: channel::Sender<Arc<PolicySet>>, metric
         Step::Unchanged => {}
         Step::Replaced(set) => {
             metrics.policy_errors(0);
+            metrics.policies_kept(false);
             tracing::info!(hash = set.hash, "policies in force");
             say.send_replace(set);
         }
-        Step::Kept(problems) => {
-            metrics.policy_errors(problems.len());
-            for problem in problems {
-                tracing::error!(%problem, "policy file not usable; the last good policies stay in force");
-            }
-        }
+        Step::Kept(problems) => say_problems(&metrics, &problems),
     })
     .await;
 }

@@ -32,6 +32,16 @@ pub enum Door {
     Validate,
 }
 
+impl Door {
+    /// `mutate` or `validate`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mutate => "mutate",
+            Self::Validate => "validate",
+        }
+    }
+}
+
 /// What is said.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {

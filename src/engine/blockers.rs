@@ -6,9 +6,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
+
+use super::constraint::{OsWanted, selector_os};
 use super::fit::{Placement, Tolerates};
-use super::node::{self, NodeFacts};
-use super::world::Taint;
+use super::image::ImageOs;
+use super::images::images_of;
+use super::limits;
+use super::node::{self, NodeFacts, policy_taint};
+use super::pod::Pod;
+use super::request::Kind;
+use super::review::says_ignore;
+use super::toleration::{tolerated, toleration_value};
+use super::verdict::{Asked, Basis, Decision, Verdict, decide};
+use super::world::{Namespace, Os, Taint, World};
+use crate::policy::{HonourIgnore, Mode, PolicySet, Settings, TolerationsMode};
 
 /// A DaemonSet, as far as it matters to taints.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,10 +29,15 @@ pub struct Daemon {
     pub name: String,
     /// Its template's.
     pub placement: Placement,
+    /// See [`belongs`].
+    pub belongs: bool,
+    /// Whether any pod of it is Ready, on whatever node.
+    pub any_ready: bool,
 }
 
 /// A pod that is bound to the node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct BoundPod {
     /// `namespace/name`.
     pub name: String,
@@ -28,6 +45,8 @@ pub struct BoundPod {
     pub daemon: Option<String>,
     /// Condition `Ready`.
     pub ready: bool,
+    /// See [`is_windows_pod`].
+    pub windows: bool,
     /// Its tolerations.
     pub tolerations: Vec<Tolerates>,
     /// Whether its successor will have the toleration: an enforcing policy covers it and adds tolerations.
@@ -36,17 +55,29 @@ pub struct BoundPod {
     pub mirror: bool,
 }
 
-/// Keys of taints that come and go with a node's state. What does not tolerate them belongs there all the same.
-const PASSING: [&str; 4] = [
+/// How keys of taints begin that come and go with a node's state. What does not tolerate them belongs there all the same.
+const PASSING: [&str; 9] = [
     "node.kubernetes.io/",
     "node.cloudprovider.kubernetes.io/",
+    "node.cluster.x-k8s.io/",
+    // cluster-autoscaler/utils/taints/taints.go of kubernetes/autoscaler
     "ToBeDeletedByClusterAutoscaler",
     "DeletionCandidateOfClusterAutoscaler",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "status-taint.cluster-autoscaler.kubernetes.io/",
+    // `unregistered`, `disrupted`: pkg/apis/v1/taints.go of kubernetes-sigs/karpenter
+    "karpenter.sh/",
 ];
+
+/// How keys of taints end that network and storage drivers take off once they run: `node.cilium.io/agent-not-ready`,
+/// `ebs.csi.aws.com/agent-not-ready`.
+const STARTING: &str = "/agent-not-ready";
 
 /// Whether the taint says something of the node's state and not of what the node is for.
 pub fn is_passing(taint: &Taint) -> bool {
-    taint.key != "node.kubernetes.io/os" && PASSING.iter().any(|passing| taint.key.starts_with(passing))
+    let passing = PASSING.iter().any(|passing| taint.key.starts_with(passing)) || taint.key.ends_with(STARTING);
+    passing && taint.key != "node.kubernetes.io/os"
 }
 
 /// What is known of a DaemonSet's claim to a node from its template alone.
@@ -54,11 +85,103 @@ pub fn is_passing(taint: &Taint) -> bool {
 pub enum Claim {
     /// It is not for this node, or tolerates the taint.
     None,
-    /// It asks for Windows nodes.
+    /// It asks for Windows nodes, its images are of Windows or of both systems, or its namespace or policy says so:
+    /// see [`belongs`]. Whether its pods are Ready does not matter: a broken one is repaired one day.
     Certain,
-    /// It asks for no OS: Linux DaemonSets that were written for clusters of one OS look like this, and so do
-    /// Windows ones that select a pool. A Ready pod on the node tells.
+    /// Nothing says what it is: Linux DaemonSets that were written for clusters of one OS look like this. A Ready pod on
+    /// the node tells.
     Doubtful,
+}
+
+/// Whether a DaemonSet (the whole object) of that namespace is meant for Windows nodes too: its verdict is Windows, or it
+/// is not for one operating system: its images exist for both, or its author says `any`. Whether its template fits a
+/// certain node is another question.
+///
+/// Policies that are off or that leave the namespace alone do not matter: what is there is there.
+pub fn belongs(daemon: &Value, namespace: &str, world: &World, policies: &PolicySet) -> bool {
+    let Some((decision, multi)) = verdict(Kind::DaemonSet, daemon, namespace, world, policies) else { return false };
+    match decision.verdict {
+        Verdict::Windows => true,
+        Verdict::Undecided => multi || !decision.placement,
+        Verdict::Linux | Verdict::Conflict => false,
+    }
+}
+
+/// Whether a bound pod (the whole object) is a Windows pod by what its author, scope or images say: that its node is a
+/// Windows node proves nothing unless it runs there.
+pub fn is_windows_pod(pod: &Value, namespace: &str, world: &World, policies: &PolicySet) -> bool {
+    verdict(Kind::Pod, pod, namespace, world, policies)
+        .is_some_and(|(decision, _)| decision.verdict == Verdict::Windows && decision.basis != Basis::Place)
+}
+
+/// The verdict, and whether an image exists for both systems.
+fn verdict(
+    kind: Kind,
+    object: &Value,
+    namespace: &str,
+    world: &World,
+    policies: &PolicySet,
+) -> Option<(Decision, bool)> {
+    let pod = Pod::of(kind, object)?;
+    let known = world.namespaces.get(namespace);
+    let settings = policies.settings(namespace, known.map(|known| &known.labels), &pod);
+    let images = images_of(&pod, &settings, None, world);
+    let multi = images.iter().any(|image| image.facts.os == ImageOs::Multi);
+    let daemon_set = kind == Kind::DaemonSet;
+    let decision = decide(&Asked {
+        pod,
+        object,
+        around_template: daemon_set,
+        may_mean_every_node: daemon_set && multi,
+        namespace: known,
+        world,
+        settings: &settings,
+        images: &images,
+    });
+    Some((decision, multi))
+}
+
+/// Whether a DaemonSet's nodeSelector keeps it on Linux nodes, whatever else it says.
+pub fn selects_linux(daemon: &Value) -> bool {
+    Pod::of(Kind::DaemonSet, daemon).is_some_and(|pod| selector_os(&pod).0 == OsWanted::Only(Os::Linux))
+}
+
+/// Whether the policies give every Windows pod there is the toleration of the policy's taint when it is made anew: then
+/// nobody need look at pods. `false` also where it depends on the pod.
+pub fn all_covered(namespaces: &BTreeMap<String, Namespace>, policies: &PolicySet) -> bool {
+    let by_namespace = policies.pods.iter().all(|policy| policy.spec.matches.pod_selector.is_empty());
+    by_namespace
+        && namespaces.iter().all(|(name, namespace)| {
+            let settings = policies.settings(name, Some(&namespace.labels), &());
+            reaches(&settings, Some(namespace), None, policies)
+                && settings.ignore != HonourIgnore::Pods
+                && !namespace.annotations.contains_key(limits::WHITELIST)
+        })
+}
+
+/// Whether Windows pods under these settings are given the toleration of the policy's taint: an enforcing policy, which
+/// adds it, and nobody opted out. `pod`: the pod's labels and annotations.
+pub fn reaches(
+    settings: &Settings,
+    namespace: Option<&Namespace>,
+    pod: Option<[&BTreeMap<String, String>; 2]>,
+    policies: &PolicySet,
+) -> bool {
+    let taint = policy_taint(&policies.nodes);
+    let listed = || settings.add_tolerations.iter().any(|one| tolerated(&[toleration_value(one)], &taint));
+    let adds = match settings.tolerations {
+        TolerationsMode::Learn => true,
+        TolerationsMode::Listed => listed(),
+        TolerationsMode::Never => false,
+    };
+    let ignores = |maps: [&BTreeMap<String, String>; 2]| maps.into_iter().any(says_ignore);
+    let by_namespace = || namespace.is_some_and(|namespace| ignores([&namespace.labels, &namespace.annotations]));
+    let opted_out = match settings.ignore {
+        HonourIgnore::Never => false,
+        HonourIgnore::Namespaces => by_namespace(),
+        HonourIgnore::Pods => by_namespace() || pod.is_some_and(ignores),
+    };
+    settings.mode == Mode::Enforce && adds && !opted_out
 }
 
 /// What the template alone says about the DaemonSet on this node once it has `taint`.
@@ -76,7 +199,21 @@ pub fn claim(daemon: &Daemon, node: &NodeFacts, taint: &Taint) -> Claim {
         return Claim::None;
     }
     // Would the same machine do if it ran Linux? Then the template asks for no OS.
-    if fits(&as_linux(&node.labels)) { Claim::Doubtful } else { Claim::Certain }
+    if daemon.belongs || !fits(&as_linux(&node.labels)) {
+        Claim::Certain
+    } else if daemon.any_ready {
+        Claim::Doubtful
+    } else {
+        Claim::None
+    }
+}
+
+/// Whether [`blockers`] could find any among the node's pods, or needs them to settle a doubt. `covered`: see
+/// [`all_covered`].
+pub fn needs_pods(node: &NodeFacts, taint: &Taint, daemons: &[Daemon], covered: bool) -> bool {
+    !covered
+        || taint.effect == "NoExecute"
+        || daemons.iter().any(|daemon| claim(daemon, node, taint) == Claim::Doubtful)
 }
 
 /// The names of all that would be worse off, DaemonSets first, for people to read: `DaemonSet ns/name`, `Pod ns/name`.
@@ -92,7 +229,7 @@ pub fn blockers(node: &NodeFacts, taint: &Taint, daemons: &[Daemon], pods: &[Bou
     let daemons = daemons.iter().filter(waits).map(|daemon| format!("DaemonSet {}", daemon.name));
     let evicts = taint.effect == "NoExecute";
     let suffers = |pod: &&BoundPod| {
-        pod.ready
+        (pod.ready || pod.windows)
             && !pod.mirror
             && (evicts || (pod.daemon.is_none() && !pod.covered))
             && !pod.tolerations.iter().any(|toleration| toleration.covers(taint))
@@ -113,127 +250,4 @@ fn as_linux(labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
-
-    use serde::Deserialize as _;
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn windows_node(taints: Value) -> NodeFacts {
-        NodeFacts {
-            name: "w".to_owned(),
-            labels: BTreeMap::from(
-                [("kubernetes.io/os", "windows"), ("agentpool", "npwin"), (node::BUILD_LABEL, "10.0.20348")]
-                    .map(|(key, value)| (key.to_owned(), value.to_owned())),
-            ),
-            taints: serde_json::from_value(taints).unwrap(),
-            ..NodeFacts::default()
-        }
-    }
-
-    fn daemon(spec: &Value) -> Daemon {
-        Daemon { name: "kube-system/d".to_owned(), placement: Placement::deserialize(spec).unwrap() }
-    }
-
-    fn taint(text: &str) -> Taint {
-        Taint::parse(text).unwrap()
-    }
-
-    fn affinity(expressions: &Value) -> Value {
-        json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
-            "nodeSelectorTerms": [{"matchExpressions": expressions}]}}}})
-    }
-
-    #[test]
-    fn claims() {
-        let os = taint("os=windows:NoSchedule");
-        let plain = windows_node(json!([]));
-        let spot = windows_node(json!([{"key": "spot", "value": "true", "effect": "NoSchedule"}]));
-        let starting = windows_node(json!([{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]));
-        let preferring = windows_node(json!([{"key": "spot", "effect": "PreferNoSchedule"}]));
-        let windows = json!({"nodeSelector": {"kubernetes.io/os": "windows"}});
-        let cases = [
-            (&plain, windows.clone(), Claim::Certain),
-            (&plain, json!({"nodeSelector": {node::BUILD_LABEL: "10.0.20348"}}), Claim::Certain),
-            (
-                &plain,
-                affinity(&json!([{"key": "kubernetes.io/os", "operator": "In", "values": ["windows"]}])),
-                Claim::Certain,
-            ),
-            (
-                &plain,
-                affinity(&json!([{"key": "kubernetes.io/os", "operator": "NotIn", "values": ["linux"]}])),
-                Claim::Certain,
-            ),
-            (&plain, json!({}), Claim::Doubtful),
-            (&plain, json!({"nodeSelector": {"agentpool": "npwin"}, "tolerations": null}), Claim::Doubtful),
-            (
-                &plain,
-                affinity(&json!([{"key": "type", "operator": "NotIn", "values": ["virtual-kubelet"]}])),
-                Claim::Doubtful,
-            ),
-            (&plain, json!({"nodeSelector": {"kubernetes.io/os": "linux"}}), Claim::None),
-            (&plain, json!({"nodeSelector": {"agentpool": "other"}}), Claim::None),
-            (&plain, json!({"nodeName": "other"}), Claim::None),
-            (&plain, affinity(&json!([])), Claim::None),
-            (
-                &plain,
-                json!({"nodeSelector": {"kubernetes.io/os": "windows"}, "tolerations": [{"operator": "Exists"}]}),
-                Claim::None,
-            ),
-            (
-                &plain,
-                json!({"nodeSelector": {"kubernetes.io/os": "windows"}, "tolerations": [{"key": "os", "operator": "Exists"}]}),
-                Claim::None,
-            ),
-            (
-                &plain,
-                json!({"nodeSelector": {"kubernetes.io/os": "windows"}, "tolerations": [{"key": "os", "value": "Windows"}]}),
-                Claim::Certain,
-            ),
-            (&spot, windows.clone(), Claim::None),
-            (&starting, windows.clone(), Claim::Certain),
-            (&preferring, windows, Claim::Certain),
-        ];
-        for (node, spec, expected) in cases {
-            assert_eq!(claim(&daemon(&spec), node, &os), expected, "{spec} {:?}", node.taints);
-        }
-    }
-
-    #[test]
-    fn a_ready_pod_settles_doubt() {
-        let node = windows_node(json!([]));
-        let os = taint("os=windows:NoSchedule");
-        let doubtful = [daemon(&json!({}))];
-        let pod = |ready| BoundPod {
-            name: "kube-system/d-1".to_owned(),
-            daemon: Some("kube-system/d".to_owned()),
-            ready,
-            ..BoundPod::default()
-        };
-        assert!(blockers(&node, &os, &doubtful, &[]).is_empty());
-        assert!(blockers(&node, &os, &doubtful, &[pod(false)]).is_empty());
-        assert_eq!(blockers(&node, &os, &doubtful, &[pod(true)]), ["DaemonSet kube-system/d"]);
-    }
-
-    #[test]
-    fn running_pods_count_where_nothing_helps_their_successors() {
-        let node = windows_node(json!([]));
-        let base = BoundPod { name: "web/p".to_owned(), ready: true, ..BoundPod::default() };
-        let exists = Tolerates { operator: Some("Exists".to_owned()), ..Tolerates::default() };
-        let cases = [
-            (base.clone(), "NoSchedule", true),
-            (BoundPod { ready: false, ..base.clone() }, "NoSchedule", false),
-            (BoundPod { covered: true, ..base.clone() }, "NoSchedule", false),
-            (BoundPod { covered: true, ..base.clone() }, "NoExecute", true),
-            (BoundPod { mirror: true, ..base.clone() }, "NoExecute", false),
-            (BoundPod { tolerations: vec![exists], ..base }, "NoExecute", false),
-        ];
-        for (pod, effect, expected) in cases {
-            let found = blockers(&node, &taint(&format!("os=windows:{effect}")), &[], std::slice::from_ref(&pod));
-            assert_eq!(!found.is_empty(), expected, "{pod:?} {effect}");
-        }
-    }
-}
+mod tests;

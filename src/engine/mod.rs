@@ -10,6 +10,7 @@ pub mod blockers;
 pub mod build;
 pub mod change;
 pub mod constraint;
+pub mod creation;
 pub mod finding;
 pub mod fit;
 pub mod image;

@@ -7,12 +7,19 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::windows::{Build, release_name};
 use super::world::{Os, Taint};
-use crate::policy::{ApplyTaint, Mode, NodeLabel, NodePolicy};
+use crate::policy::{Mode, NodePolicy};
+
+mod draft;
+mod owned;
+mod taint;
+
+use draft::draft;
+use owned::Owned;
+use taint::{TaintDecision, decide};
 
 /// Label with the release: `ltsc2022`.
 pub const RELEASE_LABEL: &str = "mullion.dev/windows-release";
@@ -20,7 +27,8 @@ pub const RELEASE_LABEL: &str = "mullion.dev/windows-release";
 pub const REVISION_LABEL: &str = "mullion.dev/windows-revision";
 /// Label with the build, which the kubelet sets since Kubernetes 1.17: `10.0.20348`.
 pub const BUILD_LABEL: &str = "node.kubernetes.io/windows-build";
-/// Annotation that says what Mullion put on the node, as JSON: an object with `labels` (key to value) and `taint`.
+/// Annotation that says what Mullion put on the node, as JSON: an object with `labels` (key to value), `taint`, and
+/// `removed`: which taint others took off, and when (seconds since 1970).
 pub const OWNED: &str = "mullion.dev/owned";
 
 /// The label of the OS first, then the one it had before Kubernetes 1.14.
@@ -43,7 +51,7 @@ const VIRTUAL_TAINTS: [&str; 2] = ["virtual-kubelet.io/provider", "virtual-node.
 pub struct NodeFacts {
     /// `metadata.name`.
     pub name: String,
-    /// `metadata.labels`.
+    /// `metadata.labels`; for a plan only those that [`is_read`].
     pub labels: BTreeMap<String, String>,
     /// `metadata.annotations`; only [`OWNED`] is read.
     pub annotations: BTreeMap<String, String>,
@@ -60,8 +68,20 @@ pub struct NodePlan {
     pub patch: Option<NodePatch>,
     /// A sentence for each thing done, or under `mode: Audit` what would be done, or why something is not.
     pub reasons: Vec<String>,
-    /// Whether the taint is held back for what does not tolerate it yet.
-    pub waiting: bool,
+    /// Why the taint is not there although the policy wants it.
+    pub hold: Hold,
+}
+
+/// What keeps a wanted taint off a node.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Hold {
+    /// Nothing does.
+    #[default]
+    None,
+    /// It waits for what does not tolerate it yet.
+    Waiting,
+    /// Somebody removes it again and again.
+    Contested,
 }
 
 /// A change of one node.
@@ -75,44 +95,29 @@ pub struct NodePatch {
     pub taints: Option<Vec<Value>>,
 }
 
-/// The value of [`OWNED`].
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-struct Owned {
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    labels: BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    taint: Option<OwnedTaint>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct OwnedTaint {
-    key: String,
-    #[serde(default)]
-    value: String,
-    effect: String,
-}
-
-/// What one node gets under `policy`, `blockers` being the names of what does not tolerate the policy's taint and
-/// would be worse off with it: see [`wanted_taint`] for when that matters.
+/// What one node gets under `policy` at `now` (seconds since 1970), `blockers` being the names of what does not tolerate
+/// the policy's taint and would be worse off with it: see [`wanted_taint`] for when that matters.
 ///
 /// Nodes that are not Windows nodes and virtual-kubelet nodes get nothing and lose nothing. `mode: Audit` only gives
-/// reasons. `mode: Disabled` takes away what Mullion put there.
-pub fn plan_node(node: &NodeFacts, policy: &NodePolicy, blockers: &[String]) -> NodePlan {
-    if !is_for_us(node) {
-        return NodePlan::default();
-    }
-    let before = Owned::read(node);
-    let mut draft = Draft { node, policy, patch: NodePatch::default(), reasons: Vec::new(), owned: Owned::default() };
-    draft.labels(&before);
-    let waiting = draft.taint(before.taint, blockers);
-    draft.finish(waiting)
+/// reasons. `mode: Disabled` takes away what Mullion put there. A taint of Mullion's that others remove is set again,
+/// but after the third time within an hour it is left alone, until another one is wanted, somebody puts it back, or the
+/// annotation is taken away.
+pub fn plan_node(node: &NodeFacts, policy: &NodePolicy, blockers: &[String], now: u64) -> NodePlan {
+    if is_for_us(node) { draft(node, policy, blockers, now) } else { NodePlan::default() }
 }
 
 /// The taint that [`plan_node`] would add to this node if nothing stood against it; `None` if it would add none.
 pub fn wanted_taint(node: &NodeFacts, policy: &NodePolicy) -> Option<Taint> {
-    match is_for_us(node).then(|| decide_taint(node, policy, Owned::read(node).taint.as_ref()))? {
-        TaintDecision::Set { taint, .. } => Some(taint),
+    if !is_for_us(node) {
+        return None;
+    }
+    let owned = Owned::read(node);
+    match decide(node, policy, &owned) {
+        // As of any time: only what is on record counts, and the next plan may still find it contested.
+        TaintDecision::Set { taint, .. } => {
+            let removed = owned.removed.filter(|removed| removed.contested() && removed.is_of(&taint));
+            removed.is_none().then_some(taint)
+        }
         _ => None,
     }
 }
@@ -124,7 +129,27 @@ pub fn release(build: Build, policy: &NodePolicy) -> String {
 
 /// What takes everything of Mullion off a node: its taint, its labels, its annotation.
 pub fn withdraw_node(node: &NodeFacts) -> Option<NodePatch> {
-    plan_node(node, &NodePolicy { mode: Mode::Disabled, ..NodePolicy::default() }, &[]).patch
+    let disabled = NodePolicy { mode: Mode::Disabled, ..NodePolicy::default() };
+    let mut patch = plan_node(node, &disabled, &[], 0).patch.unwrap_or_default();
+    // Mullion's own domain: its labels are its own even where the record of them was lost.
+    let own = [RELEASE_LABEL, REVISION_LABEL].into_iter().filter(|key| node.labels.contains_key(*key));
+    patch.labels.extend(own.filter(|_| is_for_us(node)).map(|key| (key.to_owned(), None)));
+    Some(patch).filter(|patch| *patch != NodePatch::default())
+}
+
+/// The taint that a node's own record calls Mullion's; an error where the record cannot be read. A kubelet can write
+/// whatever it likes there.
+pub fn recorded_taint(node: &NodeFacts) -> serde_json::Result<Option<Taint>> {
+    let Some(text) = node.annotations.get(OWNED) else { return Ok(None) };
+    let owned: Owned = serde_json::from_str(text)?;
+    Ok(owned.taint.map(owned::OwnedTaint::into_taint))
+}
+
+/// Whether a plan depends on the label of that key. Of a fleet's labels the others need not be kept twice.
+pub fn is_read(label: &str) -> bool {
+    OS_LABELS.contains(&label)
+        || [RELEASE_LABEL, REVISION_LABEL, BUILD_LABEL].contains(&label)
+        || VIRTUAL_LABELS.iter().any(|(key, _)| *key == label)
 }
 
 /// The OS that a node's labels say.
@@ -200,32 +225,6 @@ impl NodePatch {
     }
 }
 
-impl Owned {
-    /// What the node's annotation says; a broken one owns nothing. Only the three label keys count: whoever may
-    /// annotate a node (its kubelet may) must not be able to have other labels removed.
-    fn read(node: &NodeFacts) -> Self {
-        let mut owned: Self =
-            node.annotations.get(OWNED).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-        owned.labels.retain(|key, _| [RELEASE_LABEL, REVISION_LABEL, BUILD_LABEL].contains(&key.as_str()));
-        owned
-    }
-
-    fn text(&self) -> Option<String> {
-        if *self == Self::default() {
-            return None;
-        }
-        // A map of strings: cannot fail.
-        serde_json::to_string(self).ok()
-    }
-}
-
-impl OwnedTaint {
-    fn is(&self, raw: &Value) -> bool {
-        taint(raw)
-            .is_some_and(|taint| taint.key == self.key && taint.value == self.value && taint.effect == self.effect)
-    }
-}
-
 fn is_for_us(node: &NodeFacts) -> bool {
     os(&node.labels) == Some(Os::Windows) && !is_virtual(&node.labels, &node.taints)
 }
@@ -234,184 +233,6 @@ fn is_for_us(node: &NodeFacts) -> bool {
 pub fn policy_taint(policy: &NodePolicy) -> Taint {
     let taint = &policy.taint;
     Taint { key: taint.key.clone(), value: taint.value.clone(), effect: taint.effect.clone() }
-}
-
-/// What becomes of the taint. `ours`: where the taint stands that Mullion put there.
-enum TaintDecision {
-    /// Ours stands and is right, or there is nothing to do.
-    Keep { ours: bool },
-    /// Ours has to go.
-    Remove { ours: usize, why: String },
-    /// Somebody else's taint does the work.
-    Foreign { taint: Taint },
-    /// Another taint has the same key and effect: the API server takes each such pair once.
-    Taken { taint: Taint },
-    /// To be set, in place of ours or at the end.
-    Set { taint: Taint, ours: Option<usize> },
-}
-
-fn decide_taint(node: &NodeFacts, policy: &NodePolicy, owned: Option<&OwnedTaint>) -> TaintDecision {
-    let ours = owned.and_then(|owned| node.taints.iter().position(|raw| owned.is(raw)));
-    let wanted = policy_taint(policy);
-    if policy.mode == Mode::Disabled || policy.taint.apply == ApplyTaint::Never {
-        let why =
-            if policy.mode == Mode::Disabled { "the NodePolicy is disabled" } else { "the NodePolicy wants none" };
-        return ours
-            .map_or(TaintDecision::Keep { ours: false }, |ours| TaintDecision::Remove { ours, why: why.to_owned() });
-    }
-    let standing = ours.and_then(|at| node.taints.get(at)).and_then(taint);
-    if standing.as_ref() == Some(&wanted) {
-        return TaintDecision::Keep { ours: true };
-    }
-    let others = || {
-        let foreign = node.taints.iter().enumerate().filter(|(at, _)| Some(*at) != ours);
-        foreign.filter_map(|(_, raw)| taint(raw))
-    };
-    let repels = |taint: &Taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
-    if let Some(found) = others().find(|taint| repels(taint) && marks_windows(taint, policy)) {
-        return match ours {
-            Some(ours) => TaintDecision::Remove { ours, why: format!("{found} marks the node already") },
-            None => TaintDecision::Foreign { taint: found },
-        };
-    }
-    if let Some(found) = others().find(|taint| taint.key == wanted.key && taint.effect == wanted.effect) {
-        return TaintDecision::Taken { taint: found };
-    }
-    TaintDecision::Set { taint: wanted, ours }
-}
-
-struct Draft<'a> {
-    node: &'a NodeFacts,
-    policy: &'a NodePolicy,
-    patch: NodePatch,
-    reasons: Vec<String>,
-    /// What will be Mullion's on the node afterwards.
-    owned: Owned,
-}
-
-impl Draft<'_> {
-    fn labels(&mut self, before: &Owned) {
-        let wanted = self.wanted_labels(before);
-        for (key, value) in wanted {
-            let stands = self.node.labels.get(key) == Some(&value);
-            if !stands {
-                self.reasons.push(format!("label {key}={value}"));
-                self.patch.labels.insert(key.to_owned(), Some(value.clone()));
-            }
-            // A label of Mullion's own domain is Mullion's even if the record of it was lost; the kubelet's is not.
-            if !stands || key != BUILD_LABEL || before.labels.get(key) == Some(&value) {
-                self.owned.labels.insert(key.to_owned(), value);
-            }
-        }
-        for (key, value) in &before.labels {
-            if !self.owned.labels.contains_key(key)
-                && !self.patch.labels.contains_key(key)
-                && self.node.labels.get(key) == Some(value)
-                && !self.is_kept(key)
-            {
-                self.reasons.push(format!("label {key} goes: the NodePolicy does not want it"));
-                self.patch.labels.insert(key.clone(), None);
-            } else if self.is_kept(key) && self.node.labels.get(key) == Some(value) {
-                self.owned.labels.entry(key.clone()).or_insert_with(|| value.clone());
-            }
-        }
-    }
-
-    /// Whether a label is wanted as such: one whose value cannot be told just now (a node whose kubelet has not
-    /// reported yet) stays as it is.
-    fn is_kept(&self, key: &str) -> bool {
-        self.policy.mode != Mode::Disabled
-            && match key {
-                RELEASE_LABEL => self.policy.labels.contains(&NodeLabel::Release),
-                REVISION_LABEL => self.policy.labels.contains(&NodeLabel::Revision),
-                _ => true,
-            }
-    }
-
-    fn wanted_labels(&self, before: &Owned) -> Vec<(&'static str, String)> {
-        if self.policy.mode == Mode::Disabled {
-            return Vec::new();
-        }
-        let kernel = Build::from_kernel_version(&self.node.kernel_version);
-        let standing = self.node.labels.get(BUILD_LABEL);
-        // Ours may be out of date after an upgrade in place; anyone else's is right by definition: selectors see it.
-        let ours = standing.is_some() && standing == before.labels.get(BUILD_LABEL);
-        let foreign = standing.filter(|_| !ours);
-        let mut wanted = Vec::new();
-        if let (None, Some((build, _))) = (foreign, kernel) {
-            wanted.push((BUILD_LABEL, build.to_string()));
-        }
-        let build = foreign.and_then(|label| Build::from_label(label)).or(kernel.map(|(build, _)| build));
-        if let Some(build) = build.filter(|_| self.policy.labels.contains(&NodeLabel::Release)) {
-            wanted.push((RELEASE_LABEL, release(build, self.policy)));
-        }
-        let revision = kernel.and_then(|(_, revision)| revision);
-        if let Some(revision) = revision.filter(|_| self.policy.labels.contains(&NodeLabel::Revision)) {
-            wanted.push((REVISION_LABEL, revision.to_string()));
-        }
-        wanted
-    }
-
-    /// Whether the taint waits for the blockers.
-    fn taint(&mut self, before: Option<OwnedTaint>, blockers: &[String]) -> bool {
-        let mut taints = self.node.taints.clone();
-        match decide_taint(self.node, self.policy, before.as_ref()) {
-            TaintDecision::Keep { ours } => {
-                self.owned.taint = before.filter(|_| ours);
-                return false;
-            }
-            TaintDecision::Foreign { taint } => {
-                self.reasons.push(format!("no taint added: {taint} marks the node already"));
-                return false;
-            }
-            TaintDecision::Taken { taint } => {
-                self.reasons.push(format!(
-                    "no taint added: {taint} has the key and effect of {}, and a node can have each such pair once; \
-                     remove it, or choose another taint.key in the NodePolicy",
-                    policy_taint(self.policy)
-                ));
-                // An older taint of ours stays: it still does its work.
-                self.owned.taint = before.filter(|owned| self.node.taints.iter().any(|raw| owned.is(raw)));
-                return false;
-            }
-            TaintDecision::Remove { ours, why } => {
-                let gone = taints.remove(ours);
-                self.reasons
-                    .push(format!("taint {} goes: {why}", taint(&gone).map_or_else(String::new, |t| t.to_string())));
-            }
-            TaintDecision::Set { taint, ours } => {
-                if self.policy.taint.apply == ApplyTaint::WhenTolerated && !blockers.is_empty() {
-                    self.reasons.push(format!("taint {taint} waits for {}", blockers.join(", ")));
-                    self.owned.taint = before.filter(|_| ours.is_some());
-                    return true;
-                }
-                self.reasons.push(format!("taint {taint}"));
-                let raw = json!({ "key": taint.key, "value": taint.value, "effect": taint.effect });
-                match ours.and_then(|at| taints.get_mut(at)) {
-                    Some(place) => *place = raw,
-                    None => taints.push(raw),
-                }
-                self.owned.taint = Some(OwnedTaint { key: taint.key, value: taint.value, effect: taint.effect });
-            }
-        }
-        self.patch.taints = Some(taints);
-        false
-    }
-
-    fn finish(mut self, waiting: bool) -> NodePlan {
-        let owned = self.owned.text();
-        if owned.as_ref() != self.node.annotations.get(OWNED) {
-            self.patch.owned = Some(owned);
-        }
-        let audit = self.policy.mode == Mode::Audit;
-        if audit {
-            for reason in &mut self.reasons {
-                reason.insert_str(0, "would: ");
-            }
-        }
-        let patch = Some(self.patch).filter(|patch| !audit && *patch != NodePatch::default());
-        NodePlan { patch, reasons: self.reasons, waiting: waiting && !audit }
-    }
 }
 
 #[cfg(test)]

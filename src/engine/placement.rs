@@ -26,6 +26,39 @@ pub const BUILD_LABEL: &str = "mullion.dev/windows-build";
 /// How the names of Mullion's RuntimeClasses begin.
 pub const RUNTIME_CLASS_PREFIX: &str = "mullion-windows-";
 
+/// The RuntimeClass that Mullion keeps for a build.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClassOfBuild {
+    /// Ours, with the handler of the policy.
+    Standing(String),
+    /// To be made under this name.
+    Missing(String),
+    /// Somebody else made one of this name: it is left alone, and pods are not given it.
+    Foreign(String),
+}
+
+/// Which class is the one for a build. `standing` says of a name whether the class is ours, and its handler.
+///
+/// `mullion-windows-<release>`; and where that is ours with another handler, which no one can change and running pods
+/// need at every sandbox, `mullion-windows-<release>-<handler>` beside it.
+pub fn class_of_build<'a>(
+    build: Build,
+    nodes: &NodePolicy,
+    standing: impl Fn(&str) -> Option<(bool, &'a str)>,
+) -> ClassOfBuild {
+    let handler = nodes.runtime_classes.handler.as_str();
+    let plain = format!("{RUNTIME_CLASS_PREFIX}{}", release_name(build, &nodes.releases));
+    let judge = |name: String| match standing(&name) {
+        None => Ok(ClassOfBuild::Missing(name)),
+        Some((false, _)) => Ok(ClassOfBuild::Foreign(name)),
+        Some((true, found)) if found == handler => Ok(ClassOfBuild::Standing(name)),
+        Some((true, _)) => Err(name),
+    };
+    let with_handler = |name: String| judge(format!("{name}-{handler}"));
+    // Of the second name only its maker could have given it another handler: then it is as good as somebody else's.
+    judge(plain).or_else(with_handler).unwrap_or_else(ClassOfBuild::Foreign)
+}
+
 /// What a placement is made from.
 #[derive(Clone, Copy)]
 pub struct Site<'a> {
@@ -292,8 +325,13 @@ impl<'a> Site<'a> {
             let others = || nodes.windows_builds().iter().any(|other| *other != build && builds.hosts.contains(other));
             nodes.windows_builds().contains(&build) && (exact || !others())
         });
-        let name = format!("{RUNTIME_CLASS_PREFIX}{}", release_name(build, &self.nodes.releases));
-        (live && self.world.runtime_class(&name).is_some_and(|class| class.ours)).then_some(name)
+        let class = class_of_build(build, self.nodes, |name| {
+            self.world.runtime_class(name).map(|class| (class.ours, class.handler.as_str()))
+        });
+        match class {
+            ClassOfBuild::Standing(name) if live => Some(name),
+            _ => None,
+        }
     }
 
     /// The seal: `spec.os.name: windows` with the removal of every field it forbids, all or nothing. Not where Pod Security

@@ -156,7 +156,8 @@ fn ignored(pod: &Pod<'_>, namespace: Option<&Namespace>, settings: &Settings) ->
     }
 }
 
-fn says_ignore(map: &BTreeMap<String, String>) -> bool {
+/// Whether labels or annotations opt out.
+pub(super) fn says_ignore(map: &BTreeMap<String, String>) -> bool {
     map.get(IGNORE).is_some_and(|value| value == "true")
 }
 

@@ -64,7 +64,7 @@ impl PolicySet {
     pub fn built_in() -> Self {
         let file = ("built-in default.yaml", include_str!("../../policies/default.yaml"));
         // It is part of the program, and a test loads it.
-        Self::from_files(&[file]).unwrap_or_default()
+        Self { files: Arc::default(), ..Self::from_files(&[file]).unwrap_or_default() }
     }
 
     /// Reads files given as name and contents, in any order. Fails with every problem of every file, in order of file
@@ -107,6 +107,7 @@ impl PolicySet {
                 nodes: loader.nodes.map_or_else(NodePolicy::default, |(policy, _)| policy),
                 registries: loader.registries.map_or_else(RegistryPolicy::default, |(policy, _)| policy),
                 hash: files.hash(),
+                files: files.texts.as_slice().into(),
                 ..Self::default()
             })
         } else {

@@ -181,10 +181,10 @@ const NODE_SPECS: Rows = &[
     ]),
     ("releases: [{build: 10.0.20348, name: ltsc2028, runsFrom: 10.0.26100}, {build: 10.0.29000, name: X Y, runsFrom: 10.0.1}]", &[
         "5:50: `spec.releases[0].runsFrom` 10.0.26100 is newer than the release itself, 10.0.20348 (hosts run images of their own build and of older ones)",
-        "5:99: `spec.releases[1].name` takes a name of lower-case letters, digits, `-` and `.`, not `X Y`: names of Kubernetes objects have no other characters, and a letter or digit at both ends",
+        "5:99: `spec.releases[1].name` takes a name of at most 63 lower-case letters, digits and `-`, not `X Y`: it becomes a part of names and labels, which have no other characters, and a letter or digit at both ends",
     ]),
     ("runtimeClasses: {handler: 1}", &[
-        "5:29: `spec.runtimeClasses.handler` takes a name of lower-case letters, digits, `-` and `.`, not the number `1` (write it in quotes: \"1\")",
+        "5:29: `spec.runtimeClasses.handler` takes a name of at most 63 lower-case letters, digits and `-`, not the number `1` (write it in quotes: \"1\")",
     ]),
 ];
 

@@ -55,6 +55,8 @@ pub enum Text {
     Any,
     /// A name of a Kubernetes object: RFC 1123 subdomain.
     Name,
+    /// The name of a Kubernetes object that is also a label's value: without dots, at most 63 characters.
+    ShortName,
     /// A name of a namespace, with stars.
     Namespaces,
     /// `10.0.20348`.
@@ -503,7 +505,7 @@ static NODE_SPEC: Object = Object::of(&[
                 Shape::Word(&[word("Manage", "One for each release."), word("Never", "None.")]),
                 "Whether RuntimeClasses mullion-windows-<release> are made.",
             ),
-            Key::new("handler", Shape::Text(Text::Name), "The containerd handler that they name."),
+            Key::new("handler", Shape::Text(Text::ShortName), "The containerd handler that they name."),
         ])),
         "RuntimeClasses that Mullion makes.",
     ),
@@ -524,7 +526,11 @@ static NODE_SPEC: Object = Object::of(&[
         Shape::List(&Shape::Object(&Object::with(
             &[
                 Key::required("build", Shape::Text(Text::Build), "Build of the release's hosts and images."),
-                Key::required("name", Shape::Text(Text::Name), "Name of the release, as in mullion-windows-<name>."),
+                Key::required(
+                    "name",
+                    Shape::Text(Text::ShortName),
+                    "Name of the release, as in mullion-windows-<name>.",
+                ),
                 Key::required("runsFrom", Shape::Text(Text::Build), "Oldest image build that its hosts run."),
             ],
             Between::Release,

@@ -18,6 +18,7 @@ impl Text {
         match self {
             Self::Any => "text",
             Self::Name => "a name of lower-case letters, digits, `-` and `.`",
+            Self::ShortName => "a name of at most 63 lower-case letters, digits and `-`",
             Self::Namespaces => "a namespace name, in which `*` stands for anything",
             Self::Build => "a Windows build such as 10.0.20348",
             Self::LabelKey => "a label or taint key such as example.com/team",
@@ -38,6 +39,7 @@ impl Text {
         match self {
             Self::Any | Self::LabelKey => None,
             Self::Name => Some(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"),
+            Self::ShortName => Some(r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"),
             Self::Namespaces => Some(r"^[-a-z0-9*]+$"),
             Self::Build => Some(r"^10\.0\.(0|[1-9][0-9]*)$"),
             Self::LabelValue => Some(r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"),
@@ -57,14 +59,14 @@ impl Text {
         let is = |ok: bool, why: &str| if ok { Ok(()) } else { Err(Malformed::new(why)) };
         match self {
             Self::Any | Self::Rule | Self::TranslatedRule => is(!text.is_empty() || self == Self::Any, "it is empty"),
-            Self::Name => {
-                let lower =
-                    |text: &str| text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-                is(
-                    text.len() <= 253 && text.split('.').all(|part| lower(part) && ends_well(part)),
-                    "names of Kubernetes objects have no other characters, and a letter or digit at both ends",
-                )
-            }
+            Self::Name => is(
+                text.len() <= 253 && text.split('.').all(lower_case),
+                "names of Kubernetes objects have no other characters, and a letter or digit at both ends",
+            ),
+            Self::ShortName => is(
+                text.len() <= 63 && lower_case(text),
+                "it becomes a part of names and labels, which have no other characters, and a letter or digit at both ends",
+            ),
             Self::Namespaces => namespaces(text),
             Self::Build => text.parse::<Build>().map(|_| ()).map_err(|error| Malformed::new(plain(&error.to_string()))),
             Self::LabelKey => label_key(text),
@@ -94,6 +96,10 @@ impl Malformed {
         self.hint = Some(hint.into());
         self
     }
+}
+
+fn lower_case(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') && ends_well(text)
 }
 
 fn ends_well(text: &str) -> bool {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::images::ImagePatterns;
+use super::load::PolicyFile;
 use super::registry::RegistryPolicy;
 use super::settings::Memo;
 use crate::engine::windows::Build;
@@ -24,6 +25,8 @@ pub struct PolicySet {
     pub registries: RegistryPolicy,
     /// Content hash of the files, hexadecimal; empty for a set that came from no file.
     pub hash: String,
+    /// The files, as they were read; empty for the built-in set.
+    pub files: Arc<[PolicyFile]>,
     /// Settings handed out before. A set is not changed once it was asked.
     pub(crate) memo: Memo,
 }

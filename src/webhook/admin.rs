@@ -1,47 +1,42 @@
-//! The admin port: health, readiness, metrics and the policies in force. Plain HTTP, nothing secret, nothing written.
+//! The admin port: what [every server](crate::telemetry::admin) has, and the policies in force.
 
+use std::fmt;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State as Extract;
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use serde_json::{Value, json};
 
 use super::state::State;
-use crate::telemetry::METRICS_CONTENT_TYPE;
+use crate::telemetry::admin;
 
 /// The routes of the admin port.
 pub fn router(state: Arc<State>) -> Router {
+    let (asked, counted) = (Arc::clone(&state), Arc::clone(&state));
     Router::new()
-        .route("/healthz", get(async || "ok\n"))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(metrics))
         .route("/policies", get(policies))
         .with_state(state)
+        .merge(admin::routes(move || missing(&asked), move || metrics(&counted)))
 }
 
-async fn ready(Extract(state): Extract<Arc<State>>) -> Response {
+fn missing(state: &State) -> Option<String> {
     let missing = state.missing();
-    if missing.is_empty() {
-        return "ok\n".into_response();
-    }
-    (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {}\n", missing.join("; "))).into_response()
+    (!missing.is_empty()).then(|| missing.join("; "))
 }
 
-async fn metrics(Extract(state): Extract<Arc<State>>) -> Response {
+fn metrics(state: &State) -> Result<String, fmt::Error> {
     if let Some(source) = &*state.images.source() {
         state.metrics.registry_answers(source.outcomes());
     }
-    match state.metrics.encode() {
-        Ok(text) => ([(header::CONTENT_TYPE, METRICS_CONTENT_TYPE)], text).into_response(),
-        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-    }
+    state.metrics.encode()
 }
 
 /// The content of `/policies`: `hash`, `policies` in force (lowest priority first), `problems` of the files as they
-/// are now, `registries` with why none is asked though one should be, `lastGood` as seconds since 1970.
+/// are now, `registries` with why none is asked though one should be, `lastGood` as seconds since 1970, `kept` whether
+/// they are those of ConfigMap `mullion-state` because the files were bad from the start.
 async fn policies(Extract(state): Extract<Arc<State>>) -> Response {
     let (policies, report) = (state.policies.load(), state.policy_report.load());
     let in_force: Vec<Value> = policies
@@ -61,6 +56,7 @@ async fn policies(Extract(state): Extract<Arc<State>>) -> Response {
     let body = json!({
         "hash": policies.hash,
         "lastGood": report.last_good,
+        "kept": report.kept,
         "directories": report.directories,
         "policies": in_force,
         "problems": report.problems,

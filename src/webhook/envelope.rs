@@ -203,6 +203,12 @@ impl<'a> AdmissionRequest<'a> {
         GROUPS.contains(&self.kind.group.as_ref()).then(|| Kind::from_name(&self.kind.kind)).flatten()
     }
 
+    /// Whether a node is being created.
+    pub fn creates_node(&self) -> bool {
+        let GroupVersionKind { group, kind } = &self.kind;
+        group.is_empty() && kind == "Node" && self.operation == "CREATE" && self.subresource().is_none()
+    }
+
     /// The operation, if it is one that Kubernetes has today.
     pub fn operation(&self) -> Option<Operation> {
         match self.operation.as_ref() {

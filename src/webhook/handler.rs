@@ -6,8 +6,10 @@
 //! |---|---|
 //! | no AdmissionReview v1: truncated, garbage, foreign, a member missing, object nested deeper than 127 | 400, text |
 //! | a kind or operation Mullion does not speak to; DELETE and CONNECT | allowed |
+//! | CREATE of a node at /mutate | allowed, with what [`nodes`] adds |
 //! | a known kind whose object is missing or no JSON object | allowed, audit annotation `unreadable` |
 //! | the review panics | allowed, warning, audit annotation `panicked` |
+//! | a probe of the controller | what the engine says, and its marks (`probe`) |
 //! | anything else | what the engine says |
 //!
 //! What fails before there are bytes (too long, too slow, wrong type) is the table of [`body`](super::body).
@@ -15,11 +17,14 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
+use json_patch::PatchOperation;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::envelope::{AdmissionRequest, AdmissionResponse, EnvelopeError};
 use super::images::{self, PullSecrets};
+use super::nodes;
+use super::probe;
 use super::state::State;
 use crate::engine::answer::Answer;
 use crate::engine::finding::Finding;
@@ -57,10 +62,16 @@ pub async fn handle(
     let started = Instant::now();
     let request = AdmissionRequest::parse(body)?;
     let found = match read(&request)? {
+        Readable::No(found) if door == Door::Mutate && request.creates_node() => {
+            found.with(nodes::patch(state, &request))
+        }
         Readable::No(found) => found,
         Readable::Yes(asked) => {
-            let found = review(state, door, &request, &asked, None);
-            if found.wanted.is_empty() {
+            let mut found = review(state, door, &request, &asked, None);
+            if let Some(value) = probe::value(&request, &asked.object) {
+                probe::answer(door, value, &mut found.response);
+                found
+            } else if found.wanted.is_empty() {
                 found
             } else {
                 // Boxed, because every request would carry the space, and few come here.
@@ -209,6 +220,14 @@ fn generate_name(object: &Value) -> Option<String> {
 }
 
 impl Found {
+    /// The same with a patch, if there is any.
+    fn with(mut self, patch: Vec<PatchOperation>) -> Self {
+        if !patch.is_empty() {
+            (self.decision, self.response.patch) = (Decision::Patched, patch);
+        }
+        self
+    }
+
     fn nothing(decision: Decision) -> Self {
         Self {
             decision,

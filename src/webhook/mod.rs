@@ -1,10 +1,15 @@
-//! `mullion webhook`: the HTTPS server that the Kubernetes API server asks about every pod and pod template.
+//! `mullion webhook`: the HTTPS server that the Kubernetes API server asks about every pod and pod template, and about
+//! nodes that are created.
 //!
 //! ```text
 //! accept loop (server) → TLS (tls) → routes → body → handler → engine → envelope
 //!                                                       ↑
-//!             state: world, policies, images ← world::live, reload, registries
+//!             state: world, policies, images, what was kept ← world::live, reload, registries, state
 //! ```
+//!
+//! Rights it needs: `get`, `list`, `watch` on nodes, namespaces and runtimeclasses, and in its own namespace on configmap
+//! `mullion-state`: without that it remembers only what it saw itself. And `get` on secrets, where a RegistryPolicy has
+//! pull secrets used; with `--tls-secret` `get`, `list` and `watch` on that one. It writes nothing.
 //!
 //! [`run`] puts the parts together; everything below it is usable on its own, as the tests do.
 
@@ -13,6 +18,8 @@ pub mod body;
 pub mod envelope;
 pub mod handler;
 pub mod images;
+mod nodes;
+pub(crate) mod probe;
 #[cfg(feature = "registry")]
 pub mod registries;
 pub mod reload;
@@ -25,4 +32,5 @@ mod args;
 mod start;
 
 pub use args::Args;
+pub(crate) use args::positive_seconds;
 pub use start::run;

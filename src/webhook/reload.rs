@@ -1,5 +1,6 @@
 //! What the webhook does with files that changed under it: policies and the certificate.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,8 +20,10 @@ pub struct PolicyReport {
     pub problems: Vec<String>,
     /// Why registries are not asked, where the policies in force have them asked.
     pub registries: Option<String>,
-    /// When the set in force was loaded, in seconds since 1970; `None` for the built-in one.
+    /// When the set in force was loaded, in seconds since 1970; `None` for the built-in one, and for one that was kept.
     pub last_good: Option<i64>,
+    /// Whether the set in force is the last good one that ConfigMap `mullion-state` kept.
+    pub kept: bool,
 }
 
 /// Reads the policies once and puts them in force if they are good. After a bad reading the set before stays; its
@@ -41,7 +44,8 @@ pub fn policies_once(state: &State, step: Step, now: i64) -> Result<(), Vec<Stri
             let registries = unasked(state, &set, &report);
             state.policies.store(set);
             let directories = report.directories.clone();
-            let report = PolicyReport { directories, problems: Vec::new(), registries, last_good: Some(now) };
+            let report =
+                PolicyReport { directories, problems: Vec::new(), registries, last_good: Some(now), kept: false };
             state.policy_report.store(Arc::new(report));
             Ok(())
         }
@@ -51,6 +55,16 @@ pub fn policies_once(state: &State, step: Step, now: i64) -> Result<(), Vec<Stri
             Err(problems)
         }
     }
+}
+
+/// Puts the last good policies that were kept in force, since the files have these problems.
+pub fn policies_kept(state: &State, set: Arc<PolicySet>, problems: Vec<String>) {
+    state.metrics.policies_kept(&problems);
+    let report = state.policy_report.load();
+    let registries = unasked(state, &set, &report);
+    state.policies.store(set);
+    let report = PolicyReport { problems, registries, kept: true, ..PolicyReport::clone(&report) };
+    state.policy_report.store(Arc::new(report));
 }
 
 /// Has registries asked as these policies say; why that is not possible, if it is not.
@@ -72,13 +86,14 @@ pub async fn policies(state: Arc<State>, mut source: Source, interval: Duration,
     .await;
 }
 
-/// Reads the certificate every `interval` until `stop` is cancelled; `seen` is the content it was loaded from.
+/// Reads the certificate in `dir` every `interval` until `stop` is cancelled; `seen` is the content it was loaded from.
 pub async fn certificate(
     state: Arc<State>,
     certificate: Arc<Certificate>,
+    dir: PathBuf,
     mut seen: u64,
     interval: Duration,
     stop: CancellationToken,
 ) {
-    every(interval, stop, move || seen = certificate.reload(seen, &state.metrics)).await;
+    every(interval, stop, move || seen = certificate.reload(&dir, seen, &state.metrics)).await;
 }

@@ -58,7 +58,7 @@ async fn answer(Extract(shared): Extract<Arc<Shared>>, door: Door, request: Requ
 }
 
 fn refuse(state: &State, unread: &Unread) -> Response {
-    state.metrics.bad_request(unread.reason, &unread.text);
+    state.metrics.bad_request(unread.reason);
     let status = unread.status();
     let mut response = (status, format!("mullion: {}\n", unread.text)).into_response();
     if status == StatusCode::SERVICE_UNAVAILABLE {

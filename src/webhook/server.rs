@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use axum::Router;
+use axum::{Extension, Router};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
@@ -23,7 +23,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::tls::install_crypto;
-use crate::telemetry::{self, ConnectionGuard, Metrics};
+use crate::telemetry::admin::Peer;
+use crate::telemetry::{self, ConnectionGuard, LogArgs, Metrics};
 
 /// What one connection, and all together, may take.
 #[derive(Debug, Clone)]
@@ -55,8 +56,8 @@ impl Default for ConnectionLimits {
 }
 
 /// Runs a server program from its first line to its last: logs, cryptography, and a runtime for `program`.
-pub fn run_to_end(program: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    telemetry::init();
+pub fn run_to_end(log: &LogArgs, program: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    telemetry::init(log);
     install_crypto();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.context("cannot start the async runtime")?.block_on(program)
@@ -138,20 +139,22 @@ async fn connection(shared: Arc<Shared>, stream: TcpStream, watcher: Watcher, gu
     let Ok(peer) = stream.peer_addr() else { return };
     let stream = Idle::new(stream, shared.limits.idle);
     let Some(tls) = &shared.tls else {
-        return http_connection(&shared, stream, watcher).await;
+        // What it may ask for depends on where it comes from: see `telemetry::admin`.
+        let router = shared.router.clone().layer(Extension(Peer(peer)));
+        return http_connection(&shared, router, stream, watcher).await;
     };
     match timeout(shared.limits.handshake, tls.accept(stream)).await {
-        Ok(Ok(stream)) => http_connection(&shared, stream, watcher).await,
+        Ok(Ok(stream)) => http_connection(&shared, shared.router.clone(), stream, watcher).await,
         Ok(Err(error)) => shared.metrics.handshake_failed(peer, &error),
         Err(_) => shared.metrics.handshake_failed(peer, &"it took too long"),
     }
 }
 
-async fn http_connection<S>(shared: &Shared, stream: S, watcher: Watcher)
+async fn http_connection<S>(shared: &Shared, router: Router, stream: S, watcher: Watcher)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = TowerToHyperService::new(shared.router.clone());
+    let service = TowerToHyperService::new(router);
     let connection = shared.http.serve_connection(TokioIo::new(stream), service).into_owned();
     if let Err(error) = watcher.watch(connection).await {
         tracing::trace!(%error, "connection ended");

@@ -18,35 +18,40 @@ use super::images::Images;
 use super::reload::{self, PolicyReport};
 use super::server::{ConnectionLimits, run_to_end, serve};
 use super::state::State;
-use super::tls::Certificate;
+use super::tls::{Certificate, secret};
 use super::{admin, routes};
 use crate::engine::world::World;
 use crate::policy::PolicySet;
-use crate::reload::{Source, files};
+use crate::reload::{Beginning, Source, Step, begin};
+use crate::state::{Follower, follow, last_good};
 use crate::world::{connect, file, live};
 
 /// Runs until SIGTERM or SIGINT. An error means that it could not start, and says what to do: exit code 2; or that a
 /// part of it broke, and that it is better started anew than left with a world that stands still. It logs
 /// to standard error from several threads, so the caller must not hold its lock.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    run_to_end(start(args))
+    run_to_end(&args.log, start(args))
 }
 
 async fn start(args: &Args) -> anyhow::Result<()> {
     // First of all: a signal during the start must not find the default action.
     let signals = Signals::install().context("cannot listen for signals")?;
     let stop = CancellationToken::new();
-    let (certificate, seen) = Certificate::load(&args.tls_dir)?;
+    let (certificate, seen) = match &args.tls_dir {
+        Some(dir) => Certificate::load(dir)?,
+        None => (Arc::default(), 0),
+    };
     let config = Arc::new(certificate.server_config()?);
-    let Facts { world, synced, live, client } = world(args).await?;
+    let Facts { world, synced, live, kept, client } = world(args).await?;
     let mut state = State::new(world, synced, Arc::new(ArcSwap::from_pointee(PolicySet::built_in())));
-    state.images = images(client);
+    state.kept = kept.as_ref().map(|kept| kept.state.clone());
+    state.images = images(client.clone());
     let state = Arc::new(state);
-    state.certificate.store(true, Ordering::Release);
-    if let Some(source) = policies(args, &state)? {
+    state.metrics.tls_expiry(certificate.expiry());
+    if let Some(source) = policies(args, &state, client.clone()).await? {
         tokio::spawn(reload::policies(Arc::clone(&state), source, args.reload_interval, stop.clone()));
     }
-    tokio::spawn(reload::certificate(Arc::clone(&state), certificate, seen, args.reload_interval, stop.clone()));
+    follow_certificate(args, client, certificate, seen, &state, &stop)?;
 
     let admin = listen(args.admin_bind, "--admin-bind").await?;
     let main = listen(args.bind, "--bind").await?;
@@ -77,7 +82,36 @@ async fn start(args: &Args) -> anyhow::Result<()> {
     // Last, so that probes and scrapes are answered to the end.
     admin_stop.cancel();
     admin.await.context("the admin server ended early")?;
+    drop(kept);
     tracing::info!("stopped");
+    Ok(())
+}
+
+/// Keeps `certificate`, which was loaded from the content `seen` if there is a `--tls-dir`, as new as its source.
+fn follow_certificate(
+    args: &Args,
+    client: Option<kube::Client>,
+    certificate: Arc<Certificate>,
+    seen: u64,
+    state: &Arc<State>,
+    stop: &CancellationToken,
+) -> anyhow::Result<()> {
+    state.certificate.store(certificate.is_loaded(), Ordering::Release);
+    let (shared, stop) = (Arc::clone(state), stop.clone());
+    match (&args.tls_dir, &args.tls_secret, client) {
+        (Some(dir), ..) => {
+            let (dir, interval) = (dir.clone(), args.reload_interval);
+            tokio::spawn(reload::certificate(shared, certificate, dir, seen, interval, stop));
+        }
+        (None, Some(secret), Some(client)) => {
+            tokio::spawn(secret::follow(client, secret.clone(), certificate, shared, stop));
+        }
+        (None, Some(secret), None) => bail!(
+            "the Secret {secret} of --tls-secret is in a cluster, and with --world FILE there is none; \
+             give the certificate as files by --tls-dir DIR"
+        ),
+        (None, None, _) => bail!("there is no certificate to serve with; pass --tls-secret NS/NAME or --tls-dir DIR"),
+    }
     Ok(())
 }
 
@@ -93,6 +127,8 @@ struct Facts {
     synced: Arc<AtomicBool>,
     /// What must live as long as the facts are wanted.
     live: Option<Arc<live::Live>>,
+    /// As does this.
+    kept: Option<Follower>,
     /// For what is asked beside them.
     client: Option<kube::Client>,
 }
@@ -100,18 +136,26 @@ struct Facts {
 async fn world(args: &Args) -> anyhow::Result<Facts> {
     if let Some(path) = &args.world {
         let world = Arc::new(ArcSwap::from_pointee(read_world(path)?));
-        return Ok(Facts { world, synced: Arc::new(AtomicBool::new(true)), live: None, client: None });
+        return Ok(Facts { world, synced: Arc::new(AtomicBool::new(true)), live: None, kept: None, client: None });
     }
     let client = connect::client(args.kubeconfig.as_deref()).await;
     let client = client.context("no cluster to watch (--world FILE needs none)")?;
-    let live = Arc::new(live::Live::start(client.clone()));
+    let kept = follow(client.clone(), &namespace(args, &client), true);
+    let live = Arc::new(live::Live::start(client.clone(), kept.state.clone()));
     let synced = Arc::new(AtomicBool::new(false));
     let (waiter, flag) = (Arc::clone(&live), Arc::clone(&synced));
     tokio::spawn(async move {
         waiter.synced().await;
         flag.store(true, Ordering::Release);
     });
-    Ok(Facts { world: Arc::clone(&live.snapshot), synced, live: Some(live), client: Some(client) })
+    let world = Arc::clone(&live.snapshot);
+    Ok(Facts { world, synced, live: Some(live), kept: Some(kept), client: Some(client) })
+}
+
+/// Mullion's own: where its certificate is, if nothing else is said.
+fn namespace(args: &Args, client: &kube::Client) -> String {
+    let of_secret = || args.tls_secret.as_ref().map(|secret| secret.namespace.clone());
+    args.namespace.clone().or_else(of_secret).unwrap_or_else(|| client.default_namespace().to_owned())
 }
 
 /// Who is asked for images, once policies have them asked for.
@@ -133,16 +177,24 @@ fn read_world(path: &Path) -> anyhow::Result<World> {
 }
 
 /// The policies of `--policies`, in force in `state`, and the source of later ones; `None` without directories.
-fn policies(args: &Args, state: &State) -> anyhow::Result<Option<Source>> {
+async fn policies(args: &Args, state: &State, client: Option<kube::Client>) -> anyhow::Result<Option<Source>> {
     if args.policies.is_empty() {
         return Ok(None);
     }
     let directories = args.policies.iter().map(|dir| dir.display().to_string()).collect();
     state.policy_report.store(Arc::new(PolicyReport { directories, ..PolicyReport::default() }));
-    let mut source = files(args.policies.clone());
-    let first = source();
-    if let Err(problems) = reload::policies_once(state, first, jiff::Timestamp::now().as_second()) {
-        bail!("the policies cannot be used, and there are no earlier ones:\n{}", problems.join("\n"));
+    let earlier = async {
+        match client {
+            Some(client) => last_good(client.clone(), &namespace(args, &client)).await,
+            None => Ok(Vec::new()),
+        }
+    };
+    let Beginning { set, problems, source } = begin(args.policies.clone(), earlier).await?;
+    if problems.is_empty() {
+        // It is good: nothing is left to go wrong.
+        drop(reload::policies_once(state, Step::Replaced(set), jiff::Timestamp::now().as_second()));
+    } else {
+        reload::policies_kept(state, set, problems);
     }
     Ok(Some(source))
 }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
+use tokio::sync::watch as channel;
 
 use super::handler::{self, Judge};
 use super::images::Images;
 use super::reload::PolicyReport;
 use crate::engine::world::World;
 use crate::policy::PolicySet;
+use crate::state::State as Kept;
 use crate::telemetry::Metrics;
 
 /// Shared by all connections; nothing in it is ever locked for longer than a pointer swap.
@@ -23,6 +25,8 @@ pub struct State {
     pub policies: Arc<ArcSwap<PolicySet>>,
     /// What is to say about the policy files, for `/policies`.
     pub policy_report: ArcSwap<PolicyReport>,
+    /// What the controller keeps in ConfigMap `mullion-state`, as it changes; `None` without a cluster.
+    pub kept: Option<channel::Receiver<Option<Arc<Kept>>>>,
     /// Who is asked what images are.
     pub images: Images,
     /// Whether a certificate is loaded.
@@ -43,6 +47,7 @@ impl State {
             world_synced,
             policies,
             policy_report: ArcSwap::default(),
+            kept: None,
             images: Images::default(),
             certificate: AtomicBool::new(false),
             draining: AtomicBool::new(false),

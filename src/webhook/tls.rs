@@ -1,17 +1,22 @@
-//! The certificate from a directory, swapped without a connection noticing.
+//! The certificate, swapped without a connection noticing.
 //!
-//! The files are read again every few seconds and compared by content: a mounted Secret changes by renaming a symbolic
-//! link, which an inotify watch on the file never reports. The rustls configuration stays the same object, so TLS
-//! sessions survive a rotation too.
+//! ```text
+//! directory, read every few seconds (directory) ─┐
+//! Secret, watched (secret) ──────────────────────┴→ Content → a pair that fits → the one that is served
+//! ```
+//!
+//! A pair that is no good changes nothing but a metric. The rustls configuration stays the same object, so TLS sessions
+//! survive a rotation too. Until there is a pair, handshakes fail.
 
+use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
 use rustls::ServerConfig;
-use rustls::crypto::CryptoProvider;
+use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -19,17 +24,17 @@ use rustls::sign::CertifiedKey;
 
 use crate::telemetry::Metrics;
 
-/// File names of a `kubernetes.io/tls` Secret.
+pub mod directory;
+pub mod secret;
+
+/// File names, and keys, of a `kubernetes.io/tls` Secret.
 const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
 
-/// Where kubelet keeps the files of a mounted Secret: a link that moves from one complete set to the next.
-const DATA_LINK: &str = "..data";
-
-/// Why a directory gives no certificate.
+/// Why there is no certificate.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// Not there, or not readable.
+    /// A file is not there, or not readable.
     #[error("{path}: {problem}; expected a directory with {CERTIFICATE} and {KEY}, as in a kubernetes.io/tls Secret")]
     Unreadable {
         /// The file.
@@ -37,61 +42,105 @@ pub enum TlsError {
         /// Why.
         problem: std::io::Error,
     },
+    /// There is no such Secret.
+    #[error("{origin} does not exist; mullion controller --webhook-service makes it, where it may")]
+    Missing {
+        /// The Secret.
+        origin: String,
+    },
+    /// The content is of no use.
+    #[error("{origin}: {problem}")]
+    Unusable {
+        /// The directory or the Secret.
+        origin: String,
+        /// What is wrong with it.
+        problem: PairError,
+    },
+}
+
+/// Why a certificate and a key are no pair.
+#[derive(Debug, thiserror::Error)]
+pub enum PairError {
     /// No PEM, or PEM without what is needed.
-    #[error("{path}: {problem}; expected {expected} in PEM")]
+    #[error("{name}: {problem}; expected {expected} in PEM")]
     Malformed {
-        /// The file.
-        path: String,
+        /// Which of the two.
+        name: &'static str,
         /// What is wrong with it.
         problem: String,
         /// What should be there.
         expected: &'static str,
     },
-    /// Certificate and key do not belong together, or are of no use to rustls.
-    #[error("{dir}: {CERTIFICATE} and {KEY} cannot be used together: {problem}")]
-    Unusable {
-        /// The directory.
-        dir: String,
-        /// What rustls says.
-        problem: String,
-    },
+    /// They do not belong together, or are of no use to rustls.
+    #[error("{CERTIFICATE} and {KEY} cannot be used together: {0}")]
+    Mismatch(rustls::Error),
+}
+
+/// What a directory or a Secret holds; not yet looked at.
+pub struct Content {
+    /// Which directory or Secret, for messages.
+    origin: String,
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+}
+
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Content of {}", self.origin)
+    }
 }
 
 /// The pair in force.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Certificate {
-    dir: PathBuf,
-    provider: Arc<CryptoProvider>,
-    current: ArcSwap<CertifiedKey>,
-}
-
-/// What a directory held.
-struct Files {
-    certificate: Vec<u8>,
-    key: Vec<u8>,
+    current: ArcSwapOption<CertifiedKey>,
 }
 
 /// Makes aws-lc-rs the process's cryptography, which kube's client needs to find as well.
 pub fn install_crypto() {
     // An error means that one is installed already: by an earlier call, as in tests.
-    drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
+    drop(default_provider().install_default());
+}
+
+/// The pair of a certificate chain and its key, both PEM.
+pub fn pair(certificate: &[u8], key: &[u8]) -> Result<CertifiedKey, PairError> {
+    let malformed = |name, problem, expected| PairError::Malformed { name, problem, expected };
+    let expected = "a certificate and the chain below its root";
+    let chain = CertificateDer::pem_slice_iter(certificate)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| malformed(CERTIFICATE, error.to_string(), expected))?;
+    if chain.is_empty() {
+        return Err(malformed(CERTIFICATE, "there is no certificate in it".to_owned(), expected));
+    }
+    let key = PrivateKeyDer::from_pem_slice(key)
+        .map_err(|error| malformed(KEY, error.to_string(), "an unencrypted private key (PKCS#8, PKCS#1 or SEC1)"))?;
+    CertifiedKey::from_der(chain, key, &default_provider()).map_err(PairError::Mismatch)
+}
+
+/// When a certificate ends, in seconds since 1970.
+fn expiry(pair: &CertifiedKey) -> Option<i64> {
+    let (_, certificate) = x509_parser::parse_x509_certificate(pair.cert.first()?).ok()?;
+    Some(certificate.validity().not_after.timestamp())
 }
 
 impl Certificate {
     /// Reads the pair in `dir`; also says which content that was, for [`Certificate::reload`].
     pub fn load(dir: &Path) -> Result<(Arc<Self>, u64), TlsError> {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let files = Files::read(dir)?;
-        let pair = files.pair(dir, &provider)?;
-        let current = ArcSwap::from_pointee(pair);
-        Ok((Arc::new(Self { dir: dir.to_owned(), provider, current }), files.hash()))
+        let content = directory::read(dir)?;
+        let current = ArcSwapOption::from_pointee(content.pair()?);
+        Ok((Arc::new(Self { current }), content.hash()))
     }
 
     /// Reads the files again and takes them if they changed and are good. Returns the content seen, good or bad: a bad
     /// pair is reported once, not every few seconds.
-    pub fn reload(&self, seen: u64, metrics: &Metrics) -> u64 {
-        let files = match Files::read(&self.dir) {
-            Ok(files) => files,
+    pub fn reload(&self, dir: &Path, seen: u64, metrics: &Metrics) -> u64 {
+        self.take(directory::read(dir), seen, metrics)
+    }
+
+    /// Takes what was found, if it is good and not what was `seen` last. Returns the content seen, good or bad.
+    pub fn take(&self, found: Result<Content, TlsError>, seen: u64, metrics: &Metrics) -> u64 {
+        let content = match found {
+            Ok(content) => content,
             Err(error) => {
                 let missing = hash_of(&error.to_string());
                 if missing != seen {
@@ -100,17 +149,18 @@ impl Certificate {
                 return missing;
             }
         };
-        let hash = files.hash();
+        let hash = content.hash();
         if hash == seen {
             return seen;
         }
-        match files.pair(&self.dir, &self.provider) {
+        match content.pair() {
             Ok(pair) => {
-                let same = pair.cert == self.current.load().cert;
-                self.current.store(Arc::new(pair));
                 // Back from a bad or missing pair to the one in force: nothing new.
+                let same = self.current.load().as_ref().is_some_and(|current| current.cert == pair.cert);
+                let expiry = expiry(&pair);
+                self.current.store(Some(Arc::new(pair)));
                 if !same {
-                    metrics.tls_loaded();
+                    metrics.tls_loaded(expiry);
                 }
             }
             Err(error) => metrics.tls_failed(&error),
@@ -118,10 +168,20 @@ impl Certificate {
         hash
     }
 
+    /// Whether there is a pair to serve.
+    pub fn is_loaded(&self) -> bool {
+        self.current.load().is_some()
+    }
+
+    /// When the pair in force ends, in seconds since 1970.
+    pub fn expiry(&self) -> Option<i64> {
+        self.current.load().as_deref().and_then(expiry)
+    }
+
     /// TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, with whatever pair is in force when a client says hello. The API server
     /// speaks HTTP/1.1 to webhooks on purpose, so that its calls spread over the replicas.
     pub fn server_config(self: &Arc<Self>) -> anyhow::Result<ServerConfig> {
-        let mut config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
+        let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()
             .context("TLS 1.2 and 1.3 are not available")?
             .with_no_client_auth()
@@ -133,52 +193,19 @@ impl Certificate {
 
 impl ResolvesServerCert for Certificate {
     fn resolve(&self, _client: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.current.load_full())
+        self.current.load_full()
     }
 }
 
-impl Files {
-    fn read(dir: &Path) -> Result<Self, TlsError> {
-        // Through the link once, so that both files are of one set although it moves meanwhile.
-        let set = std::fs::canonicalize(dir.join(DATA_LINK)).unwrap_or_else(|_| dir.to_owned());
-        let read = |name: &str| {
-            read_file(&set.join(name))
-                .map_err(|problem| TlsError::Unreadable { path: dir.join(name).display().to_string(), problem })
-        };
-        Ok(Self { certificate: read(CERTIFICATE)?, key: read(KEY)? })
-    }
-
+impl Content {
     fn hash(&self) -> u64 {
         hash_of(&(&self.certificate, &self.key))
     }
 
-    fn pair(&self, dir: &Path, provider: &CryptoProvider) -> Result<CertifiedKey, TlsError> {
-        let malformed = |name: &str, problem: String, expected: &'static str| TlsError::Malformed {
-            path: dir.join(name).display().to_string(),
-            problem,
-            expected,
-        };
-        let expected = "a certificate and the chain below its root";
-        let chain = CertificateDer::pem_slice_iter(&self.certificate)
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| malformed(CERTIFICATE, error.to_string(), expected))?;
-        if chain.is_empty() {
-            return Err(malformed(CERTIFICATE, "there is no certificate in it".to_owned(), expected));
-        }
-        let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(|error| {
-            malformed(KEY, error.to_string(), "an unencrypted private key (PKCS#8, PKCS#1 or SEC1)")
-        })?;
-        CertifiedKey::from_der(chain, key, provider)
-            .map_err(|error| TlsError::Unusable { dir: dir.display().to_string(), problem: error.to_string() })
+    fn pair(&self) -> Result<CertifiedKey, TlsError> {
+        pair(&self.certificate, &self.key)
+            .map_err(|problem| TlsError::Unusable { origin: self.origin.clone(), problem })
     }
-}
-
-fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
-    // Asked before opening: opening a pipe would wait for a writer.
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(std::io::Error::other("it is no regular file"));
-    }
-    std::fs::read(path)
 }
 
 fn hash_of(content: &impl Hash) -> u64 {

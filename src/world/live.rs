@@ -1,6 +1,6 @@
-//! The world of a live cluster: three watches and a snapshot that readers take without waiting.
+//! The world of a live cluster: three watches, what Mullion kept, and a snapshot that readers take without waiting.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,19 +21,26 @@ use super::objects::{self, Map, NodeSpec, NodeStatus};
 use super::watch;
 use crate::engine::image::KnownImages;
 use crate::engine::labels::LabelPool;
-use crate::engine::windows::Build;
 use crate::engine::world::{Namespace, Node, Nodes, Os, RuntimeClass, Taint, World};
+use crate::state::{MAX_SEEN, Seen, State};
 
 /// How long changes gather before a new snapshot is made: a rebuild walks every node, and a cluster that starts or
 /// drains a pool changes hundreds at once.
 const GATHER: Duration = Duration::from_millis(100);
+/// And they gather for at least as many times as long as the last snapshot took: that of 20,000 nodes takes 15 ms, ten
+/// times a second a seventh of a core for as long as nodes change.
+const REST: u32 = 30;
 
-/// More distinct taints than any fleet has on purpose; what is beyond is not remembered once it is gone.
-const MAX_SEEN: usize = 256;
+/// How long the first snapshot waits for what was kept: a webhook that starts while the Windows pool is at zero should
+/// know its taints, and one without the right to read them should start.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Taints that come and go with a node's state, some with the time as their value. They never mark an OS.
 const PASSING: [&str; 3] =
     ["ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "node.cloudprovider.kubernetes.io/"];
+
+/// What was kept, as it changes; `None` until it was read.
+type Kept = channel::Receiver<Option<Arc<State>>>;
 
 /// The watched world. Dropping it ends the watches.
 #[derive(Debug)]
@@ -47,10 +54,12 @@ pub struct Live {
 impl Live {
     /// Starts watching nodes, RuntimeClasses and namespaces (`get`, `list`, `watch` on each). Returns at once: see
     /// [`Live::ready`]. Needs a tokio runtime. Nothing that fails later is fatal; it is logged and tried again.
-    pub fn start(client: Client) -> Self {
+    ///
+    /// Taints and builds seen before are those of `kept`; while there is no such state, those that this process saw.
+    pub fn start(client: Client, kept: Kept) -> Self {
         let snapshot = Arc::new(ArcSwap::from_pointee(World::default()));
         let (say_ready, ready) = channel::channel(false);
-        let task = tokio::spawn(follow(client, Arc::clone(&snapshot), say_ready));
+        let task = tokio::spawn(follow(client, kept, Arc::clone(&snapshot), say_ready));
         Self { snapshot, ready, task }
     }
 
@@ -62,6 +71,11 @@ impl Live {
     /// Whether nodes, RuntimeClasses and namespaces have all been read once.
     pub fn ready(&self) -> bool {
         *self.ready.borrow()
+    }
+
+    /// Changes with every new world.
+    pub fn changes(&self) -> channel::Receiver<bool> {
+        self.ready.clone()
     }
 
     /// Waits until nothing is watched any more, which only a defect can cause: the snapshot then stands still.
@@ -122,7 +136,8 @@ pub(crate) fn slim_metadata<'de, D: Deserializer<'de>>(from: D) -> Result<Object
     })
 }
 
-async fn follow(client: Client, snapshot: Arc<ArcSwap<World>>, say_ready: channel::Sender<bool>) {
+async fn follow(client: Client, mut kept: Kept, snapshot: Arc<ArcSwap<World>>, say_ready: channel::Sender<bool>) {
+    let patience = Instant::now() + PATIENCE;
     let streaming = watch::streams_lists(&client).await;
     let config = Config::default;
     let mut nodes = watch::changes::<SlimNode>(Api::all(client.clone()), config(), streaming);
@@ -130,8 +145,10 @@ async fn follow(client: Client, snapshot: Arc<ArcSwap<World>>, say_ready: channe
     let mut namespaces = watch::changes::<PartialObjectMeta<core::Namespace>>(Api::all(client), config(), streaming);
 
     let mut gathered = Gathered::default();
+    gathered.recall(kept.borrow_and_update().as_deref());
     // When the next snapshot is due; none while nothing has changed.
     let mut due: Option<Instant> = None;
+    let mut gather = GATHER;
     loop {
         let changed = tokio::select! {
             Some(event) = nodes.next() => {
@@ -140,15 +157,21 @@ async fn follow(client: Client, snapshot: Arc<ArcSwap<World>>, say_ready: channe
             }
             Some(event) = classes.next() => gathered.classes.apply(event, class_entry),
             Some(event) = namespaces.next() => gathered.namespaces.apply(event, namespace_entry),
+            Ok(()) = kept.changed() => gathered.recall(kept.borrow_and_update().as_deref()),
             () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
-                due = None;
-                snapshot.store(Arc::new(gathered.world()));
-                say_ready.send_replace(true);
+                let too_early = !*say_ready.borrow() && kept.borrow().is_none() && Instant::now() < patience;
+                due = too_early.then(|| Instant::now() + GATHER);
+                if !too_early {
+                    let start = Instant::now();
+                    snapshot.store(Arc::new(gathered.world()));
+                    gather = GATHER.max(start.elapsed() * REST);
+                    say_ready.send_replace(true);
+                }
                 false
             }
         };
         if changed && gathered.complete() {
-            due = due.or_else(|| Some(Instant::now() + GATHER));
+            due = due.or_else(|| Some(Instant::now() + gather));
         }
     }
 }
@@ -179,7 +202,7 @@ fn class_entry(class: node_api::RuntimeClass) -> (String, Option<RuntimeClass>) 
     (name_of(&class.metadata), Some(fact))
 }
 
-pub(crate) fn namespace_entry(namespace: PartialObjectMeta<core::Namespace>) -> (String, Option<Namespace>) {
+fn namespace_entry(namespace: PartialObjectMeta<core::Namespace>) -> (String, Option<Namespace>) {
     let name = name_of(&namespace.metadata);
     let labels = namespace.metadata.labels.unwrap_or_default();
     let annotations = namespace.metadata.annotations.unwrap_or_default();
@@ -193,31 +216,60 @@ struct Gathered {
     labels: LabelPool,
     classes: Collection<RuntimeClass>,
     namespaces: Collection<Namespace>,
-    seen_taints: BTreeSet<Taint>,
-    seen_builds: BTreeSet<Build>,
+    /// What was kept, where anything is; what Windows nodes had while this process looked, where nothing is.
+    seen: Seen,
+    /// Whether `seen` is what was kept.
+    is_kept: bool,
+    /// Whether Mullion is withdrawn: its RuntimeClasses are about to go, so pods are better not given any.
+    withdrawn: bool,
 }
 
 impl Gathered {
+    /// Takes in what is kept; whether that changes anything. Where nothing is kept any more, the last is remembered.
+    fn recall(&mut self, state: Option<&State>) -> bool {
+        let kept = state.filter(|state| state.found);
+        self.is_kept = kept.is_some();
+        let withdrawn = kept.is_some_and(|state| state.withdrawn.is_some());
+        let turned = std::mem::replace(&mut self.withdrawn, withdrawn) != withdrawn;
+        match kept {
+            Some(state) if state.seen != self.seen => {
+                self.seen.clone_from(&state.seen);
+                true
+            }
+            _ => turned,
+        }
+    }
+
     fn complete(&self) -> bool {
         self.nodes.complete && self.classes.complete && self.namespaces.complete
     }
 
     fn world(&mut self) -> World {
+        let mut seen = self.seen.clone();
         let windows = self.nodes.entries.values().filter(|node| node.os == Some(Os::Windows));
         for node in windows {
-            self.seen_builds.extend(node.build);
+            seen.builds.extend(node.build);
             for taint in node.taints.iter().filter(|taint| lasting(taint)) {
-                if self.seen_taints.len() < MAX_SEEN && !self.seen_taints.contains(taint) {
-                    self.seen_taints.insert(taint.clone());
+                if seen.taints.len() < MAX_SEEN && !seen.taints.contains(taint) {
+                    seen.taints.insert(taint.clone());
                 }
             }
         }
+        // What the controller keeps is for it, and for people, to say; a process may only add what it sees.
+        if !self.is_kept {
+            self.seen.clone_from(&seen);
+        }
+        let mut classes = self.classes.entries.clone();
+        if self.withdrawn {
+            // As good as somebody else's: what pods name stays known, and no pod is given one.
+            classes.values_mut().for_each(|class| class.ours = false);
+        }
         World {
             nodes: Some(Nodes::shared(self.nodes.entries.values().cloned().collect())),
-            runtime_classes: Some(self.classes.entries.clone()),
+            runtime_classes: Some(classes),
             namespaces: self.namespaces.entries.clone(),
-            seen_taints: self.seen_taints.clone(),
-            seen_builds: self.seen_builds.clone(),
+            seen_taints: seen.taints,
+            seen_builds: seen.builds,
             images: KnownImages::new(),
         }
     }
@@ -373,6 +425,65 @@ mod tests {
         assert!(world.mixed());
     }
 
+    fn seen(gathered: &mut Gathered) -> Vec<String> {
+        gathered.world().seen_taints.iter().map(ToString::to_string).collect()
+    }
+
+    fn state(taints: &[&str]) -> State {
+        let taints = taints.iter().map(|taint| Taint::parse(taint).unwrap()).collect();
+        State { found: true, seen: Seen { taints, ..Seen::default() }, ..State::default() }
+    }
+
+    #[test]
+    fn while_withdrawn_no_class_is_ours_to_give() {
+        let mut gathered = Gathered::default();
+        let class = RuntimeClass { ours: true, ..RuntimeClass::default() };
+        gathered.classes.entries.insert("mullion-windows-ltsc2022".to_owned(), class);
+        let ours =
+            |gathered: &mut Gathered| gathered.world().runtime_classes.unwrap().into_values().any(|class| class.ours);
+        let mut state = State { found: true, withdrawn: Some("2026-01-01T00:00:00Z".to_owned()), ..State::default() };
+        assert!(ours(&mut gathered));
+        assert!(gathered.recall(Some(&state)) && !gathered.recall(Some(&state)));
+        assert!(!ours(&mut gathered));
+        state.withdrawn = None;
+        assert!(gathered.recall(Some(&state)));
+        assert!(ours(&mut gathered));
+    }
+
+    #[test]
+    fn what_is_kept_is_for_others_to_say() {
+        let mut gathered = Gathered::default();
+        gathered.nodes.apply(Event::Apply(windows("a", "os")), node_entry);
+        assert_eq!(seen(&mut gathered), ["os=windows:NoSchedule"]);
+        gathered.nodes.apply(Event::Delete(windows("a", "os")), node_entry);
+        // A ConfigMap that does not know the taint: somebody took it out, or no Windows node ever had it.
+        assert!(gathered.recall(Some(&state(&["sku=win:NoSchedule"]))));
+        assert_eq!(seen(&mut gathered), ["sku=win:NoSchedule"]);
+        assert!(!gathered.recall(Some(&state(&["sku=win:NoSchedule"]))), "nothing new");
+        // What nodes have counts while they have it, and no longer.
+        gathered.nodes.apply(Event::Apply(windows("a", "os")), node_entry);
+        assert_eq!(seen(&mut gathered), ["os=windows:NoSchedule", "sku=win:NoSchedule"]);
+        gathered.nodes.apply(Event::Delete(windows("a", "os")), node_entry);
+        assert_eq!(seen(&mut gathered), ["sku=win:NoSchedule"]);
+        assert!(gathered.recall(Some(&state(&[]))));
+        assert!(!gathered.world().mixed(), "everything was forgotten");
+    }
+
+    #[test]
+    fn without_a_config_map_the_process_remembers() {
+        let mut gathered = Gathered::default();
+        for nothing in [None, Some(State::default())] {
+            assert!(!gathered.recall(nothing.as_ref()));
+        }
+        gathered.recall(Some(&state(&["sku=win:NoSchedule"])));
+        // Deleted, or no longer readable: the last that was kept, and what is seen from then on.
+        assert!(!gathered.recall(Some(&State::default())));
+        gathered.nodes.apply(Event::Apply(windows("a", "os")), node_entry);
+        seen(&mut gathered);
+        gathered.nodes.apply(Event::Delete(windows("a", "os")), node_entry);
+        assert_eq!(seen(&mut gathered), ["os=windows:NoSchedule", "sku=win:NoSchedule"]);
+    }
+
     #[test]
     fn the_memory_of_taints_is_bounded() {
         let mut gathered = Gathered::default();
@@ -380,6 +491,6 @@ mod tests {
             gathered.nodes.apply(Event::Apply(windows("a", &format!("key-{n}"))), node_entry);
             gathered.world();
         }
-        assert_eq!(gathered.seen_taints.len(), MAX_SEEN);
+        assert_eq!(gathered.seen.taints.len(), MAX_SEEN);
     }
 }

@@ -302,6 +302,38 @@ fn exact_builds_ask_for_equality() {
     assert!(create_in(&outcome.stored, &world(), &policy(&["place: {build: {mode: Exact}}"])).mutate.patch.is_empty());
 }
 
+fn node_policy(lines: &str) -> PolicySet {
+    load(&format!("apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {{name: nodes}}\nspec: {{{lines}}}\n"))
+}
+
+#[test]
+fn taints_of_pools_at_zero_are_tolerated() {
+    let expected =
+        "expectedPools: [{build: 10.0.20348, taints: [\"sku=Windows:NoSchedule\", \"spot=true:NoSchedule\"]}]";
+    let outcome = create_in(&with_image(LTSC2022), &world(), &node_policy(expected));
+    assert_eq!(outcome.tolerations(), ["os=Windows:NoSchedule", "os=windows:NoSchedule", "sku=Windows:NoSchedule"]);
+}
+
+#[test]
+fn the_runtime_class_has_the_handler_of_the_policy() {
+    let mut world = world();
+    let class = |world: &mullion::engine::world::World, handler: &str| {
+        let policies = node_policy(&format!("runtimeClasses: {{handler: {handler}}}"));
+        create_in(&with_image(LTSC2019), world, &policies).stored["spec"].get("runtimeClassName").cloned()
+    };
+    let (plain, named) = ("mullion-windows-ltsc2019", "mullion-windows-ltsc2019-other");
+    assert_eq!(class(&world, "runhcs-wcow-process"), Some(json!(plain)));
+    assert_eq!(class(&world, "other"), None, "not made yet");
+    let classes = world.runtime_classes.as_mut().unwrap();
+    let mut other = classes[plain].clone();
+    "other".clone_into(&mut other.handler);
+    classes.insert(named.to_owned(), other);
+    assert_eq!(class(&world, "other"), Some(json!(named)));
+    assert_eq!(class(&world, "runhcs-wcow-process"), Some(json!(plain)));
+    world.runtime_classes.as_mut().unwrap().get_mut(named).unwrap().ours = false;
+    assert_eq!(class(&world, "other"), None, "somebody else's");
+}
+
 #[test]
 fn a_named_runtime_class_is_given_where_it_fits() {
     let named = |name: &str| policy(&[&format!("place: {{runtimeClass: {{mode: Named, name: {name}}}}}")]);

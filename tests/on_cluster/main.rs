@@ -15,22 +15,30 @@
 #![allow(unreachable_pub, reason = "modules of one test program")]
 
 mod builds;
+mod certificates;
 mod differential;
 mod fields;
 #[path = "../generator/mod.rs"]
 mod generator;
 mod identity;
 mod images;
+mod leaders;
 mod limits;
+mod memory;
+mod missed;
 mod nodes;
 mod outage;
 mod placement;
+mod proxy;
+mod reachability;
 #[path = "../registry/server.rs"]
 #[expect(dead_code, reason = "shared with the tests of the registry client, which push more kinds of things")]
 mod registry;
 mod shape;
 mod shared;
 mod stability;
+mod survival;
+mod withdraw;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -55,6 +63,7 @@ macro_rules! trials {
     };
 }
 
+#[allow(clippy::too_many_lines, reason = "the list of all trials")]
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -100,11 +109,55 @@ fn main() -> ExitCode {
         alone,
         [
             nodes::nodes_get_labels_taints_and_classes,
+            nodes::nodes_of_every_kind,
+            nodes::policies_change_only_what_is_ours,
+            nodes::what_others_undo_is_left_to_them,
+            nodes::classes_are_kept_without_a_fight,
+            nodes::a_thousand_nodes_get_one_patch_each,
             nodes::a_taint_waits_for_daemonsets,
+            nodes::a_taint_waits_for_a_windows_cni,
+            nodes::a_taint_waits_for_a_windows_pod_out_of_reach,
+            nodes::linux_daemonsets_hold_a_taint_where_they_run,
+            nodes::a_broken_windows_daemonset_holds_a_taint,
             nodes::racing_writers_lose_no_taint,
             nodes::the_world_follows_the_cluster,
         ]
     ));
+    // One more: API servers that restart are nobody else's business.
+    let weather = Arc::new(shared::OneAtATime::default());
+    trials.extend(trials!(
+        runtime,
+        weather,
+        [
+            reachability::the_webhook_is_seen_or_missed,
+            survival::the_api_server_restarts,
+            survival::whatever_the_network_does,
+        ]
+    ));
+    let remembering = Arc::new(shared::OneAtATime::default());
+    trials.extend(trials!(
+        runtime,
+        remembering,
+        [
+            memory::what_was_seen_outlives_pool_and_processes,
+            memory::bad_policy_files_do_not_stop_a_start,
+            memory::a_new_node_has_its_taint_at_once,
+            memory::leave_to_taint_comes_and_goes,
+        ]
+    ));
+    // A control plane of their own: on the other, nodes come and go that are not theirs.
+    let withdrawn = Arc::new(shared::OneAtATime::default());
+    trials.extend(trials!(
+        runtime,
+        withdrawn,
+        [
+            withdraw::nodes_are_left_as_they_were_found,
+            withdraw::classes_that_are_named_stay,
+            withdraw::a_record_frees_no_node_of_foreign_taints,
+        ]
+    ));
+    let audited = Arc::new(leaders::Lazily);
+    trials.extend(trials!(runtime, audited, [leaders::one_writes_at_a_time]));
     let limited = Arc::new(limits::Lazily::default());
     trials.extend(trials!(
         runtime,
@@ -120,6 +173,20 @@ fn main() -> ExitCode {
             limits::host_process_pods_and_pod_security,
         ]
     ));
+    let missed = Arc::new(missed::Lazily::default());
+    trials.extend(trials!(
+        runtime,
+        missed,
+        [
+            missed::windows_pods_made_without_mullion_land,
+            missed::taints_that_appear_later_are_tolerated,
+            missed::what_is_not_ours_is_left_alone,
+            missed::what_cannot_be_helped_is_told,
+            missed::pods_on_the_wrong_nodes_are_told_of,
+            missed::the_findings_of_a_deployment_are_one_event,
+            missed::findings_are_told_where_a_person_looks,
+        ]
+    ));
     let asking = Arc::new(images::Lazily::on(&shared));
     trials.extend(trials!(
         runtime,
@@ -131,12 +198,19 @@ fn main() -> ExitCode {
             images::pods_are_admitted_while_the_registry_is_away,
         ]
     ));
+    let certified = Arc::new(certificates::Lazily::default());
+    trials.extend(trials!(
+        runtime,
+        certified,
+        [certificates::whatever_happens_to_certificates_heals, certificates::no_call_fails_while_certificates_change,]
+    ));
     let conclusion = libtest_mimic::run(&arguments, trials);
     if conclusion.has_failed() {
         shared.keep_logs();
         limited.keep_logs();
+        missed.keep_logs();
         asking.keep_logs();
     }
-    drop((shared, alone, limited, asking));
+    drop((shared, alone, weather, remembering, withdrawn, limited, missed, asking, certified));
     conclusion.exit_code()
 }

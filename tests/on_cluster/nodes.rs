@@ -5,16 +5,24 @@
 
 #![allow(clippy::indexing_slicing, clippy::type_complexity, reason = "tests")]
 
+mod classes;
+mod fleet;
+mod life;
+mod undone;
+mod waiting;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Taint};
+use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::node::v1::RuntimeClass;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
+use mullion::controller::leading::Leading;
 use mullion::controller::metrics::Metrics;
 use mullion::controller::nodes;
 use mullion::policy::{ApplyTaint, Mode, NodePolicy, PolicySet};
@@ -23,7 +31,16 @@ use mullion_cluster::{ControlPlane, NodeSpec, Seen, wait_for};
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+pub(crate) use classes::classes_are_kept_without_a_fight;
+pub(crate) use fleet::a_thousand_nodes_get_one_patch_each;
+pub(crate) use life::{nodes_of_every_kind, policies_change_only_what_is_ours};
+pub(crate) use undone::what_others_undo_is_left_to_them;
+pub(crate) use waiting::{
+    a_broken_windows_daemonset_holds_a_taint, a_taint_waits_for_a_windows_cni,
+    a_taint_waits_for_a_windows_pod_out_of_reach, linux_daemonsets_hold_a_taint_where_they_run,
+};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const OURS: &str = "os=windows:NoSchedule";
@@ -33,28 +50,49 @@ struct Controller {
     policies: watch::Sender<Arc<PolicySet>>,
     metrics: Metrics,
     ready: watch::Receiver<bool>,
-    stop: CancellationToken,
+    /// Ends it, even if the test fails: the nodes are everybody's.
+    stop: DropGuard,
     task: JoinHandle<()>,
 }
 
 impl Controller {
     fn start(client: Client, policy: NodePolicy) -> Self {
-        let (policies, follow) = watch::channel(set(policy));
+        Self::start_with(client, set(policy))
+    }
+
+    fn start_with(client: Client, policies: Arc<PolicySet>) -> Self {
+        let (policies, follow) = watch::channel(policies);
         let (say_ready, ready) = watch::channel(false);
         let (metrics, stop) = (Metrics::new(), CancellationToken::new());
-        let task = tokio::spawn(nodes::run(client, follow, metrics.clone(), say_ready, stop.clone()));
-        Self { policies, metrics, ready, stop, task }
+        let (numbers, token) = (metrics.clone(), stop.clone());
+        let task = tokio::spawn(async move {
+            nodes::run(Leading::new(client, "default", follow, numbers, say_ready, token).await).await;
+        });
+        Self { policies, metrics, ready, stop: stop.drop_guard(), task }
     }
 
     async fn stop(self) -> Result<()> {
-        self.stop.cancel();
+        drop(self.stop);
         tokio::time::timeout(MINUTE, self.task).await.context("the controller did not stop")?.context("it panicked")
     }
 
     fn patches(&self, outcome: &str) -> Result<u64> {
+        self.metric(&format!("mullion_node_patches_total{{outcome=\"{outcome}\"}}"))
+    }
+
+    /// Gauges are set twice a second, and writes counted once they are answered.
+    async fn wait_for_metric(&self, name: &str, expected: u64) -> Result<()> {
+        wait_for(&format!("{name} {expected}"), MINUTE, async || match self.metric(name) {
+            Ok(found) if found == expected => Ok(()),
+            found => Err(format!("{found:?}")),
+        })
+        .await
+    }
+
+    /// Zero where nothing was counted.
+    fn metric(&self, name: &str) -> Result<u64> {
         let text = self.metrics.encode()?;
-        let name = format!("mullion_node_patches_total{{outcome=\"{outcome}\"}} ");
-        let found = text.lines().find_map(|line| line.strip_prefix(&name)).map(str::parse);
+        let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).map(str::parse);
         Ok(found.transpose()?.unwrap_or(0))
     }
 }
@@ -97,7 +135,7 @@ async fn wait_for_taints(api: &Api<Node>, name: &str, expected: &[&str]) -> Resu
 }
 
 /// A client with the rights that the controller's documentation lists, and no others.
-async fn with_its_rights(plane: &ControlPlane) -> Result<Client> {
+pub(crate) async fn with_its_rights(plane: &ControlPlane) -> Result<Client> {
     let rules = json!([
         {"apiGroups": [""], "resources": ["nodes", "namespaces", "pods"], "verbs": ["get", "list", "watch"]},
         {"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]},
@@ -105,6 +143,11 @@ async fn with_its_rights(plane: &ControlPlane) -> Result<Client> {
         {"apiGroups": ["node.k8s.io"], "resources": ["runtimeclasses"],
             "verbs": ["get", "list", "watch", "create", "patch"]},
         {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+        {"apiGroups": [""], "resources": ["pods", "configmaps"], "verbs": ["create"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mullion-state"],
+            "verbs": ["get", "list", "watch", "patch"]},
+        {"apiGroups": ["admissionregistration.k8s.io"], "verbs": ["get"],
+            "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"]},
     ]);
     let (api, user) = ("rbac.authorization.k8s.io", "controller-under-test");
     let role =
@@ -114,6 +157,30 @@ async fn with_its_rights(plane: &ControlPlane) -> Result<Client> {
         "subjects": [{"apiGroup": api, "kind": "User", "name": user}]});
     plane.kubectl_with_input(&["apply", "-f", "-"], &format!("{role}\n{binding}")).await?;
     plane.client_as(user, &[]).await
+}
+
+/// Waits until an Event of that reason on the node says all of these, and gives its note.
+async fn wait_for_event(plane: &ControlPlane, node: &str, reason: &str, says: &[&str]) -> Result<String> {
+    let api: Api<Event> = Api::namespaced(plane.client(), "default");
+    wait_for(&format!("an event {reason} on {node} that says {says:?}"), MINUTE, async || {
+        let found = match api.list(&ListParams::default()).await {
+            Ok(found) => found.items,
+            Err(error) => return Seen::NotYet(error.to_string()),
+        };
+        let about = |event: &Event| event.regarding.as_ref().and_then(|object| object.name.as_deref()) == Some(node);
+        let mine = found.into_iter().filter(|event| about(event) && event.reason.as_deref() == Some(reason));
+        let notes: Vec<String> = mine.filter_map(|event| event.note).collect();
+        match notes.iter().find(|text| says.iter().all(|part| text.contains(part))) {
+            Some(found) => Seen::Done(found.clone()),
+            None => Seen::NotYet(format!("{notes:?}")),
+        }
+    })
+    .await
+}
+
+/// Policies from the text of one file.
+fn policies(text: &str) -> Result<Arc<PolicySet>> {
+    Ok(Arc::new(PolicySet::from_files(&[("test.yaml", text)]).map_err(|problems| anyhow!("{problems:?}"))?))
 }
 
 async fn remove(plane: &ControlPlane, names: &[&str]) -> Result<()> {
@@ -306,7 +373,8 @@ async fn third_party(api: &Api<Node>, name: &str, round: usize) -> Result<()> {
 
 /// The live world shows nodes, classes and namespaces as they come and go, and remembers what Windows nodes had.
 pub(crate) async fn the_world_follows_the_cluster(plane: &ControlPlane) -> Result<()> {
-    let live = Live::start(plane.client());
+    let state = mullion::state::follow(plane.client(), "default", true);
+    let live = Live::start(plane.client(), state.state.clone());
     tokio::time::timeout(MINUTE, live.synced()).await.context("the world is not read")?;
     ensure!(live.ready() && live.world().nodes.is_some(), "synced without nodes");
     plane.create_node(&NodeSpec::windows("nworld", "10.0.25398.2330").taint("sku=windows:NoSchedule")).await?;

@@ -13,6 +13,8 @@ use mullion_cluster::{
     wait_until_called,
 };
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard, OnceCell};
 
 /// Waits end here; nothing takes nearly as long.
@@ -74,7 +76,16 @@ pub async fn start_webhook(plane: &ControlPlane) -> Result<(MullionProcess, Webh
 
 /// The same with the policies of a directory.
 pub async fn start_webhook_with(plane: &ControlPlane, policies: &str) -> Result<(MullionProcess, WebhookRegistration)> {
-    let (bind, admin) = (free_port()?, free_port()?);
+    start_webhook_at(plane, policies, free_port()?).await
+}
+
+/// The same with an admin port, as for [`admin_get`].
+pub async fn start_webhook_at(
+    plane: &ControlPlane,
+    policies: &str,
+    admin: u16,
+) -> Result<(MullionProcess, WebhookRegistration)> {
+    let bind = free_port()?;
     let certificate = ServingCert::for_loopback()?;
     // In the plane's folder: read again and again as long as the webhook runs.
     let tls = plane.dir().join(format!("webhook-{bind}"));
@@ -90,11 +101,22 @@ pub async fn start_webhook_with(plane: &ControlPlane, policies: &str) -> Result<
     Ok((webhook, WebhookRegistration::new(&format!("https://127.0.0.1:{bind}"), certificate.ca_pem())))
 }
 
+/// Status and text of a path of an admin port.
+pub async fn admin_get(port: u16, path: &str) -> Result<(u16, String)> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("no answer")?;
+    let status = head.split(' ').nth(1).context("no status")?.parse()?;
+    Ok((status, body.to_owned()))
+}
+
 /// Under the shared Mullion, namespaces whose names begin so ask for nodes of an image's own build.
 pub const EXACT: &str = "exact";
 
 /// A directory with the shipped default policies, and one more for namespaces of [`EXACT`].
-fn policies() -> String {
+pub fn policies() -> String {
     static FOLDER: std::sync::OnceLock<tempfile::TempDir> = std::sync::OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -69,6 +69,32 @@ fn write(dir: &Path, text: &str) {
 }
 
 #[tokio::test]
+async fn kept_policies_are_said_to_be_kept_until_the_files_are_good() {
+    let state = state();
+    let router = admin::router(Arc::clone(&state));
+    let shown = || async { serde_json::from_slice::<Value>(&get(&router, "/policies").await.body).unwrap() };
+    let metric = || async { get(&router, "/metrics").await.text().contains("mullion_policies_from_state 1") };
+    assert!(shown().await["kept"] == false && !metric().await);
+    let kept = Arc::new(PolicySet::from_files(&[("kept.yaml", GOOD)]).unwrap());
+    reload::policies_kept(&state, kept, vec!["policy.yaml:5:3: no".to_owned()]);
+    let beside = shown().await;
+    assert_eq!((&beside["kept"], &beside["lastGood"]), (&json!(true), &Value::Null));
+    assert_eq!(
+        (&beside["policies"][0]["file"], &beside["problems"][0]),
+        (&json!("kept.yaml"), &json!("policy.yaml:5:3: no"))
+    );
+    assert!(metric().await);
+    // Other bad files change nothing, good ones everything.
+    reload::policies_once(&state, Step::Kept(vec!["worse".to_owned()]), 1000).unwrap_err();
+    assert!(shown().await["kept"] == true && metric().await);
+    let new = Arc::new(PolicySet::from_files(&[("policy.yaml", GOOD)]).unwrap());
+    reload::policies_once(&state, Step::Replaced(new), 2000).unwrap();
+    let good = shown().await;
+    assert_eq!((&good["kept"], &good["lastGood"], &good["problems"]), (&json!(false), &json!(2000), &json!([])));
+    assert!(!metric().await);
+}
+
+#[tokio::test]
 async fn bad_policy_files_leave_the_last_good_set_in_force() {
     let dir = tempfile::tempdir().unwrap();
     let state = state();

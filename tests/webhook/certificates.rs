@@ -19,7 +19,7 @@ async fn a_new_pair_is_served_and_no_connection_notices() {
     let (certificate, key) = pair();
     write_pair(server.dir.path(), &certificate.pem(), &key.serialize_pem());
     server.trust(&certificate);
-    let seen = server.certificate.reload(server.seen, &server.state.metrics);
+    let seen = server.certificate.reload(server.dir.path(), server.seen, &server.state.metrics);
     assert_ne!(seen, server.seen);
     let shown = |stream: &tokio_rustls::client::TlsStream<tokio::net::TcpStream>| {
         stream.get_ref().1.peer_certificates().unwrap()[0].clone()
@@ -40,22 +40,28 @@ async fn a_new_pair_is_served_and_no_connection_notices() {
         (certificate_pem.as_str(), "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"),
     ] {
         write_pair(server.dir.path(), certificate_file, key_file);
-        let now = server.certificate.reload(last, &server.state.metrics);
+        let now = server.certificate.reload(server.dir.path(), last, &server.state.metrics);
         assert_ne!(now, last);
-        assert_eq!(server.certificate.reload(now, &server.state.metrics), now);
+        assert_eq!(server.certificate.reload(server.dir.path(), now, &server.state.metrics), now);
         assert_eq!(&shown(&server.tls(b"http/1.1").await), certificate.der());
         last = now;
     }
     std::fs::remove_file(server.dir.path().join("tls.key")).unwrap();
-    let missing = server.certificate.reload(last, &server.state.metrics);
-    assert_eq!(server.certificate.reload(missing, &server.state.metrics), missing);
+    let missing = server.certificate.reload(server.dir.path(), last, &server.state.metrics);
+    assert_eq!(server.certificate.reload(server.dir.path(), missing, &server.state.metrics), missing);
     let text = server.state.metrics.encode().unwrap();
     assert!(text.contains("mullion_tls_reload_total{outcome=\"failed\"} 5"), "{text}");
     assert!(text.contains("mullion_tls_reload_total{outcome=\"loaded\"} 1"), "{text}");
 
+    let expiry = server.certificate.expiry().unwrap();
+    assert!(
+        text.contains(&format!("mullion_certificate_expiry_seconds{{certificate=\"serving\"}} {expiry}\n")),
+        "{text}"
+    );
+
     // Back to the one in force: nothing new.
     write_pair(server.dir.path(), &certificate_pem, &key_pem);
-    assert_eq!(server.certificate.reload(missing, &server.state.metrics), seen);
+    assert_eq!(server.certificate.reload(server.dir.path(), missing, &server.state.metrics), seen);
     assert!(server.state.metrics.encode().unwrap().contains("mullion_tls_reload_total{outcome=\"loaded\"} 1"));
 }
 
@@ -143,7 +149,7 @@ fn a_mounted_secret_is_read_through_its_link() {
     symlink("..two", at("..new")).unwrap();
     std::fs::rename(at("..new"), at("..data")).unwrap();
     let metrics = Metrics::new();
-    assert_ne!(certificate.reload(seen, &metrics), seen);
+    assert_ne!(certificate.reload(dir.path(), seen, &metrics), seen);
     assert!(metrics.encode().unwrap().contains("mullion_tls_reload_total{outcome=\"loaded\"} 1"));
 }
 

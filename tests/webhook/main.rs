@@ -7,6 +7,7 @@ mod bad_input;
 mod certificates;
 mod connections;
 mod images;
+mod logs;
 mod process;
 #[cfg(feature = "registry")]
 mod registries;

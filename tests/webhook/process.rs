@@ -15,14 +15,15 @@ use tokio::net::TcpStream;
 
 use crate::support::{Got, connect, pair, pod_review, within, write_pair};
 
-const GOOD: &str = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: mine}\nspec:\n  priority: 7\n";
+pub(crate) const GOOD: &str =
+    "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: mine}\nspec:\n  priority: 7\n";
 const BAD: &str =
     "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: mine}\nspec:\n  priorty: 7\n  mode: Of\n";
 const WORLD: &str = r#"{"kind": "NodeList", "items": [{"metadata": {"name": "w", "labels": {"kubernetes.io/os": "windows"}}},
     {"metadata": {"name": "l", "labels": {"kubernetes.io/os": "linux"}}}]}"#;
 
 /// A folder with `tls`, `policies` and `world.json`.
-fn folder(policy: &str) -> (tempfile::TempDir, RootCertStore) {
+pub(crate) fn folder(policy: &str) -> (tempfile::TempDir, RootCertStore) {
     let dir = tempfile::tempdir().unwrap();
     for name in ["tls", "policies"] {
         fs::create_dir(dir.path().join(name)).unwrap();
@@ -36,7 +37,7 @@ fn folder(policy: &str) -> (tempfile::TempDir, RootCertStore) {
     (dir, roots)
 }
 
-fn arguments(dir: &Path, bind: SocketAddr, admin: SocketAddr) -> Vec<String> {
+pub(crate) fn arguments(dir: &Path, bind: SocketAddr, admin: SocketAddr) -> Vec<String> {
     let at = |name: &str| dir.join(name).to_string_lossy().into_owned();
     let arguments = [
         ["--bind", &bind.to_string()],
@@ -50,7 +51,7 @@ fn arguments(dir: &Path, bind: SocketAddr, admin: SocketAddr) -> Vec<String> {
     ["webhook"].into_iter().chain(arguments.iter().flatten().copied()).map(str::to_owned).collect()
 }
 
-fn loopback() -> SocketAddr {
+pub(crate) fn loopback() -> SocketAddr {
     ([127, 0, 0, 1], free_port().unwrap()).into()
 }
 
@@ -71,6 +72,24 @@ fn what_is_bad_at_the_start_is_said_with_its_place_and_exit_code_2() {
         assert_eq!(ended.status.code(), Some(2), "{file}: {told}");
         assert!(says.iter().all(|says| told.contains(says)), "{file}: {told}");
         assert!(ended.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_certificate_has_one_source_that_can_be_had() {
+    let (dir, _) = folder(GOOD);
+    let at = |name: &str| dir.path().join(name).to_string_lossy().into_owned();
+    let (tls, world) = (at("tls"), at("world.json"));
+    for (arguments, says) in [
+        (vec!["--tls-secret", "mullion/mullion-tls", "--world", &world], "give the certificate as files by --tls-dir"),
+        (vec!["--tls-secret", "mullion-tls", "--world", &world], "expected NAMESPACE/NAME of a Secret"),
+        (vec!["--tls-secret", "mullion/mullion-tls", "--tls-dir", &tls], "cannot be used with"),
+        (vec!["--world", &world], "--tls-dir <DIR>"),
+    ] {
+        let ended = Command::new(env!("CARGO_BIN_EXE_mullion")).arg("webhook").args(&arguments).output().unwrap();
+        let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(2), "{arguments:?}: {told}");
+        assert!(told.contains(says), "{arguments:?}: {told}");
     }
 }
 

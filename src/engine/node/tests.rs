@@ -1,9 +1,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+mod removals;
+
 use proptest::prelude::*;
 
 use super::*;
-use crate::policy::TaintPattern;
+use crate::policy::{ApplyTaint, NodeLabel, TaintPattern};
+
+const NOW: u64 = 1_800_000_000;
 
 const BARE: &[(&str, &str)] = &[("kubernetes.io/os", "windows")];
 
@@ -31,7 +35,7 @@ fn taints(node: &NodeFacts) -> Vec<String> {
 }
 
 fn after(node: &NodeFacts, policy: &NodePolicy, blockers: &[String]) -> NodeFacts {
-    plan_node(node, policy, blockers).patch.map_or_else(|| node.clone(), |patch| patch.apply(node))
+    plan_node(node, policy, blockers, NOW).patch.map_or_else(|| node.clone(), |patch| patch.apply(node))
 }
 
 fn enforced(node: &NodeFacts) -> NodeFacts {
@@ -137,10 +141,10 @@ fn other_nodes_are_left_alone() {
         node(BARE, "10.0.20348.1", &["virtual-kubelet.io/provider=azure:NoSchedule"]),
     ];
     for mut case in cases {
-        assert_eq!(plan_node(&case, &NodePolicy::default(), &[]), NodePlan::default(), "{case:?}");
+        assert_eq!(plan_node(&case, &NodePolicy::default(), &[], NOW), NodePlan::default(), "{case:?}");
         // Not even what looks like ours is taken off.
         case.annotations = enforced(&node(BARE, "10.0.20348.1", &[])).annotations;
-        assert_eq!(plan_node(&case, &NodePolicy::default(), &[]), NodePlan::default(), "{case:?}");
+        assert_eq!(plan_node(&case, &NodePolicy::default(), &[], NOW), NodePlan::default(), "{case:?}");
         assert_eq!(withdraw_node(&case), None);
     }
 }
@@ -151,7 +155,7 @@ fn one_merge_patch_holds_everything_and_the_version() {
     facts.taints.push(
         json!({"key": "example.com/drain", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z", "later": 1}),
     );
-    let patch = plan_node(&facts, &NodePolicy::default(), &[]).patch.unwrap();
+    let patch = plan_node(&facts, &NodePolicy::default(), &[], NOW).patch.unwrap();
     assert_eq!(
         patch.to_merge_patch("41"),
         json!({
@@ -175,7 +179,7 @@ fn one_merge_patch_holds_everything_and_the_version() {
     // A label alone leaves the taints out of the body.
     let mut stale = patch.apply(&facts);
     stale.labels.insert(REVISION_LABEL.to_owned(), "1".to_owned());
-    let patch = plan_node(&stale, &NodePolicy::default(), &[]).patch.unwrap().to_merge_patch("42");
+    let patch = plan_node(&stale, &NodePolicy::default(), &[], NOW).patch.unwrap().to_merge_patch("42");
     assert_eq!(
         patch,
         json!({"metadata": {"resourceVersion": "42", "labels": {"mullion.dev/windows-revision": "2655"}}})
@@ -202,6 +206,32 @@ fn withdrawal_leaves_the_node_as_it_was() {
 }
 
 #[test]
+fn withdrawal_takes_labels_of_our_domain_also_without_a_record() {
+    let mut lost = enforced(&node(BARE, "10.0.20348.2655", &["a=b:NoSchedule"]));
+    for record in [None, Some("{"), Some(r#"{"labels":{"mullion.dev/windows-release":"another"}}"#)] {
+        lost.annotations = record.map(|text| (OWNED.to_owned(), text.to_owned())).into_iter().collect();
+        let bare = withdraw_node(&lost).unwrap().apply(&lost);
+        assert_eq!(bare.labels.keys().filter(|key| key.starts_with("mullion.dev/")).count(), 0, "{record:?}");
+        assert!(bare.annotations.is_empty(), "{record:?}");
+        // Whose these are, nobody can tell.
+        assert_eq!((&bare.taints, bare.labels.get(BUILD_LABEL)), (&lost.taints, lost.labels.get(BUILD_LABEL)));
+    }
+}
+
+#[test]
+fn the_recorded_taint_is_read_from_the_annotation() {
+    let mut facts = enforced(&node(BARE, "10.0.20348.2655", &[]));
+    assert_eq!(recorded_taint(&facts).unwrap(), Taint::parse("os=windows:NoSchedule"));
+    for (text, readable) in [("{}", true), (r#"{"labels":{}}"#, true), ("", false), ("[1]", false), ("null", false)] {
+        facts.annotations.insert(OWNED.to_owned(), text.to_owned());
+        let read = recorded_taint(&facts);
+        assert!(read.is_ok() == readable && read.unwrap_or(None).is_none(), "{text}");
+    }
+    facts.annotations.clear();
+    assert_eq!(recorded_taint(&facts).unwrap(), None);
+}
+
+#[test]
 fn the_taint_follows_the_policy_in_its_place() {
     let first = enforced(&node(BARE, "", &["a=b:NoSchedule"]));
     let mut middle = first.clone();
@@ -216,23 +246,26 @@ fn the_taint_follows_the_policy_in_its_place() {
     let never = with(|policy| policy.taint.apply = ApplyTaint::Never);
     assert_eq!(taints(&after(&middle, &never, &[])), ["a=b:NoSchedule", "z:NoExecute"]);
     // While the new one waits, the old one stays: the node is no worse off.
-    let blocked = plan_node(&middle, &key, &["DaemonSet a/b".to_owned()]);
-    assert!(blocked.waiting && blocked.patch.is_none(), "{blocked:?}");
+    let blocked = plan_node(&middle, &key, &["DaemonSet a/b".to_owned()], NOW);
+    assert!(blocked.hold == Hold::Waiting && blocked.patch.is_none(), "{blocked:?}");
 }
 
 #[test]
 fn a_taint_waits_for_what_does_not_tolerate_it() {
     let facts = node(BARE, "10.0.20348.2655", &[]);
     let blockers = ["DaemonSet kube-system/csi-proxy".to_owned()];
-    let plan = plan_node(&facts, &NodePolicy::default(), &blockers);
-    assert!(plan.waiting && plan.reasons.iter().any(|reason| reason.contains("kube-system/csi-proxy")), "{plan:?}");
+    let plan = plan_node(&facts, &NodePolicy::default(), &blockers, NOW);
+    assert!(
+        plan.hold == Hold::Waiting && plan.reasons.iter().any(|reason| reason.contains("kube-system/csi-proxy")),
+        "{plan:?}"
+    );
     let labelled = plan.patch.unwrap().apply(&facts);
     assert_eq!(labelled.taints, facts.taints);
     assert_eq!(labelled.labels[RELEASE_LABEL], "ltsc2022");
     let always = with(|policy| policy.taint.apply = ApplyTaint::Always);
     assert_eq!(taints(&after(&facts, &always, &blockers)), ["os=windows:NoSchedule"]);
     // Once it stands, newcomers do not take it off.
-    assert_eq!(plan_node(&enforced(&facts), &NodePolicy::default(), &blockers), NodePlan::default());
+    assert_eq!(plan_node(&enforced(&facts), &NodePolicy::default(), &blockers, NOW), NodePlan::default());
     assert!(wanted_taint(&facts, &NodePolicy::default()).is_some());
     assert_eq!(wanted_taint(&enforced(&facts), &NodePolicy::default()), None);
 }
@@ -240,7 +273,7 @@ fn a_taint_waits_for_what_does_not_tolerate_it() {
 #[test]
 fn what_cannot_be_set_is_said() {
     let taken = node(BARE, "", &["os=blue:NoSchedule"]);
-    let plan = plan_node(&taken, &NodePolicy::default(), &[]);
+    let plan = plan_node(&taken, &NodePolicy::default(), &[], NOW);
     assert_eq!(plan.patch, None);
     assert!(plan.reasons[0].contains("os=blue:NoSchedule") && plan.reasons[0].contains("taint.key"), "{plan:?}");
     let custom = with(|policy| {
@@ -249,17 +282,17 @@ fn what_cannot_be_set_is_said() {
     });
     // Someone else's taint that is exactly the wanted one is nobody's to take off.
     let equal = node(BARE, "", &["mine=windows:NoSchedule"]);
-    assert_eq!(plan_node(&equal, &custom, &[]).patch, None);
+    assert_eq!(plan_node(&equal, &custom, &[], NOW).patch, None);
 }
 
 #[test]
 fn audit_only_talks_and_disabled_tidies_up() {
     let facts = node(BARE, "10.0.20348.2655", &[]);
-    let audit = plan_node(&facts, &with(|policy| policy.mode = Mode::Audit), &[]);
+    let audit = plan_node(&facts, &with(|policy| policy.mode = Mode::Audit), &[], NOW);
     assert_eq!(audit.patch, None);
     assert!(!audit.reasons.is_empty() && audit.reasons.iter().all(|reason| reason.starts_with("would: ")));
     let disabled = with(|policy| policy.mode = Mode::Disabled);
-    assert_eq!(plan_node(&facts, &disabled, &[]), NodePlan::default());
+    assert_eq!(plan_node(&facts, &disabled, &[], NOW), NodePlan::default());
     assert_eq!(after(&enforced(&facts), &disabled, &[]), facts);
     let labels = with(|policy| policy.labels = vec![NodeLabel::Release]);
     let fewer = after(&enforced(&facts), &labels, &[]);
@@ -372,13 +405,20 @@ fn is_subsequence(part: &[Value], whole: &[Value]) -> bool {
 
 proptest! {
     #[test]
+    fn other_labels_change_no_plan(facts in any_node(), policy in any_policy()) {
+        let mut few = facts.clone();
+        few.labels.retain(|key, _| is_read(key));
+        prop_assert_eq!(plan_node(&few, &policy, &[], NOW), plan_node(&facts, &policy, &[], NOW));
+    }
+
+    #[test]
     fn doing_it_twice_does_nothing_more(facts in any_node(), policies in prop::collection::vec(any_policy(), 1..4), blocked in any::<bool>()) {
         let blockers: Vec<String> = if blocked { vec!["DaemonSet a/b".to_owned()] } else { Vec::new() };
         let mut now = facts;
         for policy in &policies {
-            let plan = plan_node(&now, policy, &blockers);
+            let plan = plan_node(&now, policy, &blockers, NOW);
             now = after(&now, policy, &blockers);
-            prop_assert_eq!(plan_node(&now, policy, &blockers).patch, None);
+            prop_assert_eq!(plan_node(&now, policy, &blockers, NOW).patch, None);
             prop_assert!(policy.mode != Mode::Audit || plan.patch.is_none());
         }
     }
@@ -421,5 +461,32 @@ proptest! {
         prop_assume!(!Owned::read(&now).taint.is_some_and(|owned| owned.is(&added)));
         let end = after(&now, &second, &[]);
         prop_assert_eq!(end.taints.first(), Some(&added));
+    }
+}
+
+#[test]
+fn a_marker_that_comes_later_takes_over() {
+    let ours = enforced(&node(BARE, "", &["a=b:NoSchedule"]));
+    let markers = [
+        "os=Windows:NoExecute",
+        "OS=Windows:NoSchedule",
+        "node.kubernetes.io/os=win1809:NoSchedule",
+        "sku=windows:NoSchedule",
+        "windows=true:NoSchedule",
+    ];
+    for later in markers {
+        let mut both = ours.clone();
+        both.taints.push(raw(later));
+        assert_eq!(taints(&enforced(&both)), ["a=b:NoSchedule", later]);
+        assert_eq!(enforced(&enforced(&both)), enforced(&both));
+        // And gone again, ours is back.
+        let mut without = enforced(&both);
+        without.taints.pop();
+        assert_eq!(taints(&enforced(&without)), ["a=b:NoSchedule", "os=windows:NoSchedule"]);
+    }
+    for other in ["os=windows:PreferNoSchedule", "os=linux:NoExecute", "team=windows:NoSchedule"] {
+        let mut both = ours.clone();
+        both.taints.push(raw(other));
+        assert_eq!(enforced(&both), both, "{other} marks no Windows node");
     }
 }

@@ -100,7 +100,7 @@ impl Builder {
         loop {
             let mut group = Group::new()?;
             match self.bring_up(&tools, &mut group).await {
-                Ok(Parts { authority, url, kubeconfig, client }) => {
+                Ok(Parts { authority, url, kubeconfig, client, api_server }) => {
                     let (group, options) = (Mutex::new(group), self);
                     return Ok(ControlPlane {
                         group,
@@ -110,6 +110,7 @@ impl Builder {
                         url,
                         kubeconfig,
                         client,
+                        api_server,
                         users: AtomicU32::new(1),
                     });
                 }
@@ -131,20 +132,10 @@ impl Builder {
 
         group.start(Rank::Last, "etcd", Command::new(tools.path(Tool::Etcd)).args(etcd_flags(&etcd)))?;
         let mut api_server = Command::new(tools.path(Tool::ApiServer));
-        group.start(Rank::First, API_SERVER, api_server.args(self.api_server_flags(&etcd, port)))?;
+        let api_server_flags = self.api_server_flags(&etcd, port);
+        group.start(Rank::First, API_SERVER, api_server.args(&api_server_flags))?;
         let client = client_from(&kubeconfig).await?;
-        wait_for("kube-apiserver to be ready", START_DEADLINE, || {
-            let running = group.check();
-            let client = &client;
-            async move {
-                match (running, http::Request::get("/readyz").body(Vec::new())) {
-                    (Ok(()), Ok(request)) => client.request_text(request).await.into(),
-                    (Err(ended), _) => Seen::Hopeless(ended),
-                    (_, Err(error)) => Seen::Hopeless(error.into()),
-                }
-            }
-        })
-        .await?;
+        api_server_ready(&client, || group.check()).await?;
 
         for (wanted, tool, name, flags) in [
             (self.controller_manager, Tool::ControllerManager, "kube-controller-manager", CONTROLLER_MANAGER_FLAGS),
@@ -159,7 +150,7 @@ impl Builder {
                 )?;
             }
         }
-        Ok(Parts { authority, url, kubeconfig, client })
+        Ok(Parts { authority, url, kubeconfig, client, api_server: api_server_flags })
     }
 
     fn api_server_flags(&self, etcd: &str, port: u16) -> Vec<String> {
@@ -294,6 +285,23 @@ struct Parts {
     url: String,
     kubeconfig: PathBuf,
     client: Client,
+    api_server: Vec<String>,
+}
+
+/// Waits until the API server says so, or `running` that something ended.
+async fn api_server_ready(client: &Client, mut running: impl FnMut() -> Result<()>) -> Result<()> {
+    wait_for("kube-apiserver to be ready", START_DEADLINE, || {
+        let running = running();
+        async move {
+            match (running, http::Request::get("/readyz").body(Vec::new())) {
+                (Ok(()), Ok(request)) => client.request_text(request).await.into(),
+                (Err(ended), _) => Seen::Hopeless(ended),
+                (_, Err(error)) => Seen::Hopeless(error.into()),
+            }
+        }
+    })
+    .await
+    .map(drop)
 }
 
 /// A running control plane. Dropping it stops every process, API server first, and removes its folder.
@@ -305,6 +313,7 @@ pub struct ControlPlane {
     url: String,
     kubeconfig: PathBuf,
     client: Client,
+    api_server: Vec<String>,
     users: AtomicU32,
 }
 
@@ -364,6 +373,13 @@ impl ControlPlane {
     /// An error with the last words of the first program that has ended; `Ok` while all run.
     pub fn check(&self) -> Result<()> {
         self.group().check()
+    }
+
+    /// Kills the API server (`SIGKILL`), starts it anew on the same port, and waits until it is ready.
+    pub async fn restart_api_server(&self) -> Result<()> {
+        let mut command = Command::new(self.tools.path(Tool::ApiServer));
+        self.group().restart(API_SERVER, command.args(&self.api_server))?;
+        api_server_ready(&self.client, || self.check()).await
     }
 
     /// A kubeconfig for a user with a client certificate, as in `("system:node:w1", &["system:nodes"])`; at most two groups.

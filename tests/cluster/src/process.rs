@@ -88,7 +88,8 @@ impl Group {
     /// Starts a process in the group's folder with stdout and stderr in `logs/<name>.log`, out of reach of the terminal's Ctrl-C.
     pub(crate) fn start(&mut self, rank: Rank, name: &'static str, command: &mut Command) -> Result<()> {
         let log = self.folder.join("logs").join(format!("{name}.log"));
-        let out = File::create(&log).with_context(|| format!("create {}", log.display()))?;
+        let out = File::options().append(true).create(true).open(&log);
+        let out = out.with_context(|| format!("create {}", log.display()))?;
         let err = out.try_clone().with_context(|| format!("share {}", log.display()))?;
         let child = command
             .current_dir(&self.folder)
@@ -106,6 +107,21 @@ impl Group {
         let pid = child.id();
         self.members.push(Member { name, child, log });
         self.order(&format!("{verb} {pid}"))
+    }
+
+    /// Kills a member of the first rank, and starts it anew with the same log.
+    pub(crate) fn restart(&mut self, name: &'static str, command: &mut Command) -> Result<()> {
+        self.kill(name)?;
+        let at = self.members.iter().position(|member| member.name == name);
+        let at = at.with_context(|| format!("no process called {name} was started here"))?;
+        let ended = self.members.remove(at);
+        // Somebody else's process may get the number.
+        self.order(&format!("gone {}", ended.child.id()))?;
+        self.start(Rank::First, name, command)?;
+        if let Some(range) = self.members.get_mut(at..) {
+            range.rotate_right(1);
+        }
+        Ok(())
     }
 
     /// An error with the last words of the first process that has ended; `Ok` while all run.
@@ -298,6 +314,27 @@ mod tests {
         }
         let ended = group.stop();
         assert_eq!(ended[0].1.unwrap().to_string(), "signal: 9 (SIGKILL)");
+    }
+
+    #[test]
+    fn a_restarted_process_takes_the_place_and_the_log_of_the_first() {
+        let mut group = Group::new().unwrap();
+        let script = |text: &str| sh(&format!("echo {text}; exec sleep 1000"));
+        group.start(Rank::First, "api", &mut script("one")).unwrap();
+        group.start(Rank::Middle, "other", Command::new("sleep").arg("1000")).unwrap();
+        while fs::read_to_string(group.log("api")).unwrap() != "one\n" {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let before = group.pids();
+        group.restart("api", &mut script("two")).unwrap();
+        while fs::read_to_string(group.log("api")).unwrap() != "one\ntwo\n" {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        group.check().unwrap();
+        let after = group.pids();
+        assert!(before[0] != after[0] && before[1] == after[1], "{before:?} {after:?}");
+        assert!(group.restart("nobody", &mut script("three")).is_err());
+        assert!(group.stop().iter().all(|(_, status)| status.is_some()));
     }
 
     #[test]

@@ -44,6 +44,7 @@ impl FailurePolicy {
 #[derive(Clone, Debug)]
 pub struct WebhookRegistration {
     url: String,
+    validating_url: String,
     ca: String,
     name: String,
     mutating_failure: FailurePolicy,
@@ -54,12 +55,14 @@ pub struct WebhookRegistration {
 }
 
 impl WebhookRegistration {
-    /// For a webhook at `https://127.0.0.1:PORT` whose certificate `ca_pem` signed: named `mullion`, failing closed, 10 s.
+    /// For a webhook at `https://127.0.0.1:PORT` whose certificate `ca_pem` signed (empty: somebody else fills in
+    /// `caBundle`): named `mullion`, failing closed, 10 s.
     ///
     /// A test wants to learn that its webhook is down, hence `Fail`; the chart's mutating webhook ignores failures after one second.
     pub fn new(url: &str, ca_pem: &str) -> Self {
         Self {
             url: url.trim_end_matches('/').to_owned(),
+            validating_url: url.trim_end_matches('/').to_owned(),
             ca: ca_pem.to_owned(),
             name: "mullion".to_owned(),
             mutating_failure: FailurePolicy::Fail,
@@ -74,6 +77,13 @@ impl WebhookRegistration {
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
+        self
+    }
+
+    /// Has the validating configuration ask another webhook than the mutating one.
+    #[must_use]
+    pub fn validating_at(mut self, url: &str) -> Self {
+        url.trim_end_matches('/').clone_into(&mut self.validating_url);
         self
     }
 
@@ -176,9 +186,10 @@ impl WebhookRegistration {
         } else {
             json!({"matchLabels": self.namespace_labels})
         };
+        let url = if path == "/validate" { &self.validating_url } else { &self.url };
         json!({
             "name": name,
-            "clientConfig": {"url": format!("{}{path}", self.url), "caBundle": k8s_openapi::ByteString(self.ca.clone().into_bytes())},
+            "clientConfig": {"url": format!("{url}{path}"), "caBundle": k8s_openapi::ByteString(self.ca.clone().into_bytes())},
             "rules": rules,
             "failurePolicy": failure.name(),
             "matchPolicy": "Equivalent",

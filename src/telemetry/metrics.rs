@@ -1,10 +1,9 @@
-//! What Mullion says about itself: the log's set-up, and every metric and event as a typed method.
+//! The webhook's metrics and events, each a typed method.
 //!
 //! Metric and event names stand here and nowhere else. No label ever carries a name that a user chose (namespace, pod,
 //! image): each would be a time series of its own. No event ever carries an object or a part of one.
 
 use std::fmt;
-use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,50 +15,24 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
 
+use super::watches;
 use crate::engine::{Door, Kind, Operation};
 use crate::policy::Action;
 
-/// The environment variable that says what is logged, in the syntax of `RUST_LOG`: `mullion=debug,kube=info`. A level
-/// alone (`debug`) is that of Mullion's own events; libraries speak up from `warn`.
-pub const LOG_VARIABLE: &str = "MULLION_LOG";
+/// Of `mullion_certificate_expiry_seconds`, on webhooks and controllers: a time rather than what is left, so that it
+/// stays true while nothing updates it. Alert on `mullion_certificate_expiry_seconds - time() < 14 * 86400`.
+pub const CERTIFICATE_EXPIRY_HELP: &str = "When the certificate ends, in seconds since 1970; 0: there is none";
 
-/// What `/metrics` answers with: `OpenMetrics` text, not the older Prometheus format.
-pub const METRICS_CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// What certificate a time is of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(crate) struct CertificateLabels {
+    /// `serving` or `ca`.
+    pub(crate) certificate: &'static str,
+}
 
 /// Upper bounds in seconds. A review takes microseconds; the API server gives it a second.
 const REVIEW_BUCKETS: [f64; 12] = [1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 1e-1, 1.0];
-
-/// Sends events to standard error: as text on a terminal, else as one JSON object per line. The level is `info` unless
-/// [`LOG_VARIABLE`] says otherwise; a second call does nothing.
-///
-/// Panics are logged with their place only: a panic's message may quote what was being looked at.
-pub fn init() {
-    let wanted = std::env::var(LOG_VARIABLE).unwrap_or_default();
-    let (filter, problem) = match EnvFilter::try_new(directives(&wanted)) {
-        Ok(filter) => (filter, None),
-        Err(error) => (EnvFilter::new(directives("")), Some(error)),
-    };
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    let installed = if std::io::stderr().is_terminal() {
-        let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        builder.with_ansi(colour).try_init()
-    } else {
-        builder.json().flatten_event(true).with_current_span(false).with_span_list(false).try_init()
-    };
-    if installed.is_err() {
-        return;
-    }
-    if let Some(error) = problem {
-        tracing::warn!(variable = LOG_VARIABLE, %error, "log filter not understood; logging at level info, try debug");
-    }
-    std::panic::set_hook(Box::new(|panic| {
-        let place = panic.location().map(ToString::to_string).unwrap_or_default();
-        tracing::error!(%place, "panicked");
-    }));
-}
 
 /// Every metric of one process. Cheap to clone; clones share the numbers.
 #[derive(Clone)]
@@ -79,8 +52,10 @@ struct Inner {
     connections: Gauge,
     policy_errors: Gauge,
     policy_last_good: Gauge,
+    policies_kept: Gauge,
     policy_reloads: Family<OutcomeLabels, Counter>,
     tls_reloads: Family<OutcomeLabels, Counter>,
+    certificate_expiry: Family<CertificateLabels, Gauge>,
 }
 
 /// What became of one review.
@@ -236,8 +211,10 @@ impl Metrics {
             connections: Gauge::default(),
             policy_errors: Gauge::default(),
             policy_last_good: Gauge::default(),
+            policies_kept: Gauge::default(),
             policy_reloads: Family::default(),
             tls_reloads: Family::default(),
+            certificate_expiry: Family::default(),
         };
         inner.register();
         Self(Arc::new(inner))
@@ -256,13 +233,17 @@ impl Metrics {
     where
         'f: 'static,
     {
-        let door = door_name(reviewed.door);
+        let door = reviewed.door.name();
         self.0
             .reviews
             .get_or_create(&ReviewLabels {
                 door,
                 operation: operation_name(reviewed.operation),
-                kind: reviewed.known_kind.map_or("other", Kind::name),
+                kind: match reviewed.known_kind {
+                    Some(kind) => kind.name(),
+                    None if reviewed.kind == "Node" => "Node",
+                    None => "other",
+                },
                 decision: reviewed.decision,
             })
             .inc();
@@ -296,10 +277,10 @@ impl Metrics {
         }
     }
 
-    /// A request got no review.
-    pub fn bad_request(&self, reason: BadRequest, text: &str) {
+    /// A request got no review. Why in words is told to whoever sent it, and not logged: it quotes the body.
+    pub fn bad_request(&self, reason: BadRequest) {
         self.0.bad_requests.get_or_create(&BadRequestLabels { reason }).inc();
-        tracing::debug!(reason = reason.name(), text, "request not understood");
+        tracing::debug!(reason = reason.name(), "request not understood");
     }
 
     /// A connection was accepted. It counts until the guard is dropped.
@@ -324,6 +305,7 @@ impl Metrics {
     /// Policy files were read and are in force; `now` in seconds since 1970.
     pub fn policies_loaded(&self, hash: &str, policies: usize, now: i64) {
         self.0.policy_errors.set(0);
+        self.0.policies_kept.set(0);
         self.0.policy_last_good.set(now);
         self.0.policy_reloads.get_or_create(&OutcomeLabels { outcome: Outcome::Loaded }).inc();
         tracing::info!(hash, policies, "policies in force");
@@ -338,21 +320,34 @@ impl Metrics {
         }
     }
 
+    /// The policy files are bad from the start, and the last good ones that were kept are in force.
+    pub fn policies_kept(&self, problems: &[String]) {
+        self.0.policies_kept.set(1);
+        self.policies_failed(problems);
+    }
+
     /// The policies have registries asked, in a way that is not possible; reviews go on without.
     pub fn registries_unasked(&self, problem: &str) {
         tracing::error!(problem, "registries are not asked, and images judged by name, until this is corrected");
     }
 
+    /// When the certificate in force ends, in seconds since 1970; `None`: there is none, which counts as ended.
+    pub fn tls_expiry(&self, expiry: Option<i64>) {
+        let labels = CertificateLabels { certificate: "serving" };
+        self.0.certificate_expiry.get_or_create(&labels).set(expiry.unwrap_or(0));
+    }
+
     /// A changed certificate pair is served from now on.
-    pub fn tls_loaded(&self) {
+    pub fn tls_loaded(&self, expiry: Option<i64>) {
+        self.tls_expiry(expiry);
         self.0.tls_reloads.get_or_create(&OutcomeLabels { outcome: Outcome::Loaded }).inc();
         tracing::info!("serving a new certificate");
     }
 
-    /// A changed certificate pair is bad; the old one stays.
+    /// A changed certificate pair is bad or gone; the old one stays.
     pub fn tls_failed(&self, error: &dyn fmt::Display) {
         self.0.tls_reloads.get_or_create(&OutcomeLabels { outcome: Outcome::Failed }).inc();
-        tracing::error!(%error, "certificate not usable; still serving the one before");
+        tracing::error!(%error, "certificate not usable; the one before, if any, is still served");
     }
 }
 
@@ -384,8 +379,12 @@ impl Inner {
         r.register("policy_load_errors", "Problems in the policy files as they are now", self.policy_errors.clone());
         let help = "When the policies in force were loaded, in seconds since 1970";
         r.register("policy_last_good_timestamp", help, self.policy_last_good.clone());
+        let help = "Whether the policies in force are those kept in ConfigMap mullion-state, since the files are bad";
+        r.register("policies_from_state", help, self.policies_kept.clone());
         r.register("policy_reload", "Changes of the policy files", self.policy_reloads.clone());
-        r.register("tls_reload", "Changes of the certificate files", self.tls_reloads.clone());
+        r.register("tls_reload", "Changes of the certificate files or Secret", self.tls_reloads.clone());
+        r.register("certificate_expiry_seconds", CERTIFICATE_EXPIRY_HELP, self.certificate_expiry.clone());
+        watches::register(r);
     }
 }
 
@@ -395,7 +394,7 @@ impl Reviewed<'_> {
             ($level:ident) => {
                 tracing::$level!(
                     uid = short(self.uid),
-                    door = door_name(self.door),
+                    door = self.door.name(),
                     kind = short(self.kind),
                     subresource = short(self.subresource),
                     namespace = short(self.namespace),
@@ -474,13 +473,6 @@ macro_rules! label_by_name {
 }
 label_by_name!(Decision, BadRequest, LookupOutcome, Outcome);
 
-fn door_name(door: Door) -> &'static str {
-    match door {
-        Door::Mutate => "mutate",
-        Door::Validate => "validate",
-    }
-}
-
 fn operation_name(operation: Option<Operation>) -> &'static str {
     match operation {
         Some(Operation::Create) => "create",
@@ -497,19 +489,6 @@ fn action_name(action: Action) -> &'static str {
         Action::Warn => "warn",
         Action::Repair => "repair",
         Action::Deny => "deny",
-    }
-}
-
-/// The filter that `wanted` means.
-fn directives(wanted: &str) -> String {
-    let wanted = wanted.trim();
-    if wanted.is_empty() {
-        "warn,mullion=info".to_owned()
-    } else if wanted.parse::<LevelFilter>().is_ok() {
-        // At debug, h2 alone writes ten events for each request.
-        format!("warn,mullion={wanted}")
-    } else {
-        wanted.to_owned()
     }
 }
 
@@ -545,10 +524,11 @@ mod tests {
     fn names_are_the_documented_ones_and_nobody_chose_a_label() {
         let metrics = Metrics::new();
         metrics.reviewed(&reviewed(Decision::Patched), [("MUL201", Action::Deny)].into_iter());
-        metrics.bad_request(BadRequest::TooLarge, "long");
+        metrics.bad_request(BadRequest::TooLarge);
         metrics.policies_loaded("ab", 1, 1_700_000_000);
         metrics.policies_failed(&["a:1:1: no".to_owned(), "b:1:1: no".to_owned()]);
         metrics.tls_failed(&"no");
+        metrics.tls_expiry(Some(1_700_000_001));
         let text = metrics.encode().unwrap();
         for line in [
             r#"mullion_admission_reviews_total{door="mutate",operation="create",kind="Pod",decision="patched"} 1"#,
@@ -559,6 +539,7 @@ mod tests {
             "mullion_policy_last_good_timestamp 1700000000",
             r#"mullion_policy_reload_total{outcome="failed"} 1"#,
             r#"mullion_tls_reload_total{outcome="failed"} 1"#,
+            r#"mullion_certificate_expiry_seconds{certificate="serving"} 1700000001"#,
             "mullion_review_panics_total 0",
             "# EOF",
         ] {
@@ -574,20 +555,6 @@ mod tests {
         assert!(metrics.encode().unwrap().contains("mullion_connections 1"));
         drop(guard);
         assert!(metrics.encode().unwrap().contains("mullion_connections 0"));
-    }
-
-    #[test]
-    fn a_level_alone_is_that_of_our_own_events() {
-        for (wanted, means) in [
-            ("", "warn,mullion=info"),
-            (" debug ", "warn,mullion=debug"),
-            ("off", "warn,mullion=off"),
-            ("kube=debug,info", "kube=debug,info"),
-            ("mullion", "mullion"),
-        ] {
-            assert_eq!(directives(wanted), means);
-            EnvFilter::try_new(directives(wanted)).unwrap();
-        }
     }
 
     #[test]

@@ -1,0 +1,44 @@
+//! The controller against the budgets of its design: `cargo bench --bench controller`, a few minutes, nearly all of them
+//! the API server's. Needs the control-plane tools: `make bench` builds them.
+//!
+//! | part | what it prints |
+//! |---|---|
+//! | rate | patches per second of the controller from cold, and of a loop that only sends the same patches, in turn |
+//! | memory | resident set of the built program, and what the heartbeats of all Windows nodes cost it |
+//!
+//! On a real API server with 5,000 Windows and 15,000 Linux nodes; `-- rate` runs one part, `NODES=400` makes a smaller
+//! fleet. Figures are printed, never asserted: they are of the machine as much as of Mullion.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::cast_precision_loss,
+    reason = "a benchmark: it ends where it cannot go on, and prints rounded figures"
+)]
+#![allow(unreachable_pub, reason = "modules of one program")]
+
+mod fleet;
+mod memory;
+mod rate;
+
+use mullion_cluster::ControlPlane;
+
+#[tokio::main]
+async fn main() {
+    // Cargo passes `--bench`.
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let runs = |part: &str| wanted.is_empty() || wanted.iter().any(|name| name == part);
+    let windows = std::env::var("NODES").ok().and_then(|text| text.parse().ok()).unwrap_or(5_000);
+    mullion::webhook::tls::install_crypto();
+    let alone = ControlPlane::builder().kwok(false).controller_manager(false).scheduler(false);
+    let plane = alone.start().await.unwrap();
+    fleet::create(&plane, windows, windows * 3).await;
+    if runs("rate") {
+        rate::run(&plane, windows).await;
+    }
+    if runs("memory") {
+        memory::run(&plane, windows).await;
+    }
+}

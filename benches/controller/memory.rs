@@ -1,0 +1,105 @@
+//! The built program: its resident set, and what heartbeats cost it.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt as _, stream};
+use k8s_openapi::api::core::v1::Node;
+use kube::Api;
+use kube::api::{Patch, PatchParams, PostParams};
+use mullion_cluster::{ControlPlane, free_port};
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::fleet::{self, AT_ONCE};
+use crate::rate::patches;
+
+/// Ends the program whatever happens.
+struct Running {
+    child: Child,
+    admin: String,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+impl Running {
+    /// A line of `/proc/PID/status`, in MiB.
+    fn mebibytes(&self, key: &str) -> f64 {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+        line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1024.0
+    }
+
+    /// Processor time so far, of all its threads.
+    fn processor(&self) -> Duration {
+        let mut sum = 0;
+        for task in fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap() {
+            let text = fs::read_to_string(task.unwrap().path().join("schedstat")).unwrap_or_default();
+            sum += text.split(' ').next().and_then(|number| number.parse::<u64>().ok()).unwrap_or(0);
+        }
+        Duration::from_nanos(sum)
+    }
+
+    async fn patches(&self) -> usize {
+        let Ok(mut stream) = TcpStream::connect(&self.admin).await else { return 0 };
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: admin\r\nconnection: close\r\n\r\n").await.unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.unwrap();
+        patches(&text)
+    }
+
+    async fn wait_for_patches(&self, count: usize) {
+        while self.patches().await < count {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    fn print(&self, what: &str) {
+        println!("{what:32} {:8.1} {:8.1}", self.mebibytes("VmRSS"), self.mebibytes("VmHWM"));
+    }
+}
+
+pub async fn run(plane: &ControlPlane, count: usize) {
+    let admin = format!("127.0.0.1:{}", free_port().unwrap());
+    let child = Command::new(env!("CARGO_BIN_EXE_mullion"))
+        .args(["controller", "--admin-bind", &admin, "--kubeconfig"])
+        .arg(plane.kubeconfig())
+        .env("MULLION_LOG", "off")
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let running = Running { child, admin };
+    println!("\n{:32} {:>8} {:>8}", "memory of the controller, MiB", "resident", "peak");
+    running.wait_for_patches(count).await;
+    running.print("all nodes labelled and tainted");
+
+    let api: &Api<Node> = &Api::all(plane.client());
+    let heartbeat = |n: usize| async move {
+        let (time, name) = ("2026-01-01T00:00:00Z", fleet::windows_name(n));
+        let condition =
+            json!({"type": "Ready", "status": "True", "lastHeartbeatTime": time, "lastTransitionTime": time});
+        let status = Patch::Merge(json!({"status": {"conditions": [condition]}}));
+        api.patch_status(&name, &PatchParams::default(), &status).await.map(drop).unwrap();
+    };
+    let (used, before, start) = (running.processor(), running.patches().await, Instant::now());
+    stream::iter((0..count).map(heartbeat)).buffer_unordered(AT_ONCE).collect::<()>().await;
+    // Who has this node has seen every heartbeat.
+    api.create(&PostParams::default(), &fleet::windows("last", 0)).await.unwrap();
+    running.wait_for_patches(before + 1).await;
+    let used = running.processor().saturating_sub(used);
+    running.print("after a heartbeat of each");
+    println!(
+        "\n{count} heartbeats in {:.1} s: {} patches, {:.0} ms of processor time, {:.0} µs each",
+        start.elapsed().as_secs_f64(),
+        running.patches().await - before - 1,
+        used.as_secs_f64() * 1e3,
+        used.as_secs_f64() * 1e6 / count as f64,
+    );
+}

@@ -1,0 +1,122 @@
+//! The controller from cold, and a loop that only sends the same patches, as many at a time.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::{StreamExt as _, stream};
+use k8s_openapi::api::core::v1::Node;
+use kube::core::PartialObjectMeta;
+use kube::{Api, Client, api::ListParams};
+use mullion::controller::leading::Leading;
+use mullion::controller::metrics::Metrics;
+use mullion::controller::nodes;
+use mullion::engine::node::{NodeFacts, plan_node};
+use mullion::policy::{Mode, NodePolicy, PolicySet};
+use mullion_cluster::ControlPlane;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+const ROUNDS: usize = 3;
+/// As many as the controller works on.
+const AT_ONCE: usize = 16;
+
+fn policy(mode: Mode) -> Arc<PolicySet> {
+    let mut set = PolicySet::built_in();
+    set.nodes = NodePolicy { mode, ..NodePolicy::default() };
+    Arc::new(set)
+}
+
+/// Patches so far.
+pub fn patches(text: &str) -> usize {
+    let name = "mullion_node_patches_total{outcome=\"done\"} ";
+    text.lines().find_map(|line| line.strip_prefix(name)).map_or(0, |number| number.parse().unwrap())
+}
+
+/// Patches in a second, from the first to the last.
+async fn controller(client: Client, mode: Mode, count: usize) -> f64 {
+    let (_say, policies) = watch::channel(policy(mode));
+    let (ready, _) = watch::channel(false);
+    let (metrics, stop) = (Metrics::new(), CancellationToken::new());
+    let leading = Leading::new(client, "default", policies, metrics.clone(), ready, stop.clone()).await;
+    let running = tokio::spawn(nodes::run(leading));
+    let mut first = None;
+    let (from, taken) = loop {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        let done = patches(&metrics.encode().unwrap());
+        let (from, start) = *first.get_or_insert_with(|| (done, Instant::now()));
+        if done == 0 {
+            first = None;
+        } else if done >= count {
+            break (from, start.elapsed());
+        }
+    };
+    stop.cancel();
+    running.await.unwrap();
+    (count - from) as f64 / taken.as_secs_f64()
+}
+
+/// What the controller would send to each Windows node.
+async fn bodies(client: &Client, mode: Mode) -> Vec<(String, String)> {
+    let policy = &policy(mode).nodes;
+    let all = Api::<Node>::all(client.clone()).list(&ListParams::default().labels("kubernetes.io/os=windows")).await;
+    let body = |node: Node| {
+        let name = node.metadata.name.unwrap();
+        let facts = NodeFacts {
+            name: name.clone(),
+            labels: node.metadata.labels.unwrap(),
+            annotations: node.metadata.annotations.unwrap_or_default(),
+            taints: node
+                .spec
+                .unwrap()
+                .taints
+                .iter()
+                .flatten()
+                .map(|taint| serde_json::to_value(taint).unwrap())
+                .collect(),
+            kernel_version: node.status.unwrap().node_info.unwrap().kernel_version,
+        };
+        let patch = plan_node(&facts, policy, &[], 0).patch.expect("something to do");
+        (name, patch.to_merge_patch(&node.metadata.resource_version.unwrap()).to_string())
+    };
+    all.unwrap().items.into_iter().map(body).collect()
+}
+
+async fn bare(client: &Client, mode: Mode) -> f64 {
+    let bodies = bodies(client, mode).await;
+    let (count, start) = (bodies.len(), Instant::now());
+    let sent = bodies.into_iter().map(|(name, body)| {
+        let request = http::Request::patch(format!("/api/v1/nodes/{name}?fieldManager=bare"))
+            .header("content-type", "application/merge-patch+json")
+            .body(body.into_bytes())
+            .unwrap();
+        async move { client.request_text(request).await.map(drop).unwrap() }
+    });
+    stream::iter(sent).buffer_unordered(AT_ONCE).collect::<()>().await;
+    count as f64 / start.elapsed().as_secs_f64()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+pub async fn run(plane: &ControlPlane, count: usize) {
+    let client = plane.client();
+    let all: Api<PartialObjectMeta<Node>> = Api::all(client.clone());
+    let there = all.list(&ListParams::default()).await.unwrap().items.len();
+    println!("\npatches per second, {ROUNDS} rounds in turn, {count} of {there} nodes from cold, {AT_ONCE} at a time");
+    println!("{:24} {:>11} {:>11} {:>6}", "", "controller", "bare loop", "ratio");
+    let (mut ours, mut theirs) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+    for _ in 0..ROUNDS {
+        for (at, mode) in [Mode::Enforce, Mode::Disabled].into_iter().enumerate() {
+            ours[at].push(controller(client.clone(), mode, count).await);
+        }
+        for (at, mode) in [Mode::Enforce, Mode::Disabled].into_iter().enumerate() {
+            theirs[at].push(bare(&client, mode).await);
+        }
+    }
+    for ((what, ours), theirs) in ["labels and taint set", "all taken off again"].into_iter().zip(ours).zip(theirs) {
+        let (ours, theirs) = (median(ours), median(theirs));
+        println!("{what:24} {ours:11.0} {theirs:11.0} {:6.2}", ours / theirs);
+    }
+}

@@ -1,0 +1,310 @@
+//! `mullion withdraw`: everything of Mullion off the nodes of a cluster; the chart's pre-delete Job.
+//!
+//! The rights it needs stand in [`crate::controller::withdraw`].
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use jiff::SignedDuration;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use super::check::Output;
+use super::knowledge::load_policies;
+use super::progress::Progress;
+use super::{Io, Outcome};
+use crate::controller::withdraw::{self as work, Class, Hearing, Left, Options, Report, Step};
+use crate::policy::NodePolicy;
+use crate::report::counted;
+use crate::webhook::tls::install_crypto;
+use crate::world::connect;
+
+/// How many nodes and leftovers are named in text; JSON has all.
+const SHOWN: usize = 20;
+
+/// Arguments of `withdraw`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Controllers stop changing nodes, RuntimeClasses and pods until --undo, or until ConfigMap \
+    mullion-state is deleted.\n\nExit code: 0 done; 1 something stayed that should have gone; 2 nothing could be done.")]
+pub struct Withdraw {
+    /// Kubeconfig of the cluster; without it, the service account of the pod
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Directory with the policies that were in force: a taint that only its node calls Mullion's goes if their
+    /// `NodePolicy`, the built-in one or `mullion-state` knows it. May be given several times
+    #[arg(long, value_name = "DIR")]
+    pub policies: Vec<PathBuf>,
+    /// The one namespace with controllers to stop; without it, every namespace with a lease or a state of Mullion's
+    #[arg(long, value_name = "NS")]
+    pub lease_namespace: Option<String>,
+    /// Only say what would be done
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Let controllers work again
+    #[arg(long)]
+    pub undo: bool,
+    /// When to give up: 90s, 5m, 1h
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration)]
+    pub timeout: Duration,
+    /// How the answer is written; JSON is one object per line
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub output: Output,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed: SignedDuration = text.parse().map_err(|error| format!("{error}; write 90s, 5m or 1h"))?;
+    let positive = Duration::try_from(parsed).ok().filter(|duration| !duration.is_zero());
+    positive.ok_or_else(|| "it must be longer than no time".to_owned())
+}
+
+/// Withdraws, or undoes that.
+pub fn run(args: &Withdraw, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+    install_crypto();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("cannot start the async runtime")?.block_on(start(args, io))
+}
+
+/// Why it ended early.
+#[derive(Clone, Copy)]
+enum Early {
+    Interrupted,
+    Late,
+}
+
+async fn start(args: &Withdraw, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+    let mut signals = [SignalKind::interrupt(), SignalKind::terminate()]
+        .map(|kind| signal(kind).context("cannot listen for signals"))
+        .into_iter()
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let policies = policies(args, io)?;
+    let client = connect::client(args.kubeconfig.as_deref()).await?;
+    let options = Options { policies, namespace: args.lease_namespace.clone(), dry_run: args.dry_run };
+    let stop = CancellationToken::new();
+    let mut progress = Progress::new("nodes");
+    let mut say = |step| {
+        // What cannot be shown is no reason to stop.
+        match step {
+            Step::Nodes { done, all } => progress.at(io, done, all).ok(),
+            Step::Note(note) => progress.end(io).and_then(|()| io.say(note)).ok(),
+        };
+    };
+    let mut early = None;
+    let report = {
+        let work = async {
+            if args.undo {
+                work::undo(client, &options, &stop, &mut say).await
+            } else {
+                work::withdraw(client, &options, &stop, &mut say).await
+            }
+        };
+        let too_late = sleep(args.timeout);
+        tokio::pin!(work, too_late);
+        loop {
+            let why = tokio::select! {
+                report = &mut work => break report?,
+                () = interrupted(&mut signals), if early.is_none() => Early::Interrupted,
+                () = &mut too_late, if early.is_none() => Early::Late,
+            };
+            early = Some(why);
+            stop.cancel();
+        }
+    };
+    progress.end(io)?;
+    match args.output {
+        Output::Text => text(args, &report, io)?,
+        Output::Json => lines(args, &report, io)?,
+    }
+    match early {
+        Some(Early::Interrupted) => io.say("interrupted; run mullion withdraw again for the rest")?,
+        Some(Early::Late) => {
+            let seconds = args.timeout.as_secs_f64();
+            io.say(format_args!("not done within {seconds} s; run it again, with a longer --timeout"))?;
+        }
+        None => {}
+    }
+    Ok(if report.left.is_empty() && early.is_none() { Outcome::Clean } else { Outcome::Findings })
+}
+
+/// Policies only say which taints are Mullion's: bad ones must not keep an uninstallation from going on.
+fn policies(args: &Withdraw, io: &mut Io<'_>) -> io::Result<Vec<NodePolicy>> {
+    if args.policies.is_empty() {
+        return Ok(Vec::new());
+    }
+    match load_policies(&args.policies) {
+        Ok(set) => Ok(vec![set.nodes]),
+        Err(bad) => {
+            io.say(format_args!("{bad}; going on without these policies"))?;
+            Ok(Vec::new())
+        }
+    }
+}
+
+async fn interrupted(signals: &mut [Signal]) {
+    let each = signals.iter_mut().map(|signal| Box::pin(signal.recv()));
+    futures::future::select_all(each).await;
+}
+
+fn text(args: &Withdraw, report: &Report, io: &mut Io<'_>) -> io::Result<()> {
+    let would = if args.dry_run { "would be " } else { "" };
+    for told in &report.controllers {
+        writeln!(io.stdout, "namespace {}: {}", told.namespace, hearing(told.controller))?;
+    }
+    if !args.undo {
+        let cleaned = report.cleaned.len();
+        writeln!(io.stdout, "nodes: {cleaned} of {} {would}freed of Mullion", report.nodes)?;
+        if args.dry_run {
+            for node in report.cleaned.iter().take(SHOWN) {
+                writeln!(io.stdout, "  {}: {}", node.name, node.removed.join(", "))?;
+            }
+            more(io, cleaned)?;
+        }
+        for class in &report.classes {
+            writeln!(io.stdout, "RuntimeClass {}: {}", class.name, fate(class, would))?;
+        }
+    }
+    for Left { what, why, help } in report.left.iter().take(SHOWN) {
+        writeln!(io.stdout, "left: {what}: {why}; {help}")?;
+    }
+    more(io, report.left.len())
+}
+
+fn more(io: &mut Io<'_>, all: usize) -> io::Result<()> {
+    match all.saturating_sub(SHOWN) {
+        0 => Ok(()),
+        more => writeln!(io.stdout, "  and {more} more, shown by -o json"),
+    }
+}
+
+fn hearing(controller: Hearing) -> &'static str {
+    match controller {
+        Hearing::Stopped => "the controller has stopped",
+        Hearing::Nobody => "no controller holds the lease",
+        Hearing::Silent => "the controller did not say that it has stopped",
+        Hearing::Untold => "the controller could not be told",
+        Hearing::Unasked => "the controller would be told",
+        Hearing::Resumed => "controllers work again",
+        Hearing::AtWork => "was not withdrawn",
+    }
+}
+
+fn fate(class: &Class, would: &str) -> String {
+    if class.deleted {
+        return format!("{would}deleted");
+    }
+    let more = class.names.saturating_sub(class.named_by.len());
+    let more = if more == 0 { String::new() } else { format!(" and {}", counted(more, "other")) };
+    format!("stays, named by {}{more}", class.named_by.join(", "))
+}
+
+/// An object per controller, node, RuntimeClass and leftover, and a summary at the end.
+fn lines(args: &Withdraw, report: &Report, io: &mut Io<'_>) -> io::Result<()> {
+    each(io, "controller", &report.controllers)?;
+    each(io, "node", &report.cleaned)?;
+    each(io, "runtimeClass", &report.classes)?;
+    each(io, "left", &report.left)?;
+    let deleted = report.classes.iter().filter(|class| class.deleted).count();
+    let summary = json!({
+        "dryRun": args.dry_run,
+        "nodes": report.nodes,
+        "cleaned": report.cleaned.len(),
+        "classesDeleted": deleted,
+        "classesKept": report.classes.len() - deleted,
+        "left": report.left.len(),
+    });
+    each(io, "summary", &[summary])
+}
+
+fn each<T: Serialize>(io: &mut Io<'_>, kind: &str, items: &[T]) -> io::Result<()> {
+    for item in items {
+        let mut line = serde_json::to_value(item)?;
+        if let Value::Object(members) = &mut line {
+            members.insert("type".to_owned(), json!(kind));
+        }
+        writeln!(io.stdout, "{line}")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[test]
+    fn times() {
+        assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
+        for bad in ["", "5", "0s", "-5m", "5 parsecs", "1d"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn who_names_a_class_is_said() {
+        let class = |deleted, named_by: &[&str], names| Class {
+            name: "c".to_owned(),
+            deleted,
+            named_by: named_by.iter().map(|&name| name.to_owned()).collect(),
+            names,
+        };
+        assert_eq!(fate(&class(true, &[], 0), "would be "), "would be deleted");
+        assert_eq!(fate(&class(false, &["Pod a/b"], 1), ""), "stays, named by Pod a/b");
+        assert_eq!(fate(&class(false, &["Pod a/b"], 3), ""), "stays, named by Pod a/b and 2 others");
+    }
+
+    #[test]
+    fn a_person_reads_what_was_done_and_what_is_left() {
+        let left = |n| Left { what: format!("node w{n}"), why: "refused".to_owned(), help: "ask".to_owned() };
+        let told = |namespace: &str, controller| work::Told { namespace: namespace.to_owned(), controller };
+        let report = Report {
+            controllers: vec![told("mullion", Hearing::Stopped)],
+            nodes: 9,
+            cleaned: vec![work::Cleaned {
+                name: "w1".to_owned(),
+                removed: vec!["label a".to_owned(), "taint b".to_owned()],
+            }],
+            classes: vec![Class { name: "c".to_owned(), deleted: true, named_by: Vec::new(), names: 0 }],
+            left: (0..22).map(left).collect(),
+        };
+        let shown = |arguments: &[&str], write: fn(&Withdraw, &Report, &mut Io<'_>) -> io::Result<()>| {
+            let cli = super::super::Cli::try_parse_from(["mullion", "withdraw"].iter().chain(arguments)).unwrap();
+            let super::super::Command::Withdraw(args) = cli.command else { return String::new() };
+            let mut stdout = Vec::new();
+            let stdin = &mut io::empty();
+            write(
+                &args,
+                &report,
+                &mut Io { stdin, stdout: &mut stdout, stderr: &mut io::sink(), colour_stdout: false },
+            )
+            .unwrap();
+            String::from_utf8(stdout).unwrap()
+        };
+        let done = shown(&[], text);
+        let head: Vec<&str> = done.lines().take(4).collect();
+        assert_eq!(
+            head,
+            [
+                "namespace mullion: the controller has stopped",
+                "nodes: 1 of 9 freed of Mullion",
+                "RuntimeClass c: deleted",
+                "left: node w0: refused; ask",
+            ]
+        );
+        assert_eq!(done.lines().last(), Some("  and 2 more, shown by -o json"));
+        assert!(shown(&["--dry-run"], text).contains("1 of 9 would be freed of Mullion\n  w1: label a, taint b\n"));
+        assert!(!shown(&["--undo"], text).contains("nodes"));
+        let json = shown(&[], lines);
+        assert_eq!(json.lines().count(), 1 + 1 + 1 + 22 + 1);
+        let last: Value = serde_json::from_str(json.lines().last().unwrap()).unwrap();
+        assert_eq!((&last["type"], &last["left"], &last["classesDeleted"]), (&json!("summary"), &json!(22), &json!(1)));
+    }
+}

@@ -1,0 +1,547 @@
+//! Every state heals, and no state on the way interrupts what works: with an API server's watches, webhooks and
+//! controllers that are played here, and certificates that are real.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+use std::collections::VecDeque;
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use rustls::pki_types::ServerName;
+
+use super::super::{issue, parse_name};
+use super::*;
+
+/// 2026-01-01.
+const START: i64 = 1_767_225_600;
+const TENTH: Duration = Duration::from_millis(100);
+
+fn settings(lifetime: u64, ca_lifetime: u64) -> Settings {
+    let lifetimes = (Some(Duration::from_secs(lifetime)), Some(Duration::from_secs(ca_lifetime)));
+    Settings::new("webhook", "mullion", &[parse_name("127.0.0.1").unwrap()], lifetimes).unwrap()
+}
+
+/// Pause 9 s, settle 2 s, overlap 18 s.
+static SHORT: LazyLock<Settings> = LazyLock::new(|| settings(60, 180));
+static DEFAULT: LazyLock<Settings> = LazyLock::new(|| Settings::new("webhook", "mullion", &[], (None, None)).unwrap());
+
+fn content(data: &[(&str, &str)]) -> Content {
+    let data = data.iter().map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec())).collect();
+    Content { data, right_type: true }
+}
+
+fn ca_content(now: i64, settings: &Settings) -> Content {
+    let made = issue::authority(now, settings.ca_lifetime).unwrap();
+    content(&[("ca.crt", &made.certificate), ("ca.key", &made.key)])
+}
+
+fn tls_content(ca: &Content, names: &[ServerName<'_>], now: i64, settings: &Settings) -> Content {
+    let authority = read::authority(ca.get("ca.crt"), ca.get("ca.key")).unwrap();
+    let made = issue::serving(&authority, names, now, settings.lifetime).unwrap();
+    let beside = read::pem([&authority.certificate]);
+    content(&[("tls.crt", &made.certificate), ("tls.key", &made.key), ("ca.crt", &beside)])
+}
+
+/// What would be served, and what would be trusted: would a call work?
+fn works(pair: &Content, bundle: &[u8], now: i64, names: &[ServerName<'_>]) -> bool {
+    let serving = read::serving(pair.get("tls.crt"), pair.get("tls.key")).unwrap();
+    read::ca_certificates(bundle).iter().any(|ca| serving.accepted(ca, names, now))
+}
+
+/// `mullion-ca` and the bundles.
+type Trust = (Option<Content>, Vec<Vec<Vec<u8>>>);
+
+/// The four objects, a clock, and a controller.
+#[derive(Clone)]
+struct Cluster {
+    settings: &'static Settings,
+    ca: Option<Content>,
+    tls: Option<Content>,
+    bundles: Vec<Vec<Vec<u8>>>,
+    passed: Duration,
+    /// Added to the wall clock.
+    jumped: i64,
+    /// What the controller saw of CA and bundles, and of the pair, and when first.
+    trust: Option<(Trust, Duration)>,
+    pair: Option<(Option<Content>, Duration)>,
+    writes: usize,
+}
+
+impl Cluster {
+    fn empty(settings: &'static Settings) -> Self {
+        Self {
+            settings,
+            ca: None,
+            tls: None,
+            bundles: vec![vec![Vec::new(); 2]; 2],
+            passed: Duration::ZERO,
+            jumped: 0,
+            trust: None,
+            pair: None,
+            writes: 0,
+        }
+    }
+
+    fn now(&self) -> i64 {
+        START + i64::try_from(self.passed.as_secs()).unwrap() + self.jumped
+    }
+
+    fn plan(&mut self) -> Plan {
+        let passed = self.passed;
+        let trust = (self.ca.clone(), self.bundles.clone());
+        if self.trust.as_ref().is_none_or(|(seen, _)| *seen != trust) {
+            self.trust = Some((trust, passed));
+        }
+        if self.pair.as_ref().is_none_or(|(seen, _)| *seen != self.tls) {
+            self.pair = Some((self.tls.clone(), passed));
+        }
+        let seen = Seen {
+            ca: self.ca.as_ref(),
+            tls: self.tls.as_ref(),
+            bundles: &self.bundles,
+            all_bundles: true,
+            now: self.now(),
+            trusted_for: passed.saturating_sub(self.trust.as_ref().unwrap().1),
+            served_for: passed.saturating_sub(self.pair.as_ref().unwrap().1),
+        };
+        plan(&seen, self.settings)
+    }
+
+    fn take(&mut self, step: &Step, authority: Option<&Authority>) {
+        self.writes += 1;
+        let now = self.now();
+        match step {
+            Step::NewCa { previous, .. } => {
+                let mut made = ca_content(now, self.settings);
+                made.data.insert("previous.crt".to_owned(), read::pem(previous).into_bytes());
+                self.ca = Some(made);
+            }
+            Step::Previous { previous } => {
+                let ca = self.ca.as_mut().unwrap();
+                ca.data.insert("previous.crt".to_owned(), read::pem(previous).into_bytes());
+            }
+            Step::Bundle { configuration, bundle } => {
+                self.bundles[*configuration].fill(bundle.as_bytes().to_vec());
+            }
+            Step::Serving { .. } => {
+                let ca = authority.unwrap();
+                let made = issue::serving(ca, &self.settings.names, now, self.settings.lifetime).unwrap();
+                let beside = read::pem([&ca.certificate]);
+                let data = [("tls.crt", made.certificate.as_str()), ("tls.key", &made.key), ("ca.crt", &beside)];
+                self.tls = Some(content(&data));
+            }
+        }
+    }
+
+    /// Lets the controller work until nothing is left to do but to wait for `rest`.
+    fn settle(&mut self, what: &str) {
+        let until = self.passed + Duration::from_secs(3600 * 2).min(self.settings.lifetime / 2);
+        let before = self.writes;
+        while self.passed < until {
+            let plan = self.plan();
+            for step in &plan.steps {
+                self.take(step, plan.authority.as_ref());
+            }
+            assert!(self.writes - before < 20, "{what}: it writes on and on: {:?}", plan.steps);
+            if plan.steps.is_empty() {
+                assert!(plan.check_after > Duration::ZERO, "{what}");
+                // Waits of the plan are kept; where only the clock is looked at, time flies.
+                let idle = plan.check_after == self.settings.check();
+                self.passed += if idle { self.settings.overlap() / 4 } else { plan.check_after };
+            }
+        }
+        assert_eq!(self.plan().steps, [], "{what}: it writes again");
+        self.is_healthy(what);
+    }
+
+    fn is_healthy(&mut self, what: &str) {
+        let (ca, tls) = (self.ca.as_ref().expect(what), self.tls.as_ref().expect(what));
+        let ca = read::authority(ca.get("ca.crt"), ca.get("ca.key")).expect(what).certificate;
+        let serving = read::serving(tls.get("tls.crt"), tls.get("tls.key")).expect(what);
+        assert!(serving.accepted(&ca, &self.settings.names, self.now()), "{what}");
+        assert!(tls.right_type, "{what}");
+        for bundle in self.bundles.iter().flatten() {
+            assert_eq!(read::ca_certificates(bundle), std::slice::from_ref(&ca), "{what}: previous CAs do not go");
+        }
+    }
+}
+
+/// Cuts a PEM text in the middle, where it is still text.
+fn half(content: &Content, key: &str) -> Content {
+    let mut content = content.clone();
+    let text = content.data.get_mut(key).unwrap();
+    text.truncate(text.len() / 2);
+    content
+}
+
+fn with(content: &Content, key: &str, value: &[u8]) -> Content {
+    let mut content = content.clone();
+    content.data.insert(key.to_owned(), value.to_vec());
+    content
+}
+
+#[test]
+fn every_state_heals_in_a_few_writes() {
+    let settings: &'static Settings = &DEFAULT;
+    let year = 365 * 24 * 3600;
+    let good = ca_content(START - 1000, settings);
+    let other = ca_content(START - 1000, settings);
+    let names = &settings.names[..];
+    let pair = tls_content(&good, names, START - 1000, settings);
+    let cas = [
+        ("no CA", None),
+        ("a good CA", Some(good.clone())),
+        ("an expired CA", Some(ca_content(START - 3 * year, settings))),
+        ("a CA of the future", Some(ca_content(START + 3 * year, settings))),
+        ("a CA that is due", Some(ca_content(START - year * 3 / 2, settings))),
+        ("an empty CA Secret", Some(content(&[]))),
+        ("half a CA", Some(half(&good, "ca.crt"))),
+        ("half a key", Some(half(&good, "ca.key"))),
+        ("a lost key", Some(with(&good, "ca.key", b""))),
+        ("another's key", Some(with(&good, "ca.key", other.get("ca.key")))),
+        (
+            "a pair for a CA",
+            Some(content(&[
+                ("ca.crt", std::str::from_utf8(pair.get("tls.crt")).unwrap()),
+                ("ca.key", std::str::from_utf8(pair.get("tls.key")).unwrap()),
+            ])),
+        ),
+        ("bytes for a CA", Some(with(&good, "ca.crt", &[0xff, 0, 1, 2]))),
+        ("a previous CA nobody needs", Some(with(&good, "previous.crt", other.get("ca.crt")))),
+        ("bytes for a previous CA", Some(with(&good, "previous.crt", &[0xff, 0, 1, 2]))),
+    ];
+    let wrong_type = Content { right_type: false, ..pair.clone() };
+    let pairs = [
+        ("no pair", None),
+        ("a good pair", Some(pair.clone())),
+        ("a pair of another CA", Some(tls_content(&other, names, START - 1000, settings))),
+        ("an expired pair", Some(tls_content(&good, names, START - year, settings))),
+        ("a pair of the future", Some(tls_content(&good, names, START + year, settings))),
+        ("a pair that is due", Some(tls_content(&good, names, START - 61 * 24 * 3600, settings))),
+        ("a pair for other names", Some(tls_content(&good, &names[1..], START - 1000, settings))),
+        ("an empty Secret", Some(content(&[]))),
+        ("half a certificate", Some(half(&pair, "tls.crt"))),
+        ("half a key", Some(half(&pair, "tls.key"))),
+        ("swapped values", Some(with(&with(&pair, "tls.crt", pair.get("tls.key")), "tls.key", pair.get("tls.crt")))),
+        ("another's key", Some(with(&pair, "tls.key", good.get("ca.key")))),
+        ("the CA for a pair", Some(with(&with(&pair, "tls.crt", good.get("ca.crt")), "tls.key", good.get("ca.key")))),
+        ("no ca.crt", Some(with(&pair, "ca.crt", b""))),
+        ("a Secret of another type", Some(wrong_type)),
+    ];
+    let both = [good.get("ca.crt"), other.get("ca.crt")].concat();
+    let bundles = [
+        ("empty bundles", vec![vec![Vec::new(); 2]; 2]),
+        ("good bundles", vec![vec![good.get("ca.crt").to_vec(); 2]; 2]),
+        ("another CA's bundles", vec![vec![other.get("ca.crt").to_vec(); 2]; 2]),
+        ("both CAs in one bundle", vec![vec![Vec::new(), both], vec![b"garbage".to_vec(), Vec::new()]]),
+        ("no configurations", vec![]),
+    ];
+    for (row, (ca_name, ca)) in cas.iter().enumerate() {
+        for (column, (pair_name, tls)) in pairs.iter().enumerate() {
+            // Every CA and every pair with every kind of bundles; all three combined would take minutes.
+            let (bundles_name, bundles) = &bundles[(row + column) % bundles.len()];
+            let (ca, tls, bundles) = (ca.clone(), tls.clone(), bundles.clone());
+            let mut cluster = Cluster { ca, tls, bundles, ..Cluster::empty(settings) };
+            cluster.settle(&format!("{ca_name}, {pair_name}, {bundles_name}"));
+        }
+    }
+}
+
+#[test]
+fn a_clock_that_jumps_heals() {
+    let mut cluster = Cluster::empty(&DEFAULT);
+    cluster.settle("nothing");
+    let year = 365 * 24 * 3600;
+    for jumped in [year / 6, 10 * year, -10 * year, 0, 7_000 * year, -START, 5] {
+        cluster.jumped = jumped;
+        cluster.settle(&format!("after {jumped} s"));
+    }
+}
+
+#[test]
+fn a_controller_that_was_away_for_two_months_renews() {
+    let mut cluster = Cluster::empty(&DEFAULT);
+    cluster.settle("nothing");
+    let before = (cluster.ca.clone(), cluster.tls.clone(), cluster.bundles.clone());
+    cluster.passed += Duration::from_secs(3600 * 24 * 61);
+    cluster.settle("two months later");
+    assert!(cluster.tls != before.1 && cluster.ca == before.0 && cluster.bundles == before.2, "only the pair is new");
+    cluster.passed += Duration::from_secs(3600 * 24 * 365 * 4 / 3);
+    cluster.settle("two thirds of the CA's life later");
+    assert!(cluster.ca != before.0);
+}
+
+/// Without knowing who trusts what, only what changes nobody's trust is done.
+#[test]
+fn where_a_configuration_cannot_be_read_no_ca_changes() {
+    let settings: &'static Settings = &DEFAULT;
+    let day = 24 * 3600;
+    let (due, old) = (ca_content(START - 500 * day, settings), ca_content(START - 1000, settings));
+    let names = &settings.names[..];
+    let hours = Duration::from_secs(3600 * 3);
+    for (ca, pair, all_bundles, expected) in [
+        (&due, tls_content(&due, names, START - 70 * day, settings), true, "pair and CA"),
+        (&due, tls_content(&due, names, START - 70 * day, settings), false, "pair"),
+        (&due, tls_content(&due, names, START - 40 * day, settings), true, "pair and CA"),
+        (&due, tls_content(&due, names, START - 40 * day, settings), false, ""),
+        (&due, tls_content(&due, names, START - day, settings), true, "CA"),
+        (&old, tls_content(&due, names, START - day, settings), true, "pair"),
+        (&old, tls_content(&due, names, START - day, settings), false, ""),
+        (&old, content(&[]), false, "pair"),
+    ] {
+        let ca = with(ca, "previous.crt", if ca == &old { due.get("ca.crt") } else { b"" });
+        let trusted = [ca.get("ca.crt"), ca.get("previous.crt")].concat();
+        let seen = Seen {
+            ca: Some(&ca),
+            tls: Some(&pair),
+            bundles: &[vec![trusted]],
+            all_bundles,
+            now: START,
+            trusted_for: hours,
+            served_for: Duration::ZERO,
+        };
+        let steps: Vec<_> = plan(&seen, settings)
+            .steps
+            .iter()
+            .map(|step| match step {
+                Step::NewCa { .. } => "CA",
+                Step::Serving { .. } => "pair",
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(steps.join(" and "), expected);
+    }
+}
+
+#[test]
+fn lost_cas_do_not_pile_up() {
+    let mut cluster = Cluster::empty(&SHORT);
+    for _ in 0..30 {
+        for _ in 0..3 {
+            let plan = cluster.plan();
+            for step in &plan.steps {
+                cluster.take(step, plan.authority.as_ref());
+            }
+        }
+        cluster.ca = None;
+        let most = cluster.bundles.iter().flatten().map(|bundle| read::ca_certificates(bundle).len()).max();
+        assert!(most.unwrap() <= MOST_PREVIOUS + 1, "{most:?}");
+    }
+    cluster.settle("at last");
+}
+
+/// Numbers that look random, from a seed (xorshift).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % sides
+    }
+
+    fn tenths(&mut self, most: u64) -> Duration {
+        TENTH * u32::try_from(self.roll(most + 1)).unwrap()
+    }
+}
+
+/// Somebody who sees what was written a while later, and in order.
+#[derive(Clone)]
+struct Follower<T> {
+    has: Option<T>,
+    coming: VecDeque<(Duration, T)>,
+    last: Option<T>,
+}
+
+impl<T: Clone + PartialEq> Follower<T> {
+    fn new() -> Self {
+        Self { has: None, coming: VecDeque::new(), last: None }
+    }
+
+    fn see(&mut self, written: &T, now: Duration, lag: Duration) {
+        if self.last.as_ref() != Some(written) {
+            let earliest = self.coming.back().map_or(now, |(at, _)| *at);
+            self.coming.push_back(((now + lag).max(earliest), written.clone()));
+            self.last = Some(written.clone());
+        }
+        while let Some((_, arrived)) = self.coming.pop_front_if(|(at, _)| *at <= now) {
+            self.has = Some(arrived);
+        }
+    }
+}
+
+/// Two API servers and two webhooks around a cluster.
+struct Walk {
+    cluster: Cluster,
+    dice: Dice,
+    servers: [Follower<Vec<Vec<Vec<u8>>>>; 2],
+    webhooks: [Follower<Content>; 2],
+    /// In tenths of a second.
+    server_lag: u64,
+    webhook_lag: u64,
+    next_look: Duration,
+    checked: (Vec<Vec<u8>>, Vec<Content>, i64),
+    pairs: usize,
+    cas: usize,
+}
+
+impl Walk {
+    fn new(seed: u64, server_lag: u64, webhook_lag: u64) -> Self {
+        let mut cluster = Cluster::empty(&SHORT);
+        cluster.settle("nothing");
+        Self {
+            cluster,
+            dice: Dice(seed | 1),
+            servers: [Follower::new(), Follower::new()],
+            webhooks: [Follower::new(), Follower::new()],
+            server_lag,
+            webhook_lag,
+            next_look: Duration::ZERO,
+            checked: Default::default(),
+            pairs: 0,
+            cas: 0,
+        }
+    }
+
+    /// The controller looks, and some of its writes fail or are not reached because it ends there.
+    fn look(&mut self, failing: bool) {
+        let plan = self.cluster.plan();
+        for step in &plan.steps {
+            match self.dice.roll(if failing { 10 } else { u64::MAX }) {
+                0 | 1 => {}
+                2 => {
+                    // Ends here; another begins, and remembers nothing.
+                    (self.cluster.trust, self.cluster.pair) = (None, None);
+                    break;
+                }
+                _ => {
+                    self.cluster.take(step, plan.authority.as_ref());
+                    self.pairs += usize::from(matches!(step, Step::Serving { .. }));
+                    self.cas += usize::from(matches!(step, Step::NewCa { .. }));
+                }
+            }
+        }
+        self.next_look = self.cluster.passed + self.dice.tenths(20) + TENTH;
+    }
+
+    /// A tenth of a second in which every API server calls every webhook.
+    fn tick(&mut self, failing: bool) {
+        self.cluster.passed += TENTH;
+        if self.cluster.passed >= self.next_look {
+            self.look(failing);
+        }
+        let now = self.cluster.passed;
+        for server in &mut self.servers {
+            let lag = self.dice.tenths(self.server_lag);
+            server.see(&self.cluster.bundles, now, lag);
+        }
+        for webhook in &mut self.webhooks {
+            let lag = self.dice.tenths(self.webhook_lag);
+            // What is deleted, and what is no pair, takes nothing away.
+            let usable = |tls: &&Content| read::serving(tls.get("tls.crt"), tls.get("tls.key")).is_ok();
+            if let Some(tls) = self.cluster.tls.as_ref().filter(usable) {
+                webhook.see(tls, now, lag);
+            }
+        }
+        let mut bundles: Vec<Vec<u8>> =
+            self.servers.iter().filter_map(|server| server.has.as_ref()).flatten().flatten().cloned().collect();
+        bundles.sort();
+        bundles.dedup();
+        let mut pairs: Vec<Content> = self.webhooks.iter().filter_map(|webhook| webhook.has.clone()).collect();
+        pairs.dedup();
+        // Certificates change when they expire as well.
+        let checked = (bundles, pairs, self.cluster.now() / 5 * 5);
+        if checked != self.checked {
+            for bundle in &checked.0 {
+                for pair in &checked.1 {
+                    let works = works(pair, bundle, checked.2, &self.cluster.settings.names);
+                    let served = read::serving(pair.get("tls.crt"), pair.get("tls.key")).unwrap();
+                    assert!(
+                        works,
+                        "after {now:?}, a pair is served that a bundle does not trust: {:?} of {}, {} CAs",
+                        served.valid,
+                        checked.2,
+                        read::ca_certificates(bundle).len()
+                    );
+                }
+            }
+            self.checked = checked;
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3, ..ProptestConfig::default() })]
+
+    /// Controllers end anywhere, writes fail, API servers see bundles up to 8 s late, webhooks follow up to 5 s late.
+    #[test]
+    fn no_call_fails_while_certificates_change(seed: u64) {
+        let mut walk = Walk::new(seed, 80, 50);
+        for _ in 0..4_000 {
+            walk.tick(true);
+        }
+        prop_assert!(walk.pairs >= 8 && walk.cas >= 2, "{} pairs, {} CAs", walk.pairs, walk.cas);
+    }
+
+    /// Webhooks keep what they have, and so do bundles: only what API servers see within half a second is assumed.
+    #[test]
+    fn no_call_fails_when_secrets_are_lost(seed: u64) {
+        let mut walk = Walk::new(seed, 5, 20);
+        for round in 0..10 {
+            for _ in 0..300 {
+                walk.tick(false);
+            }
+            let (what, kind) = (&mut walk.cluster, round % 5);
+            match kind {
+                0 => what.tls = None,
+                1 => what.ca = None,
+                2 => (what.tls, what.ca) = (None, None),
+                3 => what.tls = what.tls.as_ref().map(|tls| half(tls, "tls.key")),
+                // Brought back from somewhere: a good CA that signed nothing here.
+                _ => what.ca = Some(ca_content(what.now(), what.settings)),
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_of_any_kind_do_no_harm(
+        ca in prop::collection::vec(any::<u8>(), 0..200),
+        at in 0_usize..2000,
+        flip in 1_u8..,
+    ) {
+        let (mut good, mut cluster) = (ca_content(START, &SHORT), Cluster::empty(&SHORT));
+        let text = good.data.get_mut(if at % 2 == 0 { "ca.crt" } else { "ca.key" }).unwrap();
+        let at = at % text.len();
+        text[at] ^= flip;
+        cluster.ca = Some(with(&good, "previous.crt", &ca));
+        cluster.bundles[0][1].clone_from(&ca);
+        cluster.tls = Some(with(&with(&good, "tls.crt", &ca), "tls.key", good.get("ca.key")));
+        cluster.settle("bytes");
+    }
+}
+
+#[test]
+fn nothing_that_is_secret_is_shown() {
+    let ca = ca_content(START, &SHORT);
+    let tls = tls_content(&ca, &SHORT.names, START, &SHORT);
+    let seen = Seen {
+        ca: Some(&ca),
+        tls: Some(&tls),
+        bundles: &[],
+        all_bundles: true,
+        now: START,
+        trusted_for: Duration::ZERO,
+        served_for: Duration::ZERO,
+    };
+    let made = issue::authority(START, Duration::from_secs(60)).unwrap();
+    let plan = plan(&Seen { tls: None, ..seen }, &SHORT);
+    let shown = format!("{seen:?} {seen:#?} {made:?} {:?}", plan.steps);
+    assert!(shown.contains("ca.key"), "{shown}");
+    for secret in [ca.get("ca.key"), tls.get("tls.key"), made.key.as_bytes()] {
+        let text = std::str::from_utf8(secret).unwrap();
+        let line = text.lines().nth(1).unwrap();
+        assert!(!shown.contains(line) && !shown.contains("PRIVATE"), "{shown}");
+        assert!(!shown.contains(&format!("{secret:?}")), "{shown}");
+    }
+}

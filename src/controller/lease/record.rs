@@ -1,0 +1,149 @@
+//! What a Lease says, and what to write into it.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+
+/// A Lease as read, as far as it matters here.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Record {
+    /// `metadata.resourceVersion`: what a write must carry.
+    pub(super) version: String,
+    /// `metadata.uid`: another one, if it was deleted and made anew.
+    pub(super) uid: Option<String>,
+    /// Nobody, where it is missing or empty.
+    pub(super) holder: Option<String>,
+    /// `None` where it is missing, zero or negative.
+    pub(super) duration: Option<Duration>,
+    pub(super) acquire_time: Option<Timestamp>,
+    pub(super) renew_time: Option<Timestamp>,
+    pub(super) transitions: i32,
+}
+
+impl Record {
+    /// Of a Lease, however broken.
+    pub(super) fn of(lease: &Lease) -> Self {
+        let spec = lease.spec.clone().unwrap_or_default();
+        let seconds = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+        Self {
+            version: lease.metadata.resource_version.clone().unwrap_or_default(),
+            uid: lease.metadata.uid.clone(),
+            holder: spec.holder_identity.filter(|holder| !holder.is_empty()),
+            duration: seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs),
+            acquire_time: spec.acquire_time.map(|time| time.0),
+            renew_time: spec.renew_time.map(|time| time.0),
+            transitions: spec.lease_transitions.unwrap_or(0),
+        }
+    }
+
+    /// Whether both say the same about who holds it: labels and annotations do not count.
+    pub(super) fn same_claim(&self, other: &Self) -> bool {
+        let version = self.version.clone();
+        *self == Self { version, ..other.clone() }
+    }
+}
+
+/// What to write: the whole of what concerns the holder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Claim {
+    /// Empty to give the lease up.
+    pub(super) holder: String,
+    pub(super) duration: Duration,
+    pub(super) acquire_time: Timestamp,
+    pub(super) renew_time: Timestamp,
+    pub(super) transitions: i32,
+}
+
+impl Claim {
+    /// Gives up what `record` says is held, as client-go does on release: no holder, and one second, since the API
+    /// server takes none for an error.
+    pub(super) fn vacate(record: &Record, wall: Timestamp) -> Self {
+        let wall = micros(wall);
+        let duration = Duration::from_secs(1);
+        Self { holder: String::new(), duration, acquire_time: wall, renew_time: wall, transitions: record.transitions }
+    }
+
+    /// Puts it into a Lease; the rest of that stays.
+    pub(super) fn put_into(&self, lease: &mut Lease) {
+        lease.spec = Some(LeaseSpec {
+            holder_identity: Some(self.holder.clone()),
+            lease_duration_seconds: Some(i32::try_from(self.duration.as_secs()).unwrap_or(i32::MAX)),
+            acquire_time: Some(MicroTime(self.acquire_time)),
+            renew_time: Some(MicroTime(self.renew_time)),
+            lease_transitions: Some(self.transitions),
+            ..lease.spec.take().unwrap_or_default()
+        });
+    }
+}
+
+/// A time as it comes back from the API server: `MicroTime` has six digits after the point.
+pub(super) fn micros(time: Timestamp) -> Timestamp {
+    Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn lease(spec: &Value) -> Lease {
+        serde_json::from_value(json!({"metadata": {"resourceVersion": "7", "uid": "u"}, "spec": spec})).unwrap()
+    }
+
+    #[test]
+    fn broken_leases_are_read() {
+        for (spec, holder, seconds) in [
+            (json!(null), None, None),
+            (json!({}), None, None),
+            (json!({"holderIdentity": "", "leaseDurationSeconds": 1}), None, Some(1)),
+            (json!({"holderIdentity": "a", "leaseDurationSeconds": -15}), Some("a"), None),
+            (json!({"holderIdentity": "a", "leaseDurationSeconds": 0}), Some("a"), None),
+            (json!({"holderIdentity": "a", "leaseDurationSeconds": i32::MAX}), Some("a"), Some(2_147_483_647)),
+        ] {
+            let record = Record::of(&lease(&spec));
+            assert_eq!(record.holder.as_deref(), holder, "{spec}");
+            assert_eq!(record.duration, seconds.map(Duration::from_secs), "{spec}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let wall: Timestamp = "2026-01-02T03:04:05.123456789Z".parse().unwrap();
+        let claim = Claim {
+            holder: "me".to_owned(),
+            duration: Duration::from_secs(15),
+            acquire_time: micros(wall),
+            renew_time: micros(wall),
+            transitions: 3,
+        };
+        let mut lease = lease(&json!({"holderIdentity": "other", "strategy": "OldestEmulationVersion"}));
+        claim.put_into(&mut lease);
+        let sent = serde_json::to_value(&lease).unwrap();
+        assert_eq!(sent["spec"]["renewTime"], "2026-01-02T03:04:05.123456Z");
+        assert_eq!(sent["spec"]["strategy"], "OldestEmulationVersion");
+        let record = Record::of(&serde_json::from_value(sent).unwrap());
+        assert_eq!(record.holder.as_deref(), Some("me"));
+        assert_eq!((record.renew_time, record.transitions), (Some(claim.renew_time), 3));
+
+        Claim::vacate(&record, wall).put_into(&mut lease);
+        let sent = serde_json::to_value(&lease).unwrap();
+        assert_eq!(
+            (&sent["spec"]["holderIdentity"], &sent["spec"]["leaseDurationSeconds"], &sent["spec"]["leaseTransitions"]),
+            (&json!(""), &json!(1), &json!(3))
+        );
+    }
+
+    #[test]
+    fn labels_are_no_claim() {
+        let one = Record::of(&lease(&json!({"holderIdentity": "a"})));
+        let relabelled = Record { version: "8".to_owned(), ..one.clone() };
+        assert!(one.same_claim(&relabelled));
+        assert!(!one.same_claim(&Record { transitions: 1, ..relabelled.clone() }));
+        assert!(!one.same_claim(&Record { uid: Some("another".to_owned()), ..relabelled }));
+    }
+}

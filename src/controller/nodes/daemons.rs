@@ -1,0 +1,115 @@
+//! DaemonSets: where their pods may go, and what is needed to tell for which operating system they are.
+
+use k8s_openapi::api::apps::v1 as apps;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::engine::blockers::{Daemon, belongs, selects_linux};
+use crate::engine::fit::Placement;
+use crate::engine::world::World;
+use crate::policy::PolicySet;
+use crate::world::live::slim_metadata;
+use crate::world::objects::or_default;
+
+/// The largest template, as slim JSON, of which a verdict is asked; a template is 1 KB, the API server takes 1.5 MB.
+/// Of larger ones only the selectors count.
+const MAX_TEMPLATE: usize = 64 << 10;
+
+/// Members of a pod spec that say nothing of its operating system and can be long.
+const LONG: [&str; 3] = ["volumes", "imagePullSecrets", "topologySpreadConstraints"];
+/// The same of a container.
+const LONG_OF_CONTAINER: [&str; 5] = ["env", "envFrom", "volumeMounts", "volumeDevices", "resources"];
+
+/// A DaemonSet as it comes.
+#[derive(Resource, Deserialize, Clone, Debug)]
+#[resource(inherit = apps::DaemonSet)]
+pub(super) struct SlimDaemonSet {
+    #[serde(deserialize_with = "slim_metadata")]
+    metadata: ObjectMeta,
+    #[serde(default, deserialize_with = "or_default")]
+    spec: Spec,
+    #[serde(default, deserialize_with = "or_default")]
+    status: Status,
+}
+
+#[derive(Deserialize, Clone, Debug, Default)]
+#[serde(default)]
+struct Spec {
+    template: Value,
+}
+
+#[derive(Deserialize, Clone, Debug, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    number_ready: i64,
+}
+
+/// A DaemonSet as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct KnownDaemonSet {
+    namespace: String,
+    placement: Placement,
+    any_ready: bool,
+    /// The object as JSON, without what no verdict reads; as text, a fifth of the parsed size. Empty if too large.
+    object: Box<str>,
+}
+
+impl SlimDaemonSet {
+    /// What is kept, under its name (`namespace/name`); nothing of those that select Linux nodes.
+    pub(super) fn entry(self) -> (String, Option<KnownDaemonSet>) {
+        let Self { metadata, spec, status } = self;
+        let namespace = metadata.namespace.unwrap_or_default();
+        let name = format!("{namespace}/{}", metadata.name.unwrap_or_default());
+        let mut template = spec.template;
+        slim(&mut template);
+        let os = metadata.annotations.unwrap_or_default().remove(crate::engine::verdict::OS_ANNOTATION);
+        let annotations: Map<String, Value> =
+            os.into_iter().map(|os| (crate::engine::verdict::OS_ANNOTATION.to_owned(), os.into())).collect();
+        let object = json!({"metadata": {"annotations": annotations}, "spec": {"template": template}});
+        if selects_linux(&object) {
+            return (name, None);
+        }
+        let placement = object.pointer("/spec/template/spec").map(Placement::deserialize);
+        let text = object.to_string();
+        let known = KnownDaemonSet {
+            namespace,
+            placement: placement.and_then(Result::ok).unwrap_or_default(),
+            any_ready: status.number_ready > 0,
+            object: if text.len() > MAX_TEMPLATE { Box::default() } else { text.into() },
+        };
+        (name, Some(known))
+    }
+}
+
+impl KnownDaemonSet {
+    /// As the engine wants it, in the world as it is now.
+    pub(super) fn judge(&self, name: &str, world: &World, policies: &PolicySet) -> Daemon {
+        let object = serde_json::from_str(&self.object).unwrap_or(Value::Null);
+        Daemon {
+            name: name.to_owned(),
+            placement: self.placement.clone(),
+            belongs: belongs(&object, &self.namespace, world, policies),
+            any_ready: self.any_ready,
+        }
+    }
+}
+
+fn slim(template: &mut Value) {
+    if let Some(Value::Object(metadata)) = template.get_mut("metadata") {
+        metadata.retain(|key, _| ["labels", "annotations"].contains(&key.as_str()));
+        if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
+            annotations.retain(|key, _| key.starts_with("mullion.dev/"));
+        }
+    }
+    let Some(Value::Object(spec)) = template.get_mut("spec") else { return };
+    spec.retain(|key, _| !LONG.contains(&key.as_str()));
+    for list in ["initContainers", "containers"] {
+        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Value::Object(container) = container {
+                container.retain(|key, _| !LONG_OF_CONTAINER.contains(&key.as_str()));
+            }
+        }
+    }
+}

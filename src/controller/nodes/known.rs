@@ -1,0 +1,90 @@
+//! What is kept of nodes, of RuntimeClasses, and of everything that taints wait for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::node::v1 as node_api;
+
+use super::daemons::KnownDaemonSet;
+use crate::controller::runtime_classes::Standing;
+use crate::engine::blockers::{Daemon, all_covered};
+use crate::engine::node::{NodeFacts, OWNED, is_read};
+use crate::engine::world::{Nodes, World};
+use crate::policy::PolicySet;
+use crate::world::live::SlimNode;
+use crate::world::objects;
+
+/// One node as it was last seen.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::controller) struct Known {
+    pub(in crate::controller) facts: NodeFacts,
+    pub(in crate::controller) version: String,
+    pub(super) uid: Option<String>,
+}
+
+/// What everything that waits for pods needs to know of the rest of the cluster; replaced as a whole.
+#[derive(Debug)]
+pub(super) struct Neighbours {
+    /// Those that could be for a Windows node.
+    pub(super) daemons: Arc<Vec<Daemon>>,
+    pub(super) world: Arc<World>,
+    /// Whether no pod's successor would lack the toleration, whatever the pod: see [`all_covered`].
+    pub(super) covered: bool,
+}
+
+impl Neighbours {
+    pub(super) fn meet(daemons: &BTreeMap<String, KnownDaemonSet>, world: Arc<World>, policies: &PolicySet) -> Self {
+        let judged = daemons.iter().map(|(name, known)| known.judge(name, &world, policies));
+        Self { daemons: Arc::new(judged.collect()), covered: all_covered(&world.namespaces, policies), world }
+    }
+
+    /// Whether they are the same to whoever waits.
+    pub(super) fn alike(&self, other: &Self) -> bool {
+        self.daemons == other.daemons
+            && (Arc::ptr_eq(&self.world, &other.world) || self.world.namespaces == other.world.namespaces)
+    }
+
+    /// The node with all its labels, as selectors see it; `None` if the world has not seen it.
+    pub(super) fn with_labels(&self, facts: &NodeFacts) -> Option<NodeFacts> {
+        let node = self.world.nodes.as_ref()?.get(&facts.name)?;
+        let mut labels: BTreeMap<String, String> =
+            node.labels.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        // What is newer counts.
+        labels.extend(facts.labels.clone());
+        Some(NodeFacts { labels, ..facts.clone() })
+    }
+
+    /// Whether that node is part of what verdicts were made from.
+    pub(super) fn include(&self, node: &str) -> bool {
+        self.world.nodes.as_ref().is_some_and(|nodes: &Nodes| nodes.get(node).is_some())
+    }
+}
+
+pub(in crate::controller) fn known(node: SlimNode) -> (String, Known) {
+    let metadata = node.metadata;
+    let name = metadata.name.unwrap_or_default();
+    let annotations = metadata.annotations.unwrap_or_default();
+    let facts = NodeFacts {
+        name: name.clone(),
+        // All 24 of 5,000 nodes are 20 MB; the world has them too, and shares what is alike.
+        labels: metadata.labels.unwrap_or_default().into_iter().filter(|(key, _)| is_read(key)).collect(),
+        // The one that is read; a node's others can be large.
+        annotations: annotations.into_iter().filter(|(key, _)| key == OWNED).collect(),
+        taints: node.spec.taints,
+        kernel_version: node.status.node_info.kernel_version,
+    };
+    (name, Known { facts, version: metadata.resource_version.unwrap_or_default(), uid: metadata.uid })
+}
+
+pub(super) fn class_entry(class: node_api::RuntimeClass) -> (String, Option<Standing>) {
+    let ours = class.metadata.labels.as_ref().is_some_and(objects::is_ours);
+    let tolerations = class.scheduling.and_then(|scheduling| scheduling.tolerations).unwrap_or_default();
+    let raw = tolerations.iter().filter_map(|toleration| serde_json::to_value(toleration).ok());
+    let standing = Standing {
+        ours,
+        resource_version: class.metadata.resource_version.unwrap_or_default(),
+        handler: class.handler,
+        tolerations: raw.collect(),
+    };
+    (class.metadata.name.unwrap_or_default(), Some(standing))
+}

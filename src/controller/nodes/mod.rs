@@ -1,0 +1,97 @@
+//! The nodes' duty: Windows nodes labelled and tainted, a RuntimeClass for each of their builds.
+//!
+//! ```text
+//! watches, policies, world ─→ work (what is due, what is busy) ─→ requests (plan, patch, tell), sixteen at a time
+//! ```
+//!
+//! | module | what it is |
+//! |---|---|
+//! | `known` | what is kept of nodes, DaemonSets and classes |
+//! | `daemons` | what is kept of DaemonSets, and how it is judged |
+//! | `work` | what is due, under way, waiting: one task, no request |
+//! | `requests` | what is asked and written for one node, and for RuntimeClasses |
+//! | `news` | Events on nodes |
+//! | `again` | waits after failures |
+//! | `repeats` | how often the same thing was done to the same object |
+
+mod again;
+mod daemons;
+mod known;
+mod news;
+mod repeats;
+mod requests;
+#[cfg(test)]
+mod tests;
+mod work;
+
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use k8s_openapi::api::node::v1 as node_api;
+use kube::Api;
+use kube::runtime::watcher::Config;
+use tokio::time::{MissedTickBehavior, timeout};
+
+use self::daemons::SlimDaemonSet;
+use self::known::class_entry;
+pub(super) use self::known::{Known, known};
+use self::requests::Shared;
+use self::work::Work;
+use super::leading::Leading;
+use crate::world::live::SlimNode;
+use crate::world::watch;
+
+/// How often due work is looked for.
+const TICK: Duration = Duration::from_millis(500);
+/// How long requests under way may take at the end.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Works until it must stop.
+pub async fn run(leading: Leading) {
+    let Leading { client, mut policies, world, events, claimants, metrics, ready, stop, .. } = leading;
+    claimants.send_replace(None);
+    let streaming = tokio::select! {
+        streaming = watch::streams_lists(&client) => streaming,
+        () = stop.cancelled() => return,
+    };
+    // `!=` also takes nodes without the label: those that have only the older one.
+    let not_linux = Config::default().labels("kubernetes.io/os!=linux");
+    let mut nodes = watch::changes::<SlimNode>(Api::all(client.clone()), not_linux, streaming);
+    let mut daemons = watch::changes::<SlimDaemonSet>(Api::all(client.clone()), Config::default(), streaming);
+    let mut classes = watch::changes::<node_api::RuntimeClass>(Api::all(client.clone()), Config::default(), streaming);
+    let mut worlds = world.changes();
+
+    let first = policies.borrow_and_update().clone();
+    let mut work = Work::new(Shared::new(client, events, metrics), world, first);
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        work.start();
+        tokio::select! {
+            () = stop.cancelled() => break,
+            Some(event) = nodes.next() => work.node_event(event),
+            Some(event) = daemons.next() => {
+                if work.daemons.apply(event, SlimDaemonSet::entry) {
+                    work.neighbours_changed();
+                }
+            }
+            Ok(()) = worlds.changed() => work.neighbours_changed(),
+            Some(event) = classes.next() => work.classes_due |= work.classes.apply(event, class_entry),
+            Some(done) = work.running.next(), if !work.running.is_empty() => work.done(done),
+            Ok(()) = policies.changed() => {
+                let set = policies.borrow_and_update().clone();
+                work.policies_changed(set);
+            }
+            _ = ticks.tick() => {
+                work.tick();
+                if let Some(newest) = work.claimants() {
+                    claimants.send_if_modified(|known| known.replace(newest.clone()) != Some(newest));
+                }
+                ready.send_if_modified(|ready| !*ready && { *ready = work.complete(); *ready });
+            }
+        }
+    }
+    if timeout(DRAIN, work.running.collect::<Vec<_>>()).await.is_err() {
+        tracing::warn!("some requests did not end in time");
+    }
+}

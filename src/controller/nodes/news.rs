@@ -1,0 +1,85 @@
+//! Events on nodes, each told once for as long as it lasts.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1 as core;
+use kube::Resource as _;
+use tokio::time::Instant;
+
+use super::known::Known;
+use super::repeats::key;
+use crate::controller::events::{EventType, Events, News};
+use crate::engine::world::Taint;
+
+/// What still holds is said again after this time: the API server forgets events after an hour.
+const AGAIN: Duration = Duration::from_secs(1800);
+
+/// What was told of which node, and when.
+#[derive(Debug, Default)]
+pub(super) struct Told(Mutex<HashMap<String, (u64, Instant)>>);
+
+impl Told {
+    /// Tells on the node, unless that is what was told last and people can still read it.
+    pub(super) async fn tell(&self, events: &Events, known: &Known, news: &News) {
+        let (key, now) = (key(news), Instant::now());
+        {
+            let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let last = told.insert(known.facts.name.clone(), (key, now));
+            if let Some((last, then)) = last
+                && last == key
+                && now < then + AGAIN
+            {
+                told.insert(known.facts.name.clone(), (last, then));
+                return;
+            }
+        }
+        events.tell(&reference(known), news).await;
+    }
+
+    /// The node is gone, or has nothing more to tell.
+    pub(super) fn forget(&self, node: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(node);
+    }
+}
+
+fn reference(known: &Known) -> core::ObjectReference {
+    core::ObjectReference {
+        api_version: Some(core::Node::api_version(&()).into_owned()),
+        kind: Some(core::Node::kind(&()).into_owned()),
+        name: Some(known.facts.name.clone()),
+        uid: known.uid.clone(),
+        ..core::ObjectReference::default()
+    }
+}
+
+/// Who is waited for. Five names are enough to start with.
+pub(super) fn waits(taint: &Taint, waits_for: &[String]) -> News {
+    let mut names = waits_for.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+    if let more @ 1.. = waits_for.len().saturating_sub(5) {
+        names = format!("{names} and {more} more");
+    }
+    let note = format!(
+        "Taint {taint} is not set yet: it waits for {names}, which would not tolerate it. Add the toleration; where a \
+         PodPolicy enforces, kubectl rollout restart lets Mullion add it; taint.apply: Always in the NodePolicy ends \
+         the wait"
+    );
+    News { r#type: EventType::Normal, reason: "TaintWaits", action: "Taint", note }
+}
+
+/// Somebody takes the taint away again and again; `why` is the plan's sentence.
+pub(super) fn contested(why: &str) -> News {
+    let note = format!("{}{}", why.get(..1).unwrap_or_default().to_uppercase(), why.get(1..).unwrap_or_default());
+    News { r#type: EventType::Warning, reason: "TaintContested", action: "Taint", note }
+}
+
+/// Somebody undoes the same change again and again.
+pub(super) fn undone(name: &str, changes: &[String]) -> News {
+    let changes = if changes.is_empty() { "annotation mullion.dev/owned".to_owned() } else { changes.join("; ") };
+    let note = format!(
+        "Mullion made the same change three times within an hour, and somebody undoes it: {changes}. It is left for an \
+         hour. Find out who (kubectl get node {name} -o yaml --show-managed-fields), or change the NodePolicy"
+    );
+    News { r#type: EventType::Warning, reason: "ChangesUndone", action: "Patch", note }
+}

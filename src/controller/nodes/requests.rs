@@ -1,0 +1,242 @@
+//! What is asked and written: for one node, and for RuntimeClasses.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use k8s_openapi::api::node::v1 as node_api;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::Value;
+use tokio::time::{Instant, timeout};
+
+use super::known::{Known, Neighbours};
+use super::news::{self, Told};
+use super::repeats::{Repeats, key as key_of};
+use crate::controller::events::Events;
+use crate::controller::metrics::{Metrics, Outcome};
+use crate::controller::runtime_classes::Write;
+use crate::controller::{MANAGER, bound};
+use crate::engine::blockers::{blockers, needs_pods};
+use crate::engine::node::{Hold, NodeFacts, NodePatch, NodePlan, plan_node, wanted_taint};
+use crate::engine::world::Taint;
+use crate::policy::{ApplyTaint, PolicySet};
+use crate::world::live::SlimNode;
+use crate::world::watch::CALL;
+
+/// What requests need.
+pub(super) struct Shared {
+    client: Client,
+    nodes: Api<SlimNode>,
+    events: Events,
+    pub(super) metrics: Metrics,
+    pub(super) told: Told,
+    repeats: Mutex<Repeats>,
+}
+
+/// What ended.
+pub(super) enum Done {
+    Node(Report),
+    Classes { again: bool },
+}
+
+/// How the work on a node ended.
+pub(super) struct Report {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) end: End,
+    /// Who the taint waits for.
+    pub(super) waits_for: Vec<String>,
+    /// Whether something is left alone because somebody undoes it.
+    pub(super) contested: bool,
+}
+
+pub(super) enum End {
+    /// Nothing to do.
+    Settled,
+    Patched(Box<SlimNode>),
+    Conflict,
+    Gone,
+    Failed,
+    /// Done often enough; until when it is left.
+    Enough(Instant),
+}
+
+/// Seconds since 1970.
+pub(super) fn now() -> u64 {
+    u64::try_from(Timestamp::now().as_second()).unwrap_or(0)
+}
+
+impl Shared {
+    pub(super) fn new(client: Client, events: Events, metrics: Metrics) -> Self {
+        let nodes = Api::all(client.clone());
+        Self { client, nodes, events, metrics, told: Told::default(), repeats: Mutex::default() }
+    }
+
+    pub(super) fn repeats(&self) -> MutexGuard<'_, Repeats> {
+        self.repeats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) async fn reconcile(
+        self: Arc<Self>,
+        known: Arc<Known>,
+        policies: Arc<PolicySet>,
+        neighbours: Option<Arc<Neighbours>>,
+    ) -> Report {
+        let (facts, policy) = (&known.facts, &policies.nodes);
+        let wanted = wanted_taint(facts, policy).filter(|_| policy.taint.apply == ApplyTaint::WhenTolerated);
+        let (waits_for, sure) = match &wanted {
+            Some(taint) => match self.waits_for(facts, taint, &policies, neighbours.as_deref()).await {
+                Ok(names) => (names, true),
+                Err(unknown) => (vec![unknown.to_owned()], false),
+            },
+            None => (Vec::new(), false),
+        };
+        let NodePlan { patch, reasons, hold } = plan_node(facts, policy, &waits_for, now());
+        let waits_for = if hold == Hold::Waiting { waits_for } else { Vec::new() };
+        match (hold, &wanted, reasons.last()) {
+            (Hold::Waiting, Some(taint), _) if sure => self.tell(&known, &news::waits(taint, &waits_for)).await,
+            (Hold::Contested, _, Some(why)) => self.tell(&known, &news::contested(why)).await,
+            _ => {}
+        }
+        let end = match patch {
+            Some(patch) => self.change(&known, &patch, &reasons).await,
+            None => End::Settled,
+        };
+        let contested = hold == Hold::Contested || matches!(end, End::Enough(_));
+        Report { name: facts.name.clone(), version: known.version.clone(), end, waits_for, contested }
+    }
+
+    /// Who does not tolerate the taint; an error where that cannot be found out, with words for what is missing.
+    async fn waits_for(
+        &self,
+        facts: &NodeFacts,
+        taint: &Taint,
+        policies: &PolicySet,
+        neighbours: Option<&Neighbours>,
+    ) -> Result<Vec<String>, &'static str> {
+        let Some(neighbours) = neighbours else { return Err("the list of DaemonSets, which cannot be read yet") };
+        let Neighbours { daemons, world, covered } = neighbours;
+        let Some(facts) = &neighbours.with_labels(facts) else {
+            return Err("the node's labels, which were not seen yet");
+        };
+        // A list of a node's pods costs the API server a third of what a patch costs.
+        if !needs_pods(facts, taint, daemons, *covered) {
+            return Ok(blockers(facts, taint, daemons, &[]));
+        }
+        match bound::pods(self.client.clone(), &facts.name, policies, world).await {
+            Ok(pods) => Ok(blockers(facts, taint, daemons, &pods)),
+            Err(error) => {
+                tracing::warn!(node = facts.name, %error, "cannot read the pods of the node; its taint waits");
+                Err("the list of the node's pods, which cannot be read")
+            }
+        }
+    }
+
+    /// Patches, unless the same was done often enough: then somebody undoes it.
+    async fn change(&self, known: &Known, patch: &NodePatch, reasons: &[String]) -> End {
+        let name = &known.facts.name;
+        // Not the record: it may differ each time, and others may write into it.
+        let key = key_of(&(name, &known.uid, &patch.labels, patch.taints.is_some(), patch.owned.is_some()));
+        let checked = self.repeats().check(key, Instant::now());
+        if let Err(enough) = checked {
+            self.tell(known, &news::undone(name, reasons)).await;
+            return End::Enough(enough.until);
+        }
+        let end = self.patch(name, &patch.to_merge_patch(&known.version), reasons).await;
+        if matches!(end, End::Patched(_)) {
+            self.repeats().done(key, Instant::now());
+        }
+        end
+    }
+
+    async fn tell(&self, known: &Known, news: &crate::controller::events::News) {
+        self.told.tell(&self.events, known, news).await;
+    }
+
+    async fn patch(&self, name: &str, body: &serde_json::Value, reasons: &[String]) -> End {
+        let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let answer = timeout(CALL, self.nodes.patch(name, &params, &Patch::Merge(body))).await;
+        let (end, outcome) = match answer {
+            Ok(Ok(node)) => {
+                tracing::info!(node = name, changes = reasons.join("; "), "node patched");
+                (End::Patched(Box::new(node)), Outcome::Done)
+            }
+            Ok(Err(kube::Error::Api(status))) if status.code == 409 => (End::Conflict, Outcome::Conflict),
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => (End::Gone, Outcome::Gone),
+            Ok(Err(error)) => {
+                tracing::warn!(node = name, %error, "cannot patch the node; trying again later");
+                (End::Failed, Outcome::Failed)
+            }
+            Err(_) => {
+                tracing::warn!(node = name, "no answer to a patch within {} s; trying again later", CALL.as_secs());
+                (End::Failed, Outcome::Failed)
+            }
+        };
+        self.metrics.node_patched(outcome);
+        end
+    }
+
+    /// Those that were not made often enough by now: somebody who deletes a class, or takes a toleration away, three
+    /// times within an hour has it his way for the rest of it.
+    pub(super) async fn write_classes(self: Arc<Self>, writes: Vec<Write>) -> Done {
+        let mut again = false;
+        for write in writes {
+            let (name, scheduling) = match &write {
+                Write::Create { object } => (object.pointer("/metadata/name").and_then(Value::as_str), None),
+                Write::Patch { name, body } => (Some(name.as_str()), body.get("scheduling").map(Value::to_string)),
+            };
+            let name = name.unwrap_or_default().to_owned();
+            let key = key_of(&("RuntimeClass", &name, scheduling));
+            let checked = self.repeats().check(key, Instant::now());
+            if let Err(enough) = checked {
+                again = true;
+                if enough.news {
+                    tracing::warn!(class = name, "somebody undoes what is written three times; it is left for an hour");
+                }
+                continue;
+            }
+            let outcome = self.write_class(&name, write).await;
+            if outcome == Outcome::Done {
+                self.repeats().done(key, Instant::now());
+            }
+            again |= outcome == Outcome::Failed;
+            self.metrics.class_written(outcome);
+        }
+        Done::Classes { again }
+    }
+
+    async fn write_class(&self, name: &str, write: Write) -> Outcome {
+        let api: Api<node_api::RuntimeClass> = Api::all(self.client.clone());
+        let manager = Some(MANAGER.to_owned());
+        let answer = match write {
+            Write::Create { object } => {
+                let params = PostParams { field_manager: manager, ..PostParams::default() };
+                match serde_json::from_value(object) {
+                    Ok(class) => timeout(CALL, api.create(&params, &class)).await,
+                    Err(error) => Ok(Err(kube::Error::SerdeError(error))),
+                }
+            }
+            Write::Patch { name, body } => {
+                let params = PatchParams { field_manager: manager, ..PatchParams::default() };
+                timeout(CALL, api.patch(&name, &params, &Patch::Merge(&body))).await
+            }
+        };
+        match answer {
+            Ok(Ok(_)) => {
+                tracing::info!(class = name, "RuntimeClass written");
+                Outcome::Done
+            }
+            // Somebody was faster, or it is gone: the watch brings it, and then it is planned again.
+            Ok(Err(kube::Error::Api(status))) if status.code == 409 => Outcome::Conflict,
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Outcome::Gone,
+            Ok(Err(error)) => {
+                tracing::warn!(class = name, %error, "cannot write the RuntimeClass; trying again later");
+                Outcome::Failed
+            }
+            Err(_) => {
+                tracing::warn!(class = name, "no answer within {} s; trying again later", CALL.as_secs());
+                Outcome::Failed
+            }
+        }
+    }
+}

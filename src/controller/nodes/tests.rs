@@ -1,0 +1,129 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use http::{Request, Response};
+use kube::Client;
+use kube::client::Body;
+use kube::runtime::watcher::Event;
+use serde_json::{Value, json};
+use tokio::sync::watch as channel;
+
+use super::daemons::SlimDaemonSet;
+use super::known::Known;
+use super::requests::{Done, End, Report, Shared};
+use super::work::Work;
+use super::{known, news};
+use crate::controller::events::Events;
+use crate::controller::metrics::Metrics;
+use crate::engine::world::{Taint, World};
+use crate::policy::PolicySet;
+use crate::world::live::{Live, SlimNode};
+
+fn client() -> Client {
+    let service = tower::service_fn(|_: Request<Body>| {
+        std::future::ready(Ok::<_, Infallible>(Response::builder().status(500).body(Body::empty()).unwrap()))
+    });
+    Client::new(service, "default")
+}
+
+fn work() -> Work {
+    let shared = Shared::new(client(), Events::new(client()), Metrics::new());
+    Work::new(shared, Arc::new(Live::start(client(), channel::channel(None).1)), Arc::new(PolicySet::default()))
+}
+
+fn node(version: &str, uid: &str) -> SlimNode {
+    let labels = json!({"kubernetes.io/os": "windows"});
+    let metadata = json!({"name": "w", "uid": uid, "resourceVersion": version, "labels": labels});
+    serde_json::from_value(json!({"metadata": metadata})).unwrap()
+}
+
+fn report(version: &str, end: End) -> Done {
+    Done::Node(Report {
+        name: "w".to_owned(),
+        version: version.to_owned(),
+        end,
+        waits_for: Vec::new(),
+        contested: false,
+    })
+}
+
+#[tokio::test]
+async fn a_node_that_came_back_while_it_was_patched_is_not_forgotten() {
+    for (again, known) in [(true, true), (false, false)] {
+        let mut work = work();
+        work.node_event(Event::Apply(node("1", "a")));
+        work.take_due("w");
+        if again {
+            work.node_event(Event::Delete(node("2", "a")));
+            work.node_event(Event::Apply(node("3", "b")));
+            work.take_due("w");
+        }
+        work.done(report("1", End::Gone));
+        assert_eq!((work.version_of("w").is_some(), work.is_due("w")), (known, known));
+    }
+}
+
+#[tokio::test]
+async fn what_is_late_is_not_taken_for_news() {
+    let mut work = work();
+    work.node_event(Event::Apply(node("7", "a")));
+    work.take_due("w");
+    let mut late = node("6", "a");
+    late.metadata.labels = None;
+    work.node_event(Event::Apply(late));
+    assert_eq!((work.version_of("w"), work.is_due("w")), (Some("7".to_owned()), false));
+    // A list is taken as it comes: after a restore from a backup all versions are lower.
+    work.node_event(Event::Init);
+    work.node_event(Event::InitApply(node("2", "a")));
+    work.node_event(Event::InitDone);
+    assert_eq!(work.version_of("w"), Some("2".to_owned()));
+    work.node_event(Event::Apply(node("7", "a")));
+    // Of another node of that name everything is news, whatever its version.
+    work.node_event(Event::Apply(node("5", "b")));
+    assert_eq!((work.version_of("w"), work.is_due("w")), (Some("5".to_owned()), true));
+}
+
+#[test]
+fn notes_name_the_first_few() {
+    let taint = Taint { key: "os".to_owned(), value: "windows".to_owned(), effect: "NoSchedule".to_owned() };
+    let names: Vec<String> = (0..7).map(|n| format!("DaemonSet a/{n}")).collect();
+    let note = news::waits(&taint, &names).note;
+    assert!(note.contains("os=windows:NoSchedule") && note.contains("a/4") && note.contains("and 2 more"), "{note}");
+    assert!(!note.contains("a/5"));
+    assert!(news::contested("taint os").note.starts_with("Taint os"));
+    assert_eq!(news::contested("").note, "");
+    assert!(news::undone("w", &["label a=b".to_owned()]).note.contains("label a=b"));
+}
+
+#[test]
+fn daemon_sets_are_kept_small_and_judged_whole() {
+    let entry = |object: Value| serde_json::from_value::<SlimDaemonSet>(object).unwrap().entry();
+    let template =
+        |spec: Value| json!({"metadata": {"name": "d", "namespace": "a"}, "spec": {"template": {"spec": spec}}});
+    let (name, linux) = entry(template(json!({"nodeSelector": {"kubernetes.io/os": "linux"}})));
+    assert_eq!((name.as_str(), linux), ("a/d", None));
+    let env: Vec<Value> = (0..5_000).map(|n| json!({"name": format!("n{n}"), "value": "v".repeat(100)})).collect();
+    let image = "mcr.microsoft.com/windows/nanoserver:ltsc2022";
+    let (name, known) = entry(template(json!({"containers": [{"name": "c", "image": image, "env": env}]})));
+    let judged = known.unwrap().judge(&name, &World::default(), &PolicySet::built_in());
+    assert!(judged.belongs && !judged.any_ready);
+    // Too large to be judged: only its selectors count.
+    let many: Vec<Value> = (0..2_000).map(|n| json!({"name": format!("c{n}"), "image": image})).collect();
+    let (name, known) = entry(template(json!({"nodeSelector": {"pool": "p"}, "containers": many})));
+    let judged = known.unwrap().judge(&name, &World::default(), &PolicySet::built_in());
+    assert!(!judged.belongs && judged.placement.node_selector.is_some());
+    for odd in [json!({"metadata": {"name": "d"}}), json!({"metadata": {"name": "d"}, "spec": {"template": 7}})] {
+        let (name, known) = entry(odd);
+        assert!(!known.unwrap().judge(&name, &World::default(), &PolicySet::built_in()).belongs);
+    }
+}
+
+#[test]
+fn only_the_record_is_kept_of_annotations() {
+    let metadata = json!({"name": "w", "annotations": {"mullion.dev/owned": "{}", "big": "x".repeat(1000)}});
+    let slim: SlimNode = serde_json::from_value(json!({"metadata": metadata})).unwrap();
+    let Known { facts, .. } = known::known(slim).1;
+    assert_eq!(facts.annotations.keys().collect::<Vec<_>>(), ["mullion.dev/owned"]);
+}

@@ -1,0 +1,162 @@
+//! What Mullion would have done to a pod that it did not see in time, and what of it can still be done.
+//!
+//! Nearly everything in a pod's spec is fixed once the pod exists. Tolerations may be added
+//! (`validateOnlyAddedTolerations`, pkg/apis/core/validation/validation.go), and for a pod that waits for a node that is
+//! often all it takes; the rest can only be told.
+
+use serde_json::Value;
+
+use crate::engine::answer::{Consequence, consequence};
+use crate::engine::change::{Cause, Change, Edit};
+use crate::engine::constraint::{OS_LABELS, WINDOWS_BUILD_LABEL, escape};
+use crate::engine::finding::{Finding, RefusedBy};
+use crate::engine::review::{Circumstance, Review};
+use crate::engine::verdict::Basis;
+use crate::engine::windows::Build;
+use crate::engine::world::{Os, World};
+use crate::engine::{Door, answer};
+use crate::policy::{Action, Mode, RuntimeClassMode};
+
+/// What is to be done about an unscheduled pod.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Missed {
+    /// It lacks these tolerations, raw as in a pod spec: append them.
+    Repair(Vec<Value>),
+    /// It cannot be helped any more: tell its owner.
+    Report(Report),
+    /// It needs nothing, or is not Mullion's business.
+    Nothing,
+}
+
+/// What Mullion would have done, for people.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Report {
+    /// It would have given a Windows pod these, in words.
+    Lacks(Vec<String>),
+    /// It would have refused the pod; why, one sentence for each finding.
+    Refused(Vec<String>),
+}
+
+const TOLERATIONS: &str = "/spec/tolerations";
+
+/// What a review of the unscheduled pod `object` as CREATE says about it now. `reviewed`: whether Mullion saw it when it was
+/// created; then whatever it lacks but tolerations it lacks on purpose, or because the world has changed since.
+///
+/// Silent wherever in doubt: under any mode but Enforce; of pods of DaemonSets, whose controller chooses their nodes by
+/// the template; and of Linux pods, which wait for a node no longer for want of a selector.
+pub(super) fn missed(review: &Review, object: &Value, world: &World, reviewed: bool) -> Missed {
+    let ours = matches!(review.circumstance, Circumstance::Pod | Circumstance::OwnedPod { daemon_set: false });
+    if !ours || review.settings.mode != Mode::Enforce || !waits_for_the_scheduler(object) {
+        return Missed::Nothing;
+    }
+    if !reviewed && answer(review, object, Door::Validate).refusal.is_some() {
+        // A pod that could not work is not helped onto a node.
+        return Missed::Report(Report::Refused(refused(review)));
+    }
+    if review.decision.decided() != Some(Os::Windows) || review.decision.basis != Basis::Intent {
+        return Missed::Nothing;
+    }
+    let tolerations: Vec<Value> = review.changes.iter().filter_map(toleration).cloned().collect();
+    if !tolerations.is_empty() {
+        return Missed::Repair(tolerations);
+    }
+    let lacks = if reviewed { Vec::new() } else { lacks(review, world) };
+    if lacks.is_empty() { Missed::Nothing } else { Missed::Report(Report::Lacks(lacks)) }
+}
+
+/// Not bound, not going, and not held back by a gate. Until its gates are gone a pod's selectors may still change, and with
+/// them what it is (KEP-3838); the scheduler does not look at it before (KEP-3521), so nothing is late.
+fn waits_for_the_scheduler(object: &Value) -> bool {
+    let filled = |pointer| match object.pointer(pointer) {
+        None | Some(Value::Null) => false,
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(Value::Array(items)) => !items.is_empty(),
+        Some(_) => true,
+    };
+    !["/spec/nodeName", "/spec/schedulingGates", "/metadata/deletionTimestamp"].into_iter().any(filled)
+}
+
+fn toleration(change: &Change) -> Option<&Value> {
+    match (&change.cause, &change.edit) {
+        (Cause::Placement(_), Edit::Append { pointer, value }) if pointer == TOLERATIONS => Some(value),
+        _ => None,
+    }
+}
+
+/// The findings that come to this.
+pub(super) fn findings(review: &Review, wanted: Consequence) -> impl Iterator<Item = &Finding> {
+    let comes_to = |finding: &Finding| consequence(finding, review.circumstance, review.settings.workloads);
+    review.findings.iter().filter(move |finding| comes_to(finding) == wanted)
+}
+
+fn refused(review: &Review) -> Vec<String> {
+    findings(review, Consequence::Refused).map(Finding::sentence).collect()
+}
+
+/// What of the changes decides whether the pod can run: its OS, a build that some node has and it cannot run on, a
+/// RuntimeClass somebody chose, and what the kubelet or the API server would have refused. The seal, the RuntimeClass of a
+/// release and harmless values are no reason to trouble anybody.
+fn lacks(review: &Review, world: &World) -> Vec<String> {
+    let mut lacks: Vec<String> = Vec::new();
+    let [os_label, _] = OS_LABELS;
+    let at = |key: &str| format!("/spec/nodeSelector/{}", escape(key));
+    let (os, build) = (at(os_label), at(WINDOWS_BUILD_LABEL));
+    for change in &review.changes {
+        let lack = match (&change.cause, &change.edit) {
+            (Cause::Placement(_), Edit::Set { pointer, .. }) if *pointer == os => {
+                format!("nodeSelector {os_label}: windows")
+            }
+            (Cause::Placement(_), Edit::Set { pointer, value }) if *pointer == build => {
+                format!("nodeSelector {WINDOWS_BUILD_LABEL}: {}", value.as_str().unwrap_or_default())
+            }
+            (Cause::Placement(_), Edit::Set { pointer, value } | Edit::Append { pointer, value })
+                if pointer.starts_with("/spec/affinity/")
+                    && world.windows_builds().iter().any(|one| names(value, *one)) =>
+            {
+                "the node affinity away from builds that cannot run its images".to_owned()
+            }
+            (Cause::Placement(_), Edit::Set { pointer, value })
+                if pointer == "/spec/runtimeClassName" && review.settings.runtime_class == RuntimeClassMode::Named =>
+            {
+                format!("runtimeClassName: {}", value.as_str().unwrap_or_default())
+            }
+            (Cause::Rule(code), Edit::Remove { pointer }) => {
+                let found = review.findings.iter().find(|one| one.code == *code && one.pointer == *pointer);
+                let Some(finding) =
+                    found.filter(|one| one.action == Action::Repair && one.refused_by > RefusedBy::Nobody)
+                else {
+                    continue;
+                };
+                format!("the repair of {} ({} {})", finding.path, finding.code, finding.rule)
+            }
+            _ => continue,
+        };
+        if !lacks.contains(&lack) {
+            lacks.push(lack);
+        }
+    }
+    lacks
+}
+
+/// Whether a requirement, or the terms around one, name the build.
+fn names(requirement: &Value, build: Build) -> bool {
+    match requirement {
+        Value::Array(items) => items.iter().any(|item| names(item, build)),
+        Value::Object(members) => members.values().any(|member| names(member, build)),
+        Value::String(text) => Build::from_label(text) == Some(build),
+        _ => false,
+    }
+}
+
+/// Whether a bound pod is on the wrong side: its author, its namespace, a policy or its images say one OS, and its node has
+/// another. `review` is of the pod without its node, and says which OS it should be.
+pub(super) fn misplaced(review: &Review, node: Os) -> Option<Os> {
+    let ours = matches!(review.circumstance, Circumstance::Pod | Circumstance::OwnedPod { .. });
+    let decision = &review.decision;
+    let sure = decision.basis == Basis::Intent && decision.placement && review.settings.mode == Mode::Enforce;
+    decision.decided().filter(|meant| ours && sure && *meant != node)
+}
+
+#[cfg(test)]
+#[path = "missed_tests.rs"]
+mod tests;

@@ -1,0 +1,239 @@
+//! Pods as they are read here: whole where a review needs them, and as little as possible everywhere else.
+
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::Resource;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
+
+use crate::engine::note::DECISION;
+use crate::world::objects::{Map, or_default};
+
+/// A pod with its whole spec, raw, for a review. Parsed, looked at, and dropped: none is kept.
+#[derive(Resource, Deserialize, Clone, Debug)]
+#[resource(inherit = core::Pod)]
+pub(super) struct WholePod {
+    #[serde(deserialize_with = "pod_metadata")]
+    pub(super) metadata: ObjectMeta,
+    #[serde(default)]
+    pub(super) spec: Value,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(super) status: Status,
+}
+
+/// A pod with what decides its operating system, and no more: a page of a list holds 500.
+#[derive(Resource, Deserialize, Clone, Debug)]
+#[resource(inherit = core::Pod)]
+pub(super) struct PlacedPod {
+    #[serde(deserialize_with = "pod_metadata")]
+    pub(super) metadata: ObjectMeta,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(super) spec: PlacedSpec,
+    #[serde(default, deserialize_with = "or_default")]
+    pub(super) status: Status,
+}
+
+/// A pod of which only its owner and its labels matter.
+#[derive(Resource, Deserialize, Clone, Debug)]
+#[resource(inherit = core::Pod)]
+pub(super) struct LabelledPod {
+    #[serde(deserialize_with = "pod_metadata")]
+    pub(super) metadata: ObjectMeta,
+}
+
+/// `status`, as far as it is read.
+#[derive(Deserialize, Clone, Debug, Default)]
+#[serde(default)]
+pub(super) struct Status {
+    #[serde(deserialize_with = "or_default")]
+    conditions: Vec<Condition>,
+}
+
+#[derive(Deserialize, Clone, Debug, Default)]
+#[serde(default)]
+struct Condition {
+    #[serde(deserialize_with = "or_default")]
+    r#type: String,
+    #[serde(deserialize_with = "or_default")]
+    status: String,
+    #[serde(deserialize_with = "or_default")]
+    reason: String,
+}
+
+/// The members of `spec` from which an operating system follows. Their values stay raw.
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct PlacedSpec {
+    /// Not written again: where the pod went is no word of its author's.
+    #[serde(skip_serializing, deserialize_with = "or_default")]
+    pub(super) node_name: String,
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "Map::is_empty")]
+    pub(super) node_selector: Map,
+    os: Value,
+    affinity: Value,
+    runtime_class_name: Value,
+    security_context: Value,
+    #[serde(deserialize_with = "or_default")]
+    init_containers: Vec<PlacedContainer>,
+    #[serde(deserialize_with = "or_default")]
+    containers: Vec<PlacedContainer>,
+}
+
+#[derive(Deserialize, Serialize, Clone, Debug, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct PlacedContainer {
+    name: Value,
+    image: Value,
+    command: Value,
+    security_context: Value,
+}
+
+impl Status {
+    /// Whether the scheduler has looked at the pod and found no node.
+    pub(super) fn unschedulable(&self) -> bool {
+        self.conditions.iter().any(|one| one.r#type == "PodScheduled" && one.reason == "Unschedulable")
+    }
+
+    /// Whether its containers run and answer.
+    pub(super) fn ready(&self) -> bool {
+        self.conditions.iter().any(|one| one.r#type == "Ready" && one.status == "True")
+    }
+}
+
+impl WholePod {
+    /// As a review reads it.
+    pub(super) fn object(self) -> Value {
+        json!({ "metadata": self.metadata, "spec": self.spec })
+    }
+}
+
+impl PlacedPod {
+    /// As a review reads it, without the node it is on.
+    pub(super) fn object(&self) -> Value {
+        json!({ "metadata": self.metadata, "spec": self.spec })
+    }
+}
+
+/// The controller among the owners: there is one at most.
+pub(super) fn controller(metadata: &ObjectMeta) -> Option<&OwnerReference> {
+    metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
+}
+
+/// What pods of one owner have in common: the uid of their controller; its own, of a pod without one.
+pub(super) fn owner_uid(metadata: &ObjectMeta) -> String {
+    controller(metadata).map(|owner| &owner.uid).or(metadata.uid.as_ref()).cloned().unwrap_or_default()
+}
+
+/// Whether the pod went through Mullion when it was created: it carries the decision, or a label of Mullion's where somebody
+/// has taken the annotation away.
+pub(super) fn reviewed(metadata: &ObjectMeta) -> bool {
+    let labels = metadata.labels.iter().flatten();
+    metadata.annotations.as_ref().is_some_and(|all| all.contains_key(DECISION))
+        || labels.map(|(key, _)| key.as_str()).any(|key| LABELS.contains(&key))
+}
+
+/// Labels that only Mullion puts on pods.
+const LABELS: [&str; 2] = [crate::engine::placement::BUILD_LABEL, crate::engine::answer::FINDINGS_LABEL];
+
+/// The members of `metadata` that are read here; what is not named is skipped while parsing.
+fn pod_metadata<'de, D: Deserializer<'de>>(from: D) -> Result<ObjectMeta, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Slim {
+        name: Option<String>,
+        namespace: Option<String>,
+        uid: Option<String>,
+        resource_version: Option<String>,
+        creation_timestamp: Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>,
+        deletion_timestamp: Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>,
+        labels: Option<Map>,
+        annotations: Option<Map>,
+        owner_references: Option<Vec<OwnerReference>>,
+    }
+    let slim = Slim::deserialize(from)?;
+    Ok(ObjectMeta {
+        name: slim.name,
+        namespace: slim.namespace,
+        uid: slim.uid,
+        resource_version: slim.resource_version,
+        creation_timestamp: slim.creation_timestamp,
+        deletion_timestamp: slim.deletion_timestamp,
+        labels: slim.labels,
+        annotations: slim.annotations,
+        owner_references: slim.owner_references,
+        ..ObjectMeta::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+    use super::*;
+
+    fn sent() -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "p", "namespace": "shop", "uid": "u", "resourceVersion": "7",
+                "creationTimestamp": "2026-01-01T00:00:00Z", "managedFields": [{"manager": "kubectl"}],
+                "labels": {"app": "web"}, "annotations": {"mullion.dev/os": "windows"},
+                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "r", "controller": true}]},
+            "spec": {"nodeName": "n", "fromTheFuture": {"a": [1]}, "nodeSelector": null,
+                "tolerations": [{"key": "team", "operator": "Gt", "value": "5", "fromTheFuture": true}],
+                "containers": [{"name": "c", "image": "i", "env": [{"name": "A", "value": "b"}]}]},
+            "status": {"phase": "Pending", "conditions": [
+                {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]},
+        })
+    }
+
+    #[test]
+    fn a_whole_pod_keeps_its_spec_to_the_letter() {
+        let pod: WholePod = serde_json::from_value(sent()).unwrap();
+        assert!(pod.status.unschedulable() && !pod.status.ready());
+        assert_eq!(controller(&pod.metadata).unwrap().name, "web-1");
+        let object = pod.object();
+        assert_eq!(object["spec"], sent()["spec"]);
+        assert!(object["metadata"].get("managedFields").is_none());
+        assert_eq!(object["metadata"]["labels"], sent()["metadata"]["labels"]);
+        assert_eq!(object["metadata"]["ownerReferences"], sent()["metadata"]["ownerReferences"]);
+    }
+
+    #[test]
+    fn a_placed_pod_keeps_what_its_author_said_of_the_operating_system() {
+        let pod: PlacedPod = serde_json::from_value(sent()).unwrap();
+        assert_eq!(pod.spec.node_name, "n");
+        let spec = &pod.object()["spec"];
+        assert!(spec.get("nodeName").is_none() && spec.get("tolerations").is_none(), "{spec}");
+        assert_eq!(spec["containers"][0]["image"], "i");
+        assert!(spec["containers"][0].get("env").is_none(), "{spec}");
+    }
+
+    #[test]
+    fn strange_pods_are_read() {
+        for strange in [
+            json!({"metadata": {}}),
+            json!({"metadata": {"labels": null, "ownerReferences": null}, "spec": null, "status": null}),
+            json!({"metadata": {}, "spec": {"containers": null, "nodeName": null}, "status": {"conditions": null}}),
+            json!({"metadata": {}, "status": {"conditions": [{"type": null, "status": null, "reason": null}]}}),
+        ] {
+            let whole: WholePod = serde_json::from_value(strange.clone()).unwrap();
+            assert!(!whole.status.ready() && !reviewed(&whole.metadata));
+            let placed: PlacedPod = serde_json::from_value(strange).unwrap();
+            assert!(placed.object().is_object());
+        }
+    }
+
+    #[test]
+    fn reviewed_pods_carry_a_mark() {
+        for (metadata, expected) in [
+            (json!({}), false),
+            (json!({"annotations": {"mullion.dev/os": "windows"}, "labels": {"app": "web"}}), false),
+            (json!({"annotations": {"mullion.dev/decision": "{}"}}), true),
+            (json!({"labels": {"mullion.dev/windows-build": "10.0.20348"}}), true),
+            (json!({"labels": {"mullion.dev/findings": "MUL201"}}), true),
+        ] {
+            let pod: LabelledPod = serde_json::from_value(json!({"metadata": metadata})).unwrap();
+            assert_eq!(reviewed(&pod.metadata), expected, "{metadata}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Which pods the API server asks Mullion about: what nobody let it see is not its business later either.
+
+use std::time::Duration;
+
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
+use kube::Api;
+use tokio::time::timeout;
+
+use super::shared::Shared;
+use crate::policy::{LabelOperator, LabelRequirement, LabelSelector, Labels};
+use crate::world::watch::CALL;
+
+/// The configuration, and the webhook in it that sees pods.
+const CONFIGURATION: &str = "mullion";
+const WEBHOOK: &str = "pods.mullion.dev";
+/// How often it is read.
+const EVERY: Duration = Duration::from_secs(30);
+
+/// The selectors of the webhook.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Reach {
+    namespaces: LabelSelector,
+    objects: LabelSelector,
+}
+
+impl Reach {
+    /// Whether the API server asks about a pod with these labels in a namespace with those.
+    pub(super) fn covers(&self, namespace: &dyn Labels, object: &dyn Labels) -> bool {
+        self.namespaces.matches(namespace) && self.objects.matches(object)
+    }
+
+    /// Everything, while there is no configuration: it comes back when Mullion is repaired, and its pods wait until then.
+    /// `None` where a selector is not understood.
+    fn of(configuration: Option<MutatingWebhookConfiguration>) -> Option<Self> {
+        let webhooks = configuration.and_then(|found| found.webhooks).unwrap_or_default();
+        let Some(webhook) = webhooks.into_iter().find(|webhook| webhook.name == WEBHOOK) else {
+            return Some(Self::default());
+        };
+        Some(Self { namespaces: selector(webhook.namespace_selector)?, objects: selector(webhook.object_selector)? })
+    }
+}
+
+/// Reads the configuration again and again (`get` on mutatingwebhookconfigurations). What is unknown covers nothing, what
+/// was read once holds until it is read again.
+pub(super) async fn follow(shared: &Shared) {
+    let api: Api<MutatingWebhookConfiguration> = Api::all(shared.client.clone());
+    loop {
+        match timeout(CALL, api.get_opt(CONFIGURATION)).await {
+            Ok(Ok(found)) => {
+                let reach = Reach::of(found);
+                shared.reach.send_if_modified(|known| {
+                    *known != reach && {
+                        *known = reach;
+                        true
+                    }
+                });
+            }
+            Ok(Err(error)) => tracing::warn!(%error, "cannot read MutatingWebhookConfiguration {CONFIGURATION}"),
+            Err(_) => tracing::warn!("no answer about MutatingWebhookConfiguration {CONFIGURATION}"),
+        }
+        tokio::time::sleep(EVERY).await;
+    }
+}
+
+fn selector(selector: Option<meta::LabelSelector>) -> Option<LabelSelector> {
+    let selector = selector.unwrap_or_default();
+    let requirement = |one: meta::LabelSelectorRequirement| {
+        let operator = match one.operator.as_str() {
+            "In" => LabelOperator::In,
+            "NotIn" => LabelOperator::NotIn,
+            "Exists" => LabelOperator::Exists,
+            "DoesNotExist" => LabelOperator::DoesNotExist,
+            _ => return None,
+        };
+        Some(LabelRequirement { key: one.key, operator, values: one.values.unwrap_or_default() })
+    };
+    let requirements = selector.match_expressions.unwrap_or_default().into_iter().map(requirement);
+    Some(LabelSelector {
+        match_labels: selector.match_labels.unwrap_or_default(),
+        match_expressions: requirements.collect::<Option<_>>()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::needless_pass_by_value, reason = "tests")]
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn reach(webhooks: Value) -> Option<Reach> {
+        Reach::of(Some(serde_json::from_value(json!({"metadata": {"name": "mullion"}, "webhooks": webhooks})).unwrap()))
+    }
+
+    fn webhook(name: &str, namespaces: Value, objects: Value) -> Value {
+        json!([{"name": name, "clientConfig": {}, "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "namespaceSelector": namespaces, "objectSelector": objects}])
+    }
+
+    #[test]
+    fn the_selectors_of_the_webhook_for_pods_count() {
+        let not_system = json!({"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]}]});
+        let reach = reach(webhook(WEBHOOK, not_system, json!({"matchLabels": {"os": "any"}}))).unwrap();
+        let labels = |key: &str, value: &str| json!({key: value});
+        for (namespace, os, expected) in [("shop", "any", true), ("shop", "none", false), ("kube-system", "any", false)]
+        {
+            let namespace = labels("kubernetes.io/metadata.name", namespace);
+            assert_eq!(reach.covers(&namespace, &labels("os", os)), expected, "{namespace} {os}");
+        }
+    }
+
+    #[test]
+    fn without_selectors_it_is_everything_and_unknown_ones_are_nothing() {
+        for everything in [
+            Reach::of(None),
+            reach(json!([])),
+            reach(webhook("templates.mullion.dev", json!({"matchLabels": {"a": "b"}}), json!(null))),
+            reach(webhook(WEBHOOK, json!(null), json!({}))),
+        ] {
+            assert!(everything.unwrap().covers(&(), &()));
+        }
+        let strange = json!({"matchExpressions": [{"key": "a", "operator": "Like", "values": ["b"]}]});
+        assert_eq!(reach(webhook(WEBHOOK, strange, json!({}))), None);
+    }
+}

@@ -1,0 +1,103 @@
+//! The one write to a pod: its tolerations with the missing ones after them.
+
+use serde_json::{Value, json};
+
+/// A JSON merge patch that appends `missing` to the tolerations of the pod `object`, as it was read: every item that stands
+/// there stays as it is, in its place. Conflicts if the pod has changed since, or is another of the same name.
+/// `None` where there is nothing to append, or where something that is no list stands in the way.
+pub(super) fn patch(object: &Value, missing: &[Value]) -> Option<Value> {
+    let standing = match object.pointer("/spec/tolerations") {
+        None | Some(Value::Null) => &[],
+        Some(Value::Array(items)) => items.as_slice(),
+        Some(_) => return None,
+    };
+    let mut all = standing.to_vec();
+    for toleration in missing {
+        if !all.contains(toleration) {
+            all.push(toleration.clone());
+        }
+    }
+    let metadata = object.get("metadata")?;
+    let (uid, version) = (metadata.get("uid")?, metadata.get("resourceVersion")?);
+    (all.len() > standing.len()).then(|| {
+        json!({
+            "metadata": { "uid": uid, "resourceVersion": version },
+            "spec": { "tolerations": all },
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn toleration() -> impl Strategy<Value = Value> {
+        let text = || prop::option::of("[a-c]{0,2}");
+        (text(), text(), text(), prop::option::of(any::<u8>()), any::<bool>()).prop_map(
+            |(key, value, effect, seconds, strange)| {
+                let mut toleration = json!({});
+                let fields = [("key", key), ("value", value), ("effect", effect)];
+                for (name, text) in fields.into_iter().filter_map(|(name, text)| Some((name, text?))) {
+                    toleration[name] = json!(text);
+                }
+                if let Some(seconds) = seconds {
+                    toleration["tolerationSeconds"] = json!(seconds);
+                }
+                if strange {
+                    toleration["fromTheFuture"] = json!({"a": [null, 1.5]});
+                }
+                toleration
+            },
+        )
+    }
+
+    fn pod(tolerations: &Value) -> Value {
+        json!({
+            "metadata": {"name": "p", "uid": "u", "resourceVersion": "7", "labels": {"a": "b"}},
+            "spec": {"tolerations": tolerations, "containers": [{"name": "c", "fromTheFuture": [1]}], "os": null},
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_stands_there_stays_and_nothing_else_changes(
+            standing in prop::option::of(prop::collection::vec(toleration(), 0..5)),
+            missing in prop::collection::vec(toleration(), 0..4),
+        ) {
+            let before = pod(&json!(standing));
+            let standing = standing.unwrap_or_default();
+            let Some(patch) = patch(&before, &missing) else {
+                prop_assert!(missing.iter().all(|one| standing.contains(one)));
+                return Ok(());
+            };
+            let mut after = before.clone();
+            json_patch::merge(&mut after, &patch);
+            let list = after["spec"]["tolerations"].as_array().unwrap().clone();
+            prop_assert_eq!(&list[..standing.len()], &standing[..]);
+            prop_assert!(missing.iter().all(|one| list.contains(one)));
+            prop_assert!(list[standing.len()..].iter().all(|one| missing.contains(one)));
+            prop_assert_eq!(super::patch(&after, &missing), None);
+            after["spec"]["tolerations"] = before["spec"]["tolerations"].clone();
+            prop_assert_eq!(after, before);
+        }
+    }
+
+    #[test]
+    fn what_is_no_pod_gets_no_patch() {
+        let missing = [json!({"key": "os", "operator": "Exists"})];
+        for object in [
+            json!(null),
+            json!({"spec": {}}),
+            json!({"metadata": {"uid": "u"}, "spec": {}}),
+            json!({"metadata": {"uid": "u", "resourceVersion": "7"}, "spec": {"tolerations": {"key": "os"}}}),
+        ] {
+            assert_eq!(patch(&object, &missing), None, "{object}");
+        }
+        let spec_is_missing = json!({"metadata": {"uid": "u", "resourceVersion": "7"}});
+        assert!(patch(&spec_is_missing, &missing).is_some());
+    }
+}

@@ -1,0 +1,178 @@
+//! What the three loops share: reviews of pods as they would be created now, and telling owners.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher as _};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Client;
+use serde_json::Value;
+use tokio::sync::watch as channel;
+use tokio::time::Instant;
+
+use super::owner::Owners;
+use super::reach::Reach;
+use crate::controller::events::{Events, News};
+use crate::controller::leading::Leading;
+use crate::controller::metrics::Metrics;
+use crate::engine::world::World;
+use crate::engine::{Kind, Operation, Request, Review, Subject, review};
+use crate::policy::PolicySet;
+
+/// How long news stands before it is told again, by counting its Event up: while it is true it should be there, and the API
+/// server forgets events after an hour (kube-apiserver `--event-ttl`).
+pub(super) const AGAIN: Duration = Duration::from_secs(45 * 60);
+/// Most pieces of news remembered, of 24 bytes each.
+const MAX_TOLD: usize = 16_384;
+/// Waits after failures: doubling from the first to the last.
+const BACKOFF: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(300));
+
+/// Shared by the loops.
+pub(super) struct Shared {
+    pub(super) client: Client,
+    pub(super) policies: channel::Receiver<Arc<PolicySet>>,
+    pub(super) world: Arc<ArcSwap<World>>,
+    pub(super) metrics: Metrics,
+    /// `None` while it is not known.
+    pub(super) reach: channel::Sender<Option<Reach>>,
+    namespace: String,
+    events: Events,
+    owners: Owners,
+    told: Mutex<HashMap<u64, Instant>>,
+    missed: [AtomicUsize; 2],
+}
+
+/// Who counts missed pods.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Counted {
+    /// Those without a node.
+    Unscheduled,
+    /// Those on the wrong node.
+    Bound,
+}
+
+impl Shared {
+    pub(super) fn new(leading: &Leading) -> Self {
+        let Leading { client, namespace, policies, world, events, metrics, .. } = leading.clone();
+        Self::with(client, &namespace, policies, Arc::clone(&world.snapshot), events, metrics)
+    }
+
+    /// Of its parts; `namespace` is Mullion's own.
+    pub(super) fn with(
+        client: Client,
+        namespace: &str,
+        policies: channel::Receiver<Arc<PolicySet>>,
+        world: Arc<ArcSwap<World>>,
+        events: Events,
+        metrics: Metrics,
+    ) -> Self {
+        Self {
+            owners: Owners::new(client.clone()),
+            client,
+            policies,
+            world,
+            metrics,
+            reach: channel::Sender::new(None),
+            namespace: namespace.to_owned(),
+            events,
+            told: Mutex::default(),
+            missed: [AtomicUsize::new(0), AtomicUsize::new(0)],
+        }
+    }
+
+    /// The policies in force.
+    pub(super) fn policies(&self) -> Arc<PolicySet> {
+        self.policies.borrow().clone()
+    }
+
+    /// Whether enough is known to say anything of pods there.
+    pub(super) fn knows(&self, namespace: &str) -> bool {
+        self.reach.borrow().is_some() && self.world.load().namespaces.contains_key(namespace)
+    }
+
+    /// The review of a pod as if it were created now. `None` where it is not Mullion's business: in the cluster's own
+    /// namespace and Mullion's, and where the API server does not ask Mullion; and while too little is known.
+    pub(super) fn review(&self, metadata: &ObjectMeta, object: &Value) -> Option<Review> {
+        let (world, policies) = (self.world.load_full(), self.policies());
+        let reach = self.reach.borrow();
+        let namespace = metadata.namespace.as_deref()?;
+        if namespace == "kube-system" || namespace == self.namespace {
+            return None;
+        }
+        let labels = &world.namespaces.get(namespace)?.labels;
+        reach.as_ref()?.covers(labels, &metadata.labels).then(|| created_now(namespace, object, &world, &policies))
+    }
+
+    /// Tells whoever owns the pod, unless that has been said not long ago. An error: it is not told.
+    pub(super) async fn tell(
+        &self,
+        pod: &ObjectMeta,
+        news: impl FnOnce(&ObjectReference) -> Option<News>,
+    ) -> anyhow::Result<()> {
+        let owner = self.owners.of(pod).await?;
+        let Some(news) = news(&owner) else { return Ok(()) };
+        let key = hash(&(&owner.uid, &news));
+        if self.told().get(&key).is_some_and(|at| at.elapsed() < AGAIN) {
+            return Ok(());
+        }
+        // Noted first: two pods of one owner may come here together.
+        self.note(key);
+        if !self.events.tell(&owner, &news).await {
+            self.told().remove(&key);
+            anyhow::bail!("the event was not written");
+        }
+        Ok(())
+    }
+
+    fn note(&self, key: u64) {
+        let mut told = self.told();
+        if told.len() >= MAX_TOLD {
+            told.retain(|_, at| at.elapsed() < AGAIN);
+        }
+        if told.len() >= MAX_TOLD {
+            told.clear();
+        }
+        told.insert(key, Instant::now());
+    }
+
+    fn told(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Instant>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says how many missed pods one of the two sees now.
+    pub(super) fn count(&self, who: Counted, pods: usize) {
+        let [unscheduled, bound] = &self.missed;
+        let mine = if matches!(who, Counted::Unscheduled) { unscheduled } else { bound };
+        mine.store(pods, Ordering::Relaxed);
+        self.metrics.missed_pods(unscheduled.load(Ordering::Relaxed) + bound.load(Ordering::Relaxed));
+    }
+}
+
+fn created_now(namespace: &str, object: &Value, world: &World, policies: &PolicySet) -> Review {
+    let request = Request {
+        operation: Operation::Create,
+        subresource: None,
+        subject: Subject { kind: Kind::Pod, namespace, object },
+        old: None,
+        into_templates: false,
+        images: None,
+    };
+    review(&request, world, policies)
+}
+
+/// How long to wait after so many failures.
+pub(super) fn backoff(failures: u32) -> Duration {
+    let (first, last) = BACKOFF;
+    first.saturating_mul(1 << failures.min(16)).min(last)
+}
+
+/// A number for a value; of this process only.
+pub(super) fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,216 @@
+//! Whether the API server reaches the webhook: seen from outside, by what becomes of a pod.
+//!
+//! ```text
+//! dry run of a pod, once a minute → API server → /mutate, /validate → marks (webhook::probe)
+//!        ↑                                                              ↓
+//!   next minute        metrics, condition `Reachable`, Event ← judge ← answer
+//! ```
+//!
+//! With `failurePolicy: Ignore` nothing else shows that it does not: pods come up, unchanged.
+
+mod judge;
+mod probe;
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{Api, Client, Resource as _};
+use tokio::time::{MissedTickBehavior, timeout};
+
+use self::judge::{Memory, Outcome, configuration, outcome};
+use self::probe::{Probe, Reach, WEBHOOK};
+use super::leading::Leading;
+use super::metrics::Metrics;
+use crate::engine::Door;
+use crate::state::{Condition, State};
+use crate::world::watch::CALL;
+
+/// The name of both webhook configurations.
+const NAME: &str = "mullion";
+const DOORS: [Door; 2] = [Door::Mutate, Door::Validate];
+
+/// Where, and how often, probes are made.
+#[derive(Debug, Clone)]
+pub struct Probing {
+    /// A namespace about whose pods the API server asks Mullion.
+    pub namespace: String,
+    /// From one to the next.
+    pub interval: Duration,
+}
+
+impl Default for Probing {
+    fn default() -> Self {
+        Self { namespace: "default".to_owned(), interval: Duration::from_secs(60) }
+    }
+}
+
+/// Probes until it must stop.
+pub async fn run(leading: Leading) {
+    let _guard = Numbers(leading.metrics.clone());
+    let stop = leading.stop.clone();
+    let work = async {
+        let mut state = leading.state.state.clone();
+        // Without it an alarm that stands is raised twice, or its all-clear is missing: worth a moment, not more.
+        let memory = match timeout(CALL, state.wait_for(Option::is_some)).await {
+            Ok(Ok(read)) => Memory::of(read.as_deref().and_then(standing)),
+            _ => Memory::default(),
+        };
+        probe_for_ever(&leading, memory).await;
+    };
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = work => {}
+    }
+}
+
+/// Takes the numbers away once nobody keeps them up to date.
+struct Numbers(Metrics);
+
+impl Drop for Numbers {
+    fn drop(&mut self) {
+        self.0.no_more_probes();
+    }
+}
+
+async fn probe_for_ever(leading: &Leading, mut memory: Memory) {
+    let Probing { namespace, interval } = &leading.probing;
+    let mut ticks = tokio::time::interval(*interval);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let probe = probe::ask(&leading.client, namespace).await;
+        let all_well = DOORS.iter().all(|door| probe.reach(*door) == Reach::Reached);
+        // Two requests more, where somebody is to hear of it.
+        let known = if all_well && !memory.alarmed() { None } else { Some(registrations(&leading.client).await) };
+        let found = outcome(&probe, |door| known.as_ref().is_none_or(|known| known.has(door)));
+        count(&leading.metrics, &probe, &found);
+        let said = memory.judge(&found, namespace);
+        if let Some(condition) = said.condition {
+            write(leading, &condition).await;
+        }
+        if let (Some(news), Some(known)) = (said.news, known) {
+            leading.events.tell(&known.about(&found), &news).await;
+        }
+    }
+}
+
+fn count(metrics: &Metrics, probe: &Probe, outcome: &Outcome) {
+    for door in DOORS {
+        match probe.reach(door) {
+            Reach::Reached => metrics.door_reached(door, Timestamp::now().as_second()),
+            Reach::Missed => metrics.door_missed(door),
+            Reach::Unknown => {}
+        }
+    }
+    let (name, said) = match outcome {
+        Outcome::Reached => ("reached", ""),
+        Outcome::Missed { said, .. } => ("missed", said.as_str()),
+        Outcome::NotRegistered { .. } => ("not_registered", ""),
+        Outcome::Unknown { said } => ("unknown", said.as_str()),
+    };
+    metrics.probed(name);
+    if *outcome == Outcome::Reached {
+        tracing::debug!("the API server reaches the webhook");
+    } else {
+        tracing::warn!(outcome = name, mutate = ?probe.mutate, validate = ?probe.validate, said, "probe of the webhook");
+    }
+}
+
+fn standing(state: &State) -> Option<&Condition> {
+    state.conditions.iter().find(|condition| condition.r#type == judge::TYPE)
+}
+
+fn says(state: &State, condition: &Condition) -> bool {
+    standing(state)
+        .is_some_and(|standing| (&standing.status, &standing.reason) == (&condition.status, &condition.reason))
+}
+
+/// Writes the condition where status or reason differ: not every minute.
+async fn write(leading: &Leading, condition: &Condition) {
+    if leading.state.state.borrow().as_ref().is_some_and(|state| says(state, condition)) {
+        return;
+    }
+    let written = leading.store.update(|state| {
+        if !says(state, condition) {
+            let last_transition_time = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+            state.set_condition(Condition { last_transition_time, ..condition.clone() });
+        }
+    });
+    if let Err(error) = written.await {
+        tracing::warn!("the condition {} is not written, and tried again: {error:#}", judge::TYPE);
+    }
+}
+
+/// What the API server was told about each door.
+struct Registrations {
+    mutate: Registration,
+    validate: Registration,
+}
+
+enum Registration {
+    /// It was told, by this object.
+    Here(ObjectReference),
+    Missing,
+    /// It cannot be seen: taken for here.
+    Unknown,
+}
+
+impl Registrations {
+    fn of(&self, door: Door) -> &Registration {
+        match door {
+            Door::Mutate => &self.mutate,
+            Door::Validate => &self.validate,
+        }
+    }
+
+    fn has(&self, door: Door) -> bool {
+        !matches!(self.of(door), Registration::Missing)
+    }
+
+    /// The object that people look at: of the first door that was missed, if there is one.
+    fn about(&self, outcome: &Outcome) -> ObjectReference {
+        let door = match outcome {
+            Outcome::Missed { doors, .. } => doors.first().copied(),
+            _ => None,
+        };
+        let door = door.unwrap_or(Door::Mutate);
+        match self.of(door) {
+            Registration::Here(reference) => reference.clone(),
+            Registration::Missing | Registration::Unknown => ObjectReference {
+                api_version: Some("admissionregistration.k8s.io/v1".to_owned()),
+                kind: Some(configuration(door).to_owned()),
+                name: Some(NAME.to_owned()),
+                ..ObjectReference::default()
+            },
+        }
+    }
+}
+
+async fn registrations(client: &Client) -> Registrations {
+    let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+    let (mutating, validating) =
+        tokio::join!(timeout(CALL, mutating.get_opt(NAME)), timeout(CALL, validating.get_opt(NAME)));
+    Registrations {
+        mutate: registration(mutating, |found| {
+            let here = found.webhooks.iter().flatten().any(|webhook| webhook.name == WEBHOOK);
+            here.then(|| found.object_ref(&()))
+        }),
+        validate: registration(validating, |found| {
+            let here = found.webhooks.iter().flatten().any(|webhook| webhook.name == WEBHOOK);
+            here.then(|| found.object_ref(&()))
+        }),
+    }
+}
+
+fn registration<K, E>(
+    answer: Result<kube::Result<Option<K>>, E>,
+    reference: impl Fn(&K) -> Option<ObjectReference>,
+) -> Registration {
+    match answer {
+        Ok(Ok(found)) => found.as_ref().and_then(reference).map_or(Registration::Missing, Registration::Here),
+        Ok(Err(_)) | Err(_) => Registration::Unknown,
+    }
+}

@@ -1,0 +1,166 @@
+//! Calls that are tried again, and lists that come in pages.
+
+use std::fmt;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use kube::Client;
+use kube::api::ListParams;
+use kube::core::Request;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::world::watch::CALL;
+
+/// Objects per page: as kubectl asks.
+const PAGE: u32 = 500;
+/// Waits after a failure: doubling from the first to the last.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
+
+/// Why a call came to nothing.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The API server's word: trying again would not help.
+    Refused(Box<kube::core::Status>),
+    /// No answer that could be used, however often it was tried.
+    Broken(String),
+    /// There was no more time.
+    Stopped,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(status) => f.write_str(&status.message),
+            Self::Broken(why) => f.write_str(why),
+            Self::Stopped => f.write_str("there was no more time"),
+        }
+    }
+}
+
+/// How long a call is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// While a person waits to hear that the address is wrong.
+    Least,
+    /// A few times, with 13 s of waits: others wait for their turn.
+    Short,
+    /// Until the end: nothing goes on without it.
+    Long,
+}
+
+impl Patience {
+    fn tries(self) -> Option<u32> {
+        match self {
+            Self::Least => Some(3),
+            Self::Short => Some(7),
+            Self::Long => None,
+        }
+    }
+}
+
+/// Makes calls, until it is stopped.
+#[derive(Clone)]
+pub(super) struct Calls {
+    pub(super) client: Client,
+    stop: CancellationToken,
+}
+
+impl Calls {
+    pub(super) fn new(client: Client, stop: CancellationToken) -> Self {
+        Self { client, stop }
+    }
+
+    pub(super) fn stopped(&self) -> bool {
+        self.stop.is_cancelled()
+    }
+
+    /// Waits; whether there is time left then.
+    pub(super) async fn pause(&self, wait: Duration) -> bool {
+        tokio::select! {
+            () = sleep(wait) => true,
+            () = self.stop.cancelled() => false,
+        }
+    }
+
+    /// Whether there is an API server at all.
+    pub(super) async fn first_contact(&self) -> anyhow::Result<()> {
+        let version = self.again(Patience::Least, || self.client.apiserver_version()).await;
+        version.map(drop).map_err(|why| anyhow::anyhow!("{why}")).context("the cluster cannot be reached")
+    }
+
+    /// Calls, and calls again where that may help: no answer, 429, 5xx. (kube's client by itself waits as `Retry-After`
+    /// says.) A call under way when the time is over is not cut off: its write may be on its way.
+    pub(super) async fn again<T, F>(&self, patience: Patience, call: impl Fn() -> F) -> Result<T, Failure>
+    where
+        F: Future<Output = kube::Result<T>>,
+    {
+        let mut wait = BACKOFF.0;
+        let mut tries = 0;
+        while !self.stopped() {
+            let why = match timeout(CALL, call()).await {
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(kube::Error::Api(status))) if !is_passing(status.code) => return Err(Failure::Refused(status)),
+                Ok(Err(kube::Error::Api(status))) => status.message.clone(),
+                Ok(Err(error @ kube::Error::SerdeError(_))) => return Err(Failure::Broken(error.to_string())),
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => format!("no answer within {} s", CALL.as_secs()),
+            };
+            tries += 1;
+            if patience.tries().is_some_and(|most| tries >= most) {
+                return Err(Failure::Broken(why));
+            }
+            self.pause(wait).await;
+            wait = (wait * 2).min(BACKOFF.1);
+        }
+        Err(Failure::Stopped)
+    }
+
+    /// Every object of a list, page by page. One that is too old to go on with (410) begins anew, so `each` may see an
+    /// object twice.
+    pub(super) async fn list<T: DeserializeOwned>(
+        &self,
+        patience: Patience,
+        path: &str,
+        selected: &ListParams,
+        mut each: impl FnMut(T),
+    ) -> Result<(), Failure> {
+        let mut from: Option<String> = None;
+        loop {
+            let mut params = selected.clone().limit(PAGE);
+            params.continue_token.clone_from(&from);
+            let request = Request::new(path).list(&params).map_err(|error| Failure::Broken(error.to_string()))?;
+            let answer = self.again(patience, || self.client.request::<Page<T>>(request.clone())).await;
+            let page = match answer {
+                Err(Failure::Refused(status)) if status.code == 410 && from.is_some() => {
+                    from = None;
+                    continue;
+                }
+                other => other?,
+            };
+            page.items.into_iter().flatten().for_each(&mut each);
+            from = page.metadata.and_then(|metadata| metadata.r#continue).filter(|token| !token.is_empty());
+            if from.is_none() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn is_passing(code: u16) -> bool {
+    code == 429 || code >= 500
+}
+
+#[derive(Deserialize)]
+#[serde(bound = "T: DeserializeOwned")]
+struct Page<T> {
+    metadata: Option<PageMetadata>,
+    items: Option<Vec<T>>,
+}
+
+#[derive(Deserialize)]
+struct PageMetadata {
+    r#continue: Option<String>,
+}

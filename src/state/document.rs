@@ -1,0 +1,302 @@
+//! What the ConfigMap says, and how it is written: short texts that a person can read and edit.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::windows::Build;
+use crate::engine::world::Taint;
+use crate::policy::PolicyFile;
+
+/// The ConfigMap's name.
+pub const NAME: &str = "mullion-state";
+
+/// The last good policy files, as JSON: a list of objects with `name` and `text`.
+const POLICIES: &str = "policies";
+/// A taint per line, as `kubectl taint` writes it: `os=windows:NoSchedule`.
+const SEEN_TAINTS: &str = "seen-taints";
+/// A build per line: `10.0.20348`.
+const SEEN_BUILDS: &str = "seen-builds";
+/// A taint as in [`SEEN_TAINTS`]; absent, or `false`, while new nodes get none with their CREATE.
+const TAINT_ON_CREATE: &str = "taint-on-create";
+/// When Mullion was withdrawn, as RFC 3339; absent while it is at work.
+const WITHDRAWN: &str = "withdrawn";
+/// As JSON: a list of conditions.
+const CONDITIONS: &str = "conditions";
+
+/// Every key that is read and written.
+pub(super) const KEYS: [&str; 6] = [POLICIES, SEEN_TAINTS, SEEN_BUILDS, TAINT_ON_CREATE, WITHDRAWN, CONDITIONS];
+
+/// Most bytes that policy files may take as they are kept. A ConfigMap has room for 1 MiB (`ValidateConfigMap` in
+/// pkg/apis/core/validation/validation.go), and the rest is small.
+pub const MAX_POLICIES: usize = 900 << 10;
+
+/// Most taints and most builds that are kept: more than any fleet has on purpose.
+pub const MAX_SEEN: usize = 256;
+
+/// Everything that is kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct State {
+    /// Whether there is such a ConfigMap. Not part of what it holds.
+    pub found: bool,
+    /// The last good policy files; empty where none were kept.
+    pub policies: Vec<PolicyFile>,
+    /// OS taints and builds ever seen on Windows nodes.
+    pub seen: Seen,
+    /// The taint that the webhook may set on a Windows node's CREATE, if it is still the policy's. The taint and not
+    /// just "yes", because webhook and controller read changed policy files at different times.
+    pub taint_on_create: Option<Taint>,
+    /// When `mullion withdraw` ran: controllers leave the cluster alone from then on.
+    pub withdrawn: Option<String>,
+    /// What stands right or wrong, for people.
+    pub conditions: Vec<Condition>,
+}
+
+/// What Windows nodes had, those gone included.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Taints that mark Windows nodes.
+    pub taints: BTreeSet<Taint>,
+    /// Their builds.
+    pub builds: BTreeSet<Build>,
+}
+
+/// As the conditions of Kubernetes objects.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// `Reachable`.
+    pub r#type: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// One word.
+    pub reason: String,
+    /// A sentence.
+    pub message: String,
+    /// When `status` last changed, as RFC 3339.
+    pub last_transition_time: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeptFile {
+    name: String,
+    text: String,
+}
+
+impl State {
+    /// Reads `data` of a ConfigMap, leniently: what is not understood is left out, and named in the second part.
+    pub fn read(data: &BTreeMap<String, String>) -> (Self, Vec<String>) {
+        let mut problems = Vec::new();
+        let text = |key: &str| data.get(key).map_or("", |text| text.trim());
+        let policies: Vec<KeptFile> = json(POLICIES, text(POLICIES), &mut problems);
+        let taints = lines(SEEN_TAINTS, text(SEEN_TAINTS), "key=value:effect", &mut problems, Taint::parse);
+        let builds = lines(SEEN_BUILDS, text(SEEN_BUILDS), "10.0.20348", &mut problems, Build::from_label);
+        let taint_on_create = match text(TAINT_ON_CREATE) {
+            "" | "false" => None,
+            other => {
+                let taint = Taint::parse(other);
+                if taint.is_none() {
+                    problems.push(format!("{TAINT_ON_CREATE}: expected key=value:effect or false, found {other:?}"));
+                }
+                taint
+            }
+        };
+        let state = Self {
+            found: true,
+            policies: policies
+                .into_iter()
+                .map(|file| PolicyFile { name: file.name, bytes: file.text.into() })
+                .collect(),
+            seen: Seen { taints, builds },
+            taint_on_create,
+            withdrawn: Some(text(WITHDRAWN)).filter(|text| !text.is_empty()).map(str::to_owned),
+            conditions: json(CONDITIONS, text(CONDITIONS), &mut problems),
+        };
+        (state, problems)
+    }
+
+    /// `data` of the ConfigMap: every key that has something to say.
+    pub fn data(&self) -> BTreeMap<String, String> {
+        let mut data = BTreeMap::new();
+        let mut put = |key: &str, text: String| {
+            if !text.is_empty() {
+                data.insert(key.to_owned(), text);
+            }
+        };
+        put(POLICIES, policies_text(&self.policies));
+        put(SEEN_TAINTS, one_per_line(&self.seen.taints));
+        put(SEEN_BUILDS, one_per_line(&self.seen.builds));
+        put(TAINT_ON_CREATE, self.taint_on_create.as_ref().map_or_else(|| "false".to_owned(), ToString::to_string));
+        put(WITHDRAWN, self.withdrawn.clone().unwrap_or_default());
+        put(CONDITIONS, list(&self.conditions));
+        data
+    }
+
+    /// Keeps these policy files in place of those before; none, and `false`, where they take too much room.
+    pub fn keep_policies(&mut self, files: &[PolicyFile]) -> bool {
+        if self.policies == files {
+            return true;
+        }
+        let room = policies_text(files).len() <= MAX_POLICIES;
+        self.policies = if room { files.to_vec() } else { Vec::new() };
+        room
+    }
+
+    /// Sets the condition of its type. Its time changes only with its status.
+    pub fn set_condition(&mut self, mut condition: Condition) {
+        match self.conditions.iter_mut().find(|standing| standing.r#type == condition.r#type) {
+            Some(standing) => {
+                if standing.status == condition.status {
+                    condition.last_transition_time.clone_from(&standing.last_transition_time);
+                }
+                *standing = condition;
+            }
+            None => self.conditions.push(condition),
+        }
+    }
+}
+
+/// Files that are not UTF-8 do not load, so no policies in force are.
+fn policies_text(files: &[PolicyFile]) -> String {
+    let text = |file: &PolicyFile| String::from_utf8_lossy(&file.bytes).into_owned();
+    let files: Vec<KeptFile> =
+        files.iter().map(|file| KeptFile { name: file.name.clone(), text: text(file) }).collect();
+    list(&files)
+}
+
+fn json<T: for<'de> Deserialize<'de>>(key: &str, text: &str, problems: &mut Vec<String>) -> Vec<T> {
+    if text.is_empty() {
+        return Vec::new();
+    }
+    serde_json::from_str(text).unwrap_or_else(|error| {
+        problems.push(format!("{key}: {error}"));
+        Vec::new()
+    })
+}
+
+fn list<T: Serialize>(items: &[T]) -> String {
+    // Structs of strings: cannot fail.
+    if items.is_empty() { String::new() } else { serde_json::to_string_pretty(items).unwrap_or_default() }
+}
+
+fn one_per_line<T: fmt::Display>(items: &BTreeSet<T>) -> String {
+    items.iter().flat_map(|item| [item.to_string(), "\n".to_owned()]).collect()
+}
+
+fn lines<T: Ord>(
+    key: &str,
+    text: &str,
+    expected: &str,
+    problems: &mut Vec<String>,
+    parse: impl Fn(&str) -> Option<T>,
+) -> BTreeSet<T> {
+    let mut found = BTreeSet::new();
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        match parse(line) {
+            Some(value) => {
+                found.insert(value);
+            }
+            None => problems.push(format!("{key}: expected a line like {expected}, found {line:?}")),
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+    use super::*;
+
+    fn condition(status: &str, time: &str) -> Condition {
+        Condition {
+            r#type: "Reachable".to_owned(),
+            status: status.to_owned(),
+            reason: "Probed".to_owned(),
+            message: "it is".to_owned(),
+            last_transition_time: time.to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let state = State {
+            found: true,
+            policies: vec![PolicyFile { name: "a.yaml".to_owned(), bytes: "kind: PodPolicy\n".into() }],
+            seen: Seen {
+                taints: [Taint::parse("os=windows:NoSchedule").unwrap(), Taint::parse("windows:NoExecute").unwrap()]
+                    .into(),
+                builds: [Build::from_label("10.0.20348").unwrap()].into(),
+            },
+            taint_on_create: Taint::parse("os=windows:NoSchedule"),
+            withdrawn: Some("2026-01-01T00:00:00Z".to_owned()),
+            conditions: vec![condition("True", "2026-01-01T00:00:00Z")],
+        };
+        let data = state.data();
+        assert_eq!(data[SEEN_TAINTS], "os=windows:NoSchedule\nwindows:NoExecute\n");
+        assert_eq!(State::read(&data), (state, vec![]));
+        let empty = State { found: true, ..State::default() };
+        assert_eq!(State::read(&BTreeMap::new()), (empty.clone(), vec![]));
+        assert_eq!(State::read(&empty.data()), (empty, vec![]));
+    }
+
+    #[test]
+    fn what_people_break_is_named_and_the_rest_is_kept() {
+        let data = [
+            (SEEN_TAINTS, "\n  os=windows:NoSchedule \nnonsense\n"),
+            (SEEN_BUILDS, "10.0.20348\r\n2022\n"),
+            (TAINT_ON_CREATE, "yes"),
+            (POLICIES, "[{"),
+            (CONDITIONS, "{}"),
+            ("unknown", "x"),
+        ];
+        let data = data.map(|(key, text)| (key.to_owned(), text.to_owned())).into();
+        let (state, problems) = State::read(&data);
+        assert_eq!((state.seen.taints.len(), state.seen.builds.len(), state.taint_on_create), (1, 1, None));
+        assert_eq!(problems.len(), 5, "{problems:?}");
+        assert!(problems.iter().any(|problem| problem.contains("\"nonsense\"")), "{problems:?}");
+    }
+
+    #[test]
+    fn policies_are_kept_as_they_are_or_not_at_all() {
+        let file = |name: &str, text: &str| PolicyFile { name: name.to_owned(), bytes: text.into() };
+        let odd = [file("a \"b\".yaml", "\u{feff}# \u{0}\u{85}\u{2028}\r\n\t'\\ \u{1f600}\n\n"), file("b.json", "{}")];
+        let mut state = State { found: true, ..State::default() };
+        assert!(state.keep_policies(&odd));
+        assert_eq!(State::read(&state.data()), (state.clone(), vec![]));
+        assert!(state.keep_policies(&odd), "twice is once");
+        assert!(!state.keep_policies(&[file("huge.yaml", &"x".repeat(MAX_POLICIES))]));
+        assert!(state.policies.is_empty(), "the old ones are not those in force");
+        // As it is kept counts: a quote takes two bytes.
+        assert!(state.keep_policies(&[file("a.yaml", &"x".repeat(MAX_POLICIES - 1000))]));
+        assert!(!state.keep_policies(&[file("a.yaml", &"\"".repeat(MAX_POLICIES - 1000))]));
+    }
+
+    #[test]
+    fn everything_at_its_largest_has_room_in_a_config_map() {
+        let long = |n: usize, length: usize| format!("{n:0length$}");
+        let taint = |n| Taint { key: long(n, 253 + 1 + 63), value: long(n, 63), effect: "PreferNoSchedule".to_owned() };
+        let mut state = State {
+            seen: Seen {
+                taints: (0..MAX_SEEN).map(taint).collect(),
+                builds: (0..u32::try_from(MAX_SEEN).unwrap()).map(|n| Build::new(u32::MAX - n)).collect(),
+            },
+            taint_on_create: Some(taint(0)),
+            ..State::default()
+        };
+        let text = "x".repeat(MAX_POLICIES - 100);
+        assert!(state.keep_policies(&[PolicyFile { name: "a.yaml".to_owned(), bytes: text.into() }]));
+        let bytes: usize = state.data().values().map(String::len).sum();
+        assert!(bytes > MAX_POLICIES && bytes < (1 << 20) - (16 << 10), "{bytes} bytes");
+    }
+
+    #[test]
+    fn a_condition_keeps_its_time_until_its_status_changes() {
+        let mut state = State::default();
+        for (status, time, expected) in [("True", "1", "1"), ("True", "2", "1"), ("False", "3", "3")] {
+            state.set_condition(condition(status, time));
+            assert_eq!(state.conditions, [condition(status, expected)]);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The ConfigMap as it changes.
+
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::runtime::watcher::{Config, Event};
+use kube::{Api, Client};
+use tokio::sync::watch as channel;
+use tokio::task::JoinHandle;
+
+use super::store::state_of;
+use super::{NAME, State};
+use crate::world::watch;
+
+/// The newest state, kept up to date. Dropping it ends the watch.
+#[derive(Debug)]
+pub struct Follower {
+    /// `None` until the ConfigMap, or that there is none, has been read once.
+    pub state: channel::Receiver<Option<Arc<State>>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Follows the ConfigMap of `namespace` (`get`, `list`, `watch` on it). Failures are logged and tried again.
+pub fn follow(client: Client, namespace: &str, streaming: bool) -> Follower {
+    let (say, state) = channel::channel(None);
+    let config = Config::default().fields(&format!("metadata.name={NAME}"));
+    let mut changes = watch::changes::<ConfigMap>(Api::namespaced(client, namespace), config, streaming);
+    let task = tokio::spawn(async move {
+        // What a list that is still arriving held.
+        let mut arriving = State::default();
+        while let Some(event) = changes.next().await {
+            let newest = match event {
+                Event::Init => {
+                    arriving = State::default();
+                    continue;
+                }
+                Event::InitApply(map) => {
+                    arriving = state_of(&map);
+                    continue;
+                }
+                Event::InitDone => std::mem::take(&mut arriving),
+                Event::Apply(map) => state_of(&map),
+                Event::Delete(_) => State::default(),
+            };
+            say.send_if_modified(|standing| {
+                let news = standing.as_deref() != Some(&newest);
+                if news {
+                    *standing = Some(Arc::new(newest));
+                }
+                news
+            });
+        }
+    });
+    Follower { state, task }
+}

@@ -1,0 +1,137 @@
+//! Reading and writing the ConfigMap.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, bail};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::{NAME, State};
+use crate::policy::PolicyFile;
+use crate::world::watch::CALL;
+
+/// How often an update is computed again because somebody was faster.
+const ATTEMPTS: usize = 5;
+
+/// The ConfigMap of one namespace. Needs `get` and `patch` on it, and `create` on configmaps of the namespace.
+#[derive(Debug, Clone)]
+pub struct Store {
+    api: Api<ConfigMap>,
+    namespace: String,
+}
+
+impl Store {
+    /// Of the ConfigMap in `namespace`.
+    pub fn new(client: Client, namespace: &str) -> Self {
+        Self { api: Api::namespaced(client, namespace), namespace: namespace.to_owned() }
+    }
+
+    /// What is kept now; nothing, where there is no ConfigMap.
+    pub async fn read(&self) -> anyhow::Result<State> {
+        Ok(self.get().await?.map_or_else(State::default, |map| state_of(&map)))
+    }
+
+    /// Writes what `change` makes of the newest state; `change` runs again if somebody else wrote meanwhile.
+    /// No request beyond the reading, where nothing changes. Gives back what is kept then.
+    /// An error that says what could not be done, and holds the [`kube::Error`] behind it.
+    pub async fn update(&self, mut change: impl FnMut(&mut State)) -> anyhow::Result<State> {
+        for _ in 0..ATTEMPTS {
+            let standing = self.get().await?;
+            let before = standing.as_ref().map_or_else(State::default, state_of);
+            let mut state = before.clone();
+            change(&mut state);
+            if state == before && standing.is_some() {
+                return Ok(state);
+            }
+            let written = match &standing {
+                Some(map) => self.patch(map, difference(&before.data(), &state.data())).await,
+                None => self.create(&state).await,
+            };
+            match written {
+                Ok(_) => {
+                    state.found = true;
+                    return Ok(state);
+                }
+                // Changed, made or deleted since.
+                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {
+                    if status.code == 404 && standing.is_none() {
+                        bail!("namespace {} does not exist: {status}", self.namespace);
+                    }
+                }
+                Err(error) => return Err(error).with_context(|| format!("cannot write {}", self.what())),
+            }
+        }
+        bail!("cannot write {}: others wrote it first, {ATTEMPTS} times", self.what())
+    }
+
+    fn what(&self) -> String {
+        format!("ConfigMap {}/{NAME}", self.namespace)
+    }
+
+    async fn get(&self) -> anyhow::Result<Option<ConfigMap>> {
+        let answer = timeout(CALL, self.api.get_opt(NAME)).await;
+        answer.with_context(|| self.what())?.with_context(|| format!("cannot read {}", self.what()))
+    }
+
+    async fn create(&self, state: &State) -> kube::Result<ConfigMap> {
+        let metadata = json!({ "name": NAME, "labels": { "app.kubernetes.io/managed-by": "mullion" } });
+        let map = serde_json::from_value(json!({ "metadata": metadata, "data": state.data() }));
+        let map = map.map_err(kube::Error::SerdeError)?;
+        within(self.api.create(&PostParams { field_manager: Some(manager()), ..PostParams::default() }, &map)).await
+    }
+
+    async fn patch(&self, standing: &ConfigMap, data: Value) -> kube::Result<ConfigMap> {
+        let body = json!({ "metadata": { "resourceVersion": standing.metadata.resource_version }, "data": data });
+        let params = PatchParams { field_manager: Some(manager()), ..PatchParams::default() };
+        within(self.api.patch(NAME, &params, &Patch::Merge(body))).await
+    }
+}
+
+/// The last good policy files, for a program that finds bad ones at its start; an error after 10 s without an answer.
+pub async fn last_good(client: Client, namespace: &str) -> anyhow::Result<Vec<PolicyFile>> {
+    Ok(Store::new(client, namespace).read().await?.policies)
+}
+
+/// Who writes, in managedFields.
+fn manager() -> String {
+    crate::controller::MANAGER.to_owned()
+}
+
+async fn within<T>(call: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
+    match timeout(CALL, call).await {
+        Ok(answer) => answer,
+        Err(late) => Err(kube::Error::Service(late.into())),
+    }
+}
+
+/// What the ConfigMap says; what is not understood is logged, and goes when its key is written next.
+pub(super) fn state_of(map: &ConfigMap) -> State {
+    let (state, problems) = State::read(map.data.as_ref().unwrap_or(&BTreeMap::new()));
+    for problem in problems {
+        tracing::warn!(problem, "ConfigMap {NAME}: not understood and left out");
+    }
+    state
+}
+
+/// The members of a merge patch from one to the other. Keys that this Mullion does not know stay, and so does what a
+/// person wrote into those that say the same as before.
+fn difference(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Value {
+    let mut changes = serde_json::Map::new();
+    for (key, text) in after {
+        if before.get(key) != Some(text) {
+            changes.insert(key.clone(), json!(text));
+        }
+    }
+    for key in super::document::KEYS {
+        if before.contains_key(key) && !after.contains_key(key) {
+            changes.insert(key.to_owned(), Value::Null);
+        }
+    }
+    Value::Object(changes)
+}
+
+#[cfg(test)]
+mod tests;

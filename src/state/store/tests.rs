@@ -1,0 +1,219 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+use http::{Method, Request, Response};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+
+use super::*;
+use crate::engine::world::Taint;
+
+/// What an API server has of one ConfigMap, and what it was asked.
+#[derive(Default)]
+struct Server {
+    map: Option<Value>,
+    version: u64,
+    /// Method and body of each request.
+    asked: Vec<(Method, Value)>,
+    /// Before the n-th write somebody else does this.
+    meddle: Option<fn(&mut Server, usize)>,
+    /// Answered to every request, in place of what it asks for.
+    fail: Option<u16>,
+}
+
+type Shared = Arc<Mutex<Server>>;
+
+impl Server {
+    fn put(&mut self, map: Value) {
+        self.version += 1;
+        let mut map = map;
+        map["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        self.map = Some(map);
+    }
+
+    fn put_data(&mut self, data: &Value) {
+        self.put(json!({"metadata": {"name": NAME, "namespace": "mullion"}, "data": data}));
+    }
+
+    fn answer(&mut self, method: &Method, body: &Value) -> (u16, Value) {
+        if let Some(code) = self.fail {
+            return (code, status(code));
+        }
+        let writes = self.asked.iter().filter(|(method, _)| *method != Method::GET).count();
+        if let Some(meddle) = self.meddle.filter(|_| *method != Method::GET) {
+            meddle(self, writes);
+        }
+        match (method, &self.map) {
+            (&Method::GET, Some(map)) => (200, map.clone()),
+            (&Method::POST, Some(_)) => (409, status(409)),
+            (&Method::POST, None) => {
+                self.put(body.clone());
+                (201, self.map.clone().unwrap())
+            }
+            (&Method::PATCH, Some(map)) => {
+                if map["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"] {
+                    return (409, status(409));
+                }
+                let mut map = map.clone();
+                json_patch::merge(&mut map, body);
+                self.put(map);
+                (200, self.map.clone().unwrap())
+            }
+            _ => (404, status(404)),
+        }
+    }
+}
+
+fn status(code: u16) -> Value {
+    let reason = if code == 404 { "NotFound" } else { "No" };
+    json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "reason": reason, "code": code})
+}
+
+/// A store over a server that has this.
+fn store(server: Server) -> (Store, Shared) {
+    let server = Arc::new(Mutex::new(server));
+    let shared = Arc::clone(&server);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let shared = Arc::clone(&shared);
+        async move {
+            let (parts, body) = request.into_parts();
+            let body = body.collect().await.unwrap().to_bytes();
+            let body: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
+            let mut server = shared.lock().unwrap();
+            let (code, answer) = server.answer(&parts.method, &body);
+            server.asked.push((parts.method, body));
+            let answer = Body::from(answer.to_string().into_bytes());
+            Ok::<_, Infallible>(Response::builder().status(code).body(answer).unwrap())
+        }
+    });
+    (Store::new(Client::new(service, "default"), "mullion"), server)
+}
+
+fn with_data(data: &Value) -> Server {
+    let mut server = Server::default();
+    server.put_data(data);
+    server
+}
+
+fn learn(state: &mut State) {
+    state.seen.taints.insert(Taint::parse("os=windows:NoSchedule").unwrap());
+}
+
+fn methods(server: &Shared) -> Vec<String> {
+    server.lock().unwrap().asked.iter().map(|(method, _)| method.to_string()).collect()
+}
+
+fn data(server: &Shared) -> Value {
+    server.lock().unwrap().map.as_ref().unwrap()["data"].clone()
+}
+
+#[tokio::test]
+async fn it_is_made_where_it_is_not() {
+    let (store, server) = store(Server::default());
+    assert_eq!(store.read().await.unwrap(), State::default());
+    let state = store.update(learn).await.unwrap();
+    assert!(state.found);
+    assert_eq!(store.read().await.unwrap(), state);
+    assert_eq!(data(&server)["seen-taints"], "os=windows:NoSchedule\n");
+    // Also with nothing to say: people and webhooks then see that there is nothing.
+    let (empty, server) = self::store(Server::default());
+    empty.update(|_| ()).await.unwrap();
+    assert_eq!(methods(&server), ["GET", "POST"]);
+}
+
+#[tokio::test]
+async fn what_does_not_change_is_not_written() {
+    let (store, server) = store(with_data(&json!({"seen-taints": "os=windows:NoSchedule"})));
+    store.update(learn).await.unwrap();
+    assert_eq!(methods(&server), ["GET"]);
+}
+
+#[tokio::test]
+async fn keys_that_are_not_ours_stay() {
+    let before = json!({"from-the-future": "x", "withdrawn": "2026-01-01T00:00:00Z", "seen-builds": "10.0.20348\nodd"});
+    let (store, server) = store(with_data(&before));
+    let change = |state: &mut State| {
+        learn(state);
+        state.withdrawn = None;
+    };
+    store.update(change).await.unwrap();
+    let after = data(&server);
+    assert_eq!((&after["from-the-future"], after.get("withdrawn")), (&json!("x"), None));
+    // What nobody changed is as it was, odd lines included.
+    assert_eq!(after["seen-builds"], before["seen-builds"]);
+    let (_, body) = server.lock().unwrap().asked.pop().unwrap();
+    assert_eq!(body["metadata"]["resourceVersion"], "1");
+    assert!(body["data"].get("seen-builds").is_none(), "{body}");
+}
+
+/// An edit before the first two writes each.
+fn edit(server: &mut Server, write: usize) {
+    if write < 2 {
+        server.put_data(&json!({"seen-taints": format!("windows=v{write}:NoSchedule")}));
+    }
+}
+
+fn appear(server: &mut Server, write: usize) {
+    if write == 0 {
+        server.put_data(&json!({"seen-builds": "10.0.20348"}));
+    }
+}
+
+fn vanish(server: &mut Server, write: usize) {
+    if write == 0 {
+        server.map = None;
+    }
+}
+
+fn always(server: &mut Server, write: usize) {
+    server.put_data(&json!({"other": write.to_string()}));
+}
+
+#[tokio::test]
+async fn who_was_faster_is_not_overwritten() {
+    let (store, server) = store(Server { meddle: Some(edit), ..with_data(&json!({})) });
+    store.update(learn).await.unwrap();
+    assert_eq!(data(&server)["seen-taints"], "os=windows:NoSchedule\nwindows=v1:NoSchedule\n");
+    assert_eq!(methods(&server), ["GET", "PATCH", "GET", "PATCH", "GET", "PATCH"]);
+}
+
+#[tokio::test]
+async fn made_or_deleted_meanwhile_it_is_read_again() {
+    let (store, server) = store(Server { meddle: Some(appear), ..Server::default() });
+    store.update(learn).await.unwrap();
+    assert_eq!(data(&server)["seen-builds"], "10.0.20348");
+    assert_eq!(methods(&server), ["GET", "POST", "GET", "PATCH"]);
+    let gone = Server { meddle: Some(vanish), ..with_data(&json!({"seen-builds": "10.0.20348"})) };
+    let (store, server) = self::store(gone);
+    store.update(learn).await.unwrap();
+    assert_eq!(methods(&server), ["GET", "PATCH", "GET", "POST"]);
+    assert_eq!(data(&server).get("seen-builds"), None, "deleted is forgotten");
+}
+
+#[tokio::test]
+async fn who_is_always_too_late_gives_up_in_words() {
+    let (store, server) = store(Server { meddle: Some(always), ..with_data(&json!({})) });
+    let error = store.update(learn).await.unwrap_err();
+    assert!(format!("{error:#}").contains("ConfigMap mullion/mullion-state: others wrote it first"), "{error:#}");
+    assert_eq!(methods(&server).len(), 2 * ATTEMPTS);
+}
+
+#[tokio::test]
+async fn failures_name_the_config_map() {
+    for code in [401, 403, 422, 500] {
+        let (store, _) = store(Server { fail: Some(code), ..Server::default() });
+        for error in [store.read().await.unwrap_err(), store.update(learn).await.unwrap_err()] {
+            assert!(format!("{error:#}").contains("cannot read ConfigMap mullion/mullion-state"), "{error:#}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_answers_is_given_up() {
+    let service = tower::service_fn(|_: Request<Body>| std::future::pending::<Result<Response<Body>, Infallible>>());
+    let client = Client::new(service, "default");
+    let error = last_good(client, "mullion").await.unwrap_err();
+    assert!(format!("{error:#}").contains("ConfigMap mullion/mullion-state"), "{error:#}");
+}

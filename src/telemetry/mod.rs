@@ -1,0 +1,21 @@
+//! What Mullion says about itself while it runs.
+//!
+//! | module | what |
+//! |---|---|
+//! | `logs` | where events go, in which form, and from which level on; the level changes while it runs |
+//! | `metrics` | the webhook's metrics and events (the controller's are in `controller::metrics`) |
+//! | `watches` | how the watches of the cluster are doing, in both servers |
+//! | [`admin`] | the part of the admin port that both servers have |
+
+pub mod admin;
+mod logs;
+mod metrics;
+mod watches;
+
+pub use logs::{BadLevel, LOG_VARIABLE, LogArgs, LogFormat, init, level, set_level};
+pub(crate) use metrics::CertificateLabels;
+pub use metrics::{
+    BadRequest, CERTIFICATE_EXPIRY_HELP, ConnectionGuard, Decision, LookupOutcome, Metrics, Outcome, Reviewed,
+};
+pub use watches::WatchHealth;
+pub(crate) use watches::register as register_watches;

@@ -1,0 +1,189 @@
+//! A Windows node's taint in the moment of its CREATE, before the first pod can land on it.
+//!
+//! Only at CREATE: in a kubelet's UPDATE a changed taint makes the API server refuse the kubelet's own request
+//! (`admitNode` in plugin/pkg/admission/noderestriction/admission.go), and the node could report nothing more. And only
+//! where the controller has found that it harms nobody. Everything else about nodes is the controller's.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use json_patch::PatchOperation;
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use super::envelope::AdmissionRequest;
+use super::state::State;
+use crate::engine::change::compile;
+use crate::engine::creation::{changes, on_create};
+use crate::engine::node::{NodeFacts, OWNED};
+use crate::engine::world::Taint;
+use crate::policy::NodePolicy;
+use crate::world::live::SlimNode;
+
+/// What a node that is being created gets; most often nothing, and nothing at all if it cannot be read.
+pub(super) fn patch(state: &State, request: &AdmissionRequest<'_>) -> Vec<PatchOperation> {
+    let Some(allowed) = allowed(state) else { return Vec::new() };
+    let object: Option<Value> = request.object.and_then(|object| serde_json::from_str(object.get()).ok());
+    let Some(object) = object else { return Vec::new() };
+    let policies = state.policies.load();
+    // As with reviews: sound to go on after, since everything is only read.
+    let planned = catch_unwind(AssertUnwindSafe(|| plan(&object, &policies.nodes, &allowed)));
+    planned.unwrap_or_else(|_| {
+        state.metrics.review_panicked(&request.uid);
+        Vec::new()
+    })
+}
+
+/// The taint that ConfigMap `mullion-state` allows; none until it was read.
+fn allowed(state: &State) -> Option<Taint> {
+    let kept = state.kept.as_ref()?.borrow();
+    let kept = kept.as_ref().filter(|kept| kept.withdrawn.is_none())?;
+    kept.taint_on_create.clone()
+}
+
+fn plan(object: &Value, policy: &NodePolicy, allowed: &Taint) -> Vec<PatchOperation> {
+    let patch = facts(object).and_then(|facts| on_create(&facts, policy, allowed));
+    patch.map_or_else(Vec::new, |patch| compile(object, &changes(&patch)))
+}
+
+/// `None` for what the API server would not take for a node either.
+fn facts(object: &Value) -> Option<NodeFacts> {
+    // serde takes a list for a struct.
+    let well_formed = ["", "/metadata", "/spec", "/status"].iter().all(|pointer| {
+        let member = object.pointer(pointer);
+        member.is_none_or(|member| member.is_object() || (member.is_null() && *pointer != "/metadata"))
+    });
+    let node = if well_formed { SlimNode::deserialize(object).ok()? } else { return None };
+    let annotations = node.metadata.annotations.unwrap_or_default();
+    Some(NodeFacts {
+        name: node.metadata.name.unwrap_or_default(),
+        labels: node.metadata.labels.unwrap_or_default(),
+        annotations: annotations.into_iter().filter(|(key, _)| key == OWNED).collect(),
+        taints: node.spec.taints,
+        kernel_version: node.status.node_info.kernel_version,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+    use std::sync::Arc;
+
+    use serde_json::json;
+    use tokio::sync::watch as channel;
+
+    use super::*;
+    use crate::engine::Door;
+    use crate::engine::world::World;
+    use crate::policy::PolicySet;
+    use crate::state::State as Kept;
+    use crate::webhook::handler::handle;
+
+    fn kept(change: impl FnOnce(&mut Kept)) -> Kept {
+        let taint_on_create = Taint::parse("os=windows:NoSchedule");
+        let mut kept = Kept { found: true, taint_on_create, ..Kept::default() };
+        change(&mut kept);
+        kept
+    }
+
+    fn windows() -> Value {
+        json!({
+            "metadata": {"name": "w", "labels": {"kubernetes.io/os": "windows"}},
+            "spec": {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]},
+            "status": {"nodeInfo": {"kernelVersion": "10.0.20348.2655"}},
+        })
+    }
+
+    /// The object after the answer to a request, and the whole answer.
+    async fn ask(kept: Option<Kept>, door: Door, change: impl FnOnce(&mut Value), object: Value) -> (Value, Value) {
+        let (_say, follow) = channel::channel(kept.map(Arc::new));
+        let mut state = State::fixed(World::default(), PolicySet::built_in());
+        state.kept = Some(follow);
+        let mut review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+            "uid": "u", "kind": {"group": "", "version": "v1", "kind": "Node"}, "operation": "CREATE", "name": "w",
+            "object": object}});
+        change(&mut review["request"]);
+        let deadline = tokio::time::Instant::now();
+        let answer = handle(&state, door, review.to_string().as_bytes(), deadline).await.unwrap();
+        let answer: Value = serde_json::from_slice(&answer).unwrap();
+        let mut after = object;
+        if let Some(patch) = answer["response"]["patch"].as_str() {
+            use base64::Engine as _;
+            let patch = base64::engine::general_purpose::STANDARD.decode(patch).unwrap();
+            let patch: Vec<PatchOperation> = serde_json::from_slice(&patch).unwrap();
+            json_patch::patch(&mut after, &patch).unwrap();
+        }
+        (after, answer["response"].clone())
+    }
+
+    #[tokio::test]
+    async fn a_new_windows_node_is_tainted_and_labelled() {
+        for dry_run in [false, true] {
+            let dry = |request: &mut Value| request["dryRun"] = json!(dry_run);
+            let (after, answer) = ask(Some(kept(|_| ())), Door::Mutate, dry, windows()).await;
+            assert_eq!((&answer["allowed"], &answer["patchType"]), (&json!(true), &json!("JSONPatch")));
+            assert_eq!(after["spec"]["taints"][1], json!({"key": "os", "value": "windows", "effect": "NoSchedule"}));
+            assert_eq!(after["metadata"]["labels"]["mullion.dev/windows-revision"], "2655");
+            // A second look, as with reinvocation, changes nothing.
+            let (again, answer) = ask(Some(kept(|_| ())), Door::Mutate, dry, after.clone()).await;
+            assert_eq!((again, answer.get("patch")), (after, None));
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_is_done_without_leave() {
+        let states = [
+            None,
+            Some(Kept::default()),
+            Some(kept(|kept| kept.taint_on_create = None)),
+            Some(kept(|kept| kept.taint_on_create = Taint::parse("other=windows:NoSchedule"))),
+            Some(kept(|kept| kept.withdrawn = Some("2026-01-01T00:00:00Z".to_owned()))),
+        ];
+        for state in states {
+            let (after, answer) = ask(state.clone(), Door::Mutate, |_| (), windows()).await;
+            assert_eq!((after, answer), (windows(), json!({"uid": "u", "allowed": true})), "{state:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn only_a_nodes_create_is_ever_changed() {
+        type Change = fn(&mut Value);
+        let changes: [Change; 6] = [
+            |request| request["operation"] = json!("UPDATE"),
+            |request| request["operation"] = json!("DELETE"),
+            |request| request["operation"] = json!("CONNECT"),
+            |request| request["subResource"] = json!("status"),
+            |request| request["kind"]["group"] = json!("metrics.k8s.io"),
+            |request| request["kind"]["kind"] = json!("NodeMetrics"),
+        ];
+        for (at, change) in changes.into_iter().enumerate() {
+            let (_, answer) = ask(Some(kept(|_| ())), Door::Mutate, change, windows()).await;
+            assert_eq!(answer, json!({"uid": "u", "allowed": true}), "case {at}");
+        }
+        let (_, answer) = ask(Some(kept(|_| ())), Door::Validate, |_| (), windows()).await;
+        assert_eq!(answer, json!({"uid": "u", "allowed": true}));
+    }
+
+    #[tokio::test]
+    async fn what_is_no_node_is_allowed_as_it_is() {
+        let labels = |labels: Value| json!({"metadata": {"name": "w", "labels": labels}});
+        let deep = (0..100).fold(json!("x"), |inner, _| json!([inner]));
+        for object in [
+            json!(null),
+            json!(7),
+            json!([{"name": "w"}, {"taints": []}, {}]),
+            json!({}),
+            json!({"metadata": null}),
+            json!({"metadata": ["w", "", "", "", {"kubernetes.io/os": "windows"}, {}]}),
+            labels(json!(["kubernetes.io/os"])),
+            labels(json!({"kubernetes.io/os": 1})),
+            labels(json!({"kubernetes.io/os": ["windows"]})),
+            json!({"metadata": {"labels": {"kubernetes.io/os": "windows"}}, "spec": []}),
+            json!({"metadata": {"labels": {"kubernetes.io/os": "windows"}}, "spec": {"taints": "none"}}),
+            json!({"metadata": {"labels": {"kubernetes.io/os": "windows"}, "annotations": [deep]}}),
+        ] {
+            let (_, answer) = ask(Some(kept(|_| ())), Door::Mutate, |_| (), object.clone()).await;
+            assert_eq!(answer, json!({"uid": "u", "allowed": true}), "{object}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The mark on the controller's probes, by which it sees that the API server reaches this webhook.
+//!
+//! A probe is a dry run of a pod with annotation [`ASKED`]: nothing is stored, whatever is answered, so the mark is made
+//! under every policy, beside what the engine says. Each door adds a warning, which arrives even if the pod is refused
+//! by somebody else; `/mutate` also adds annotation [`SEEN`], to show that its patches arrive.
+
+use serde_json::{Value, json};
+
+use super::envelope::{AdmissionRequest, AdmissionResponse};
+use crate::engine::constraint::escape;
+use crate::engine::{Door, Kind, Operation};
+
+/// The annotation of a probe: a value that nobody could guess.
+pub(crate) const ASKED: &str = "mullion.dev/probe";
+/// The annotation that `/mutate` adds: the same value.
+pub(crate) const SEEN: &str = "mullion.dev/probed";
+
+/// The longest value that is taken up, in bytes. The controller's have 32.
+const MAX_VALUE: usize = 64;
+
+/// The warning of a door about the probe with a value.
+pub(crate) fn mark(door: Door, value: &str) -> String {
+    format!("mullion: probe {value} was seen at /{}", door.name())
+}
+
+/// The value of the probe that a request is, if it is one.
+pub(super) fn value<'a>(request: &AdmissionRequest<'_>, object: &'a Value) -> Option<&'a str> {
+    let probes = request.dry_run == Some(true)
+        && request.known_kind() == Some(Kind::Pod)
+        && request.operation() == Some(Operation::Create)
+        && request.subresource().is_none();
+    let value = object.pointer("/metadata/annotations")?.get(ASKED)?.as_str()?;
+    // Anybody may send one: what is repeated is short, and can stand in a header.
+    let fit = (1..=MAX_VALUE).contains(&value.len()) && value.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    (probes && fit).then_some(value)
+}
+
+/// Marks the answer to a probe.
+pub(super) fn answer(door: Door, value: &str, response: &mut AdmissionResponse) {
+    response.warnings.push(mark(door, value));
+    if door == Door::Mutate {
+        // `add` to a map replaces as well: a second round changes nothing.
+        let at = format!("/metadata/annotations/{}", escape(SEEN));
+        let added = json!([{"op": "add", "path": at, "value": value}]);
+        response.patch.extend(serde_json::from_value::<Vec<_>>(added).unwrap_or_default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+    use super::*;
+
+    fn review(change: impl FnOnce(&mut Value)) -> String {
+        let mut request = json!({
+            "uid": "u", "kind": {"group": "", "version": "v1", "kind": "Pod"}, "operation": "CREATE", "dryRun": true,
+            "object": {"metadata": {"annotations": {ASKED: "0123456789abcdef"}}},
+        });
+        change(&mut request);
+        json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).to_string()
+    }
+
+    fn seen(change: impl FnOnce(&mut Value)) -> Option<String> {
+        let text = review(change);
+        let request = AdmissionRequest::parse(text.as_bytes()).unwrap();
+        let object: Value = serde_json::from_str(request.object.unwrap().get()).unwrap();
+        value(&request, &object).map(str::to_owned)
+    }
+
+    #[test]
+    fn only_dry_runs_of_new_pods_are_probes() {
+        assert_eq!(seen(|_| ()).as_deref(), Some("0123456789abcdef"));
+        let others: [fn(&mut Value); 9] = [
+            |request| request["dryRun"] = json!(false),
+            |request| request["dryRun"] = Value::Null,
+            |request| request["operation"] = json!("UPDATE"),
+            |request| request["subResource"] = json!("ephemeralcontainers"),
+            |request| request["kind"]["kind"] = json!("Deployment"),
+            |request| request["object"] = json!({"metadata": {"annotations": {"mullion.dev/probed": "a"}}}),
+            |request| request["object"]["metadata"]["annotations"][ASKED] = json!(""),
+            |request| request["object"]["metadata"]["annotations"][ASKED] = json!("a\r\nset-cookie: b"),
+            |request| request["object"]["metadata"]["annotations"][ASKED] = json!("a".repeat(65)),
+        ];
+        for (at, other) in others.into_iter().enumerate() {
+            assert_eq!(seen(other), None, "{at}");
+        }
+    }
+
+    #[test]
+    fn each_door_marks_in_its_way() {
+        for (door, patches) in [(Door::Mutate, 1), (Door::Validate, 0)] {
+            let mut response = AdmissionResponse { warnings: vec!["first".to_owned()], ..AdmissionResponse::default() };
+            answer(door, "abc", &mut response);
+            assert_eq!(response.warnings, ["first".to_owned(), mark(door, "abc")]);
+            assert_eq!(response.patch.len(), patches);
+        }
+        assert_eq!(mark(Door::Validate, "abc"), "mullion: probe abc was seen at /validate");
+    }
+}

@@ -1,0 +1,30 @@
+//! The certificate from a directory: `--tls-dir`.
+//!
+//! The files are read again every few seconds and compared by content: a mounted Secret changes by renaming a symbolic
+//! link, which an inotify watch on the file never reports.
+
+use std::path::Path;
+
+use super::{CERTIFICATE, Content, KEY, TlsError};
+
+/// Where kubelet keeps the files of a mounted Secret: a link that moves from one complete set to the next.
+const DATA_LINK: &str = "..data";
+
+/// What the files in `dir` hold.
+pub fn read(dir: &Path) -> Result<Content, TlsError> {
+    // Through the link once, so that both files are of one set although it moves meanwhile.
+    let set = std::fs::canonicalize(dir.join(DATA_LINK)).unwrap_or_else(|_| dir.to_owned());
+    let read = |name: &str| {
+        read_file(&set.join(name))
+            .map_err(|problem| TlsError::Unreadable { path: dir.join(name).display().to_string(), problem })
+    };
+    Ok(Content { origin: dir.display().to_string(), certificate: read(CERTIFICATE)?, key: read(KEY)? })
+}
+
+fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
+    // Asked before opening: opening a pipe would wait for a writer.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(std::io::Error::other("it is no regular file"));
+    }
+    std::fs::read(path)
+}

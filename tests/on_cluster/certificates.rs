@@ -1,0 +1,502 @@
+//! Certificates that the controller keeps and two webhooks follow, on a control plane of their own.
+//!
+//! The mutating configuration asks one webhook and the validating one the other, both failing closed: a call works only
+//! if both do. Processes have the rights that their documentation lists on Secrets and configurations, and no others.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use k8s_openapi::ByteString;
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use mullion_cluster::{ControlPlane, MullionProcess, TestNamespace, WebhookRegistration, free_port, wait_for};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+use crate::shared::{DEADLINE, pod, wait_until_asked};
+
+/// A control plane for one test at a time: configurations `mullion` are the whole cluster's.
+#[derive(Default)]
+pub struct Lazily(Mutex<Option<ControlPlane>>);
+
+impl Lazily {
+    pub async fn get(&self) -> MappedMutexGuard<'_, ControlPlane> {
+        let mut plane = self.0.lock().await;
+        if plane.is_none() {
+            let builder = ControlPlane::builder().controller_manager(false).scheduler(false).kwok(false);
+            *plane = Some(builder.start().await.expect("the control plane starts"));
+        }
+        MutexGuard::map(plane, |plane| plane.as_mut().expect("it was just started"))
+    }
+}
+
+/// A Mullion that keeps its certificates.
+struct Mullion {
+    home: TestNamespace,
+    team: TestNamespace,
+    controller: MullionProcess,
+    controller_admin: u16,
+    webhooks: Vec<Webhook>,
+}
+
+struct Webhook {
+    process: MullionProcess,
+    port: u16,
+    admin: u16,
+}
+
+impl Mullion {
+    /// Starts everything over configurations without a bundle; the controller with `flags`.
+    async fn start(plane: &ControlPlane, flags: &[&str]) -> Result<Self> {
+        let (home, team) = (plane.namespace("mullion").await?, plane.namespace("team").await?);
+        let mut webhooks = Vec::new();
+        let secret = format!("{}/mullion-tls", home.name);
+        let kubeconfig = kubeconfig(plane, &home, "webhook", &WEBHOOK_SECRETS).await?;
+        for _ in 0..2 {
+            let (port, admin) = (free_port()?, free_port()?);
+            let process = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
+                .args(["webhook", "--bind", &format!("127.0.0.1:{port}"), "--tls-secret", &secret])
+                .args(["--admin-bind", &format!("127.0.0.1:{admin}"), "--kubeconfig"])
+                .args([&kubeconfig])
+                .args(["--drain-delay", "0"])
+                .start()
+                .await?;
+            webhooks.push(Webhook { process, port, admin });
+        }
+        for webhook in &webhooks {
+            webhook.waits_for_a_certificate().await?;
+        }
+        let url = |webhook: &Webhook| format!("https://127.0.0.1:{}", webhook.port);
+        let registration = WebhookRegistration::new(&url(&webhooks[0]), "").validating_at(&url(&webhooks[1]));
+        registration.only_namespace(&team).register(&plane.client()).await?;
+
+        let controller_admin = free_port()?;
+        let kubeconfig = kubeconfig_of_controller(plane, &home).await?;
+        let controller = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
+            .args(["controller", "--lease-namespace", &home.name, "--webhook-service", "mullion-webhook"])
+            .args(["--certificate-name", "127.0.0.1", "--admin-bind", &format!("127.0.0.1:{controller_admin}")])
+            .args(flags)
+            .args(["--kubeconfig"])
+            .args([kubeconfig])
+            .start()
+            .await?;
+        let mullion = Self { home, team, controller, controller_admin, webhooks };
+        mullion.heals("from nothing", &Value::Null).await?;
+        Ok(mullion)
+    }
+
+    fn secrets(&self) -> Api<Secret> {
+        self.home.api()
+    }
+
+    async fn tls_crt(&self) -> Result<Vec<u8>> {
+        let secret = self.secrets().get("mullion-tls").await?;
+        ensure!(secret.type_.as_deref() == Some("kubernetes.io/tls"), "{:?}", secret.type_);
+        ensure!(secret.immutable.is_none(), "it is immutable");
+        Ok(secret.data.unwrap_or_default().remove("tls.crt").context("no tls.crt")?.0)
+    }
+
+    /// What every webhook of both configurations is verified with: the same everywhere.
+    async fn bundle(&self) -> Result<Vec<u8>> {
+        let client = self.home.client.clone();
+        let mutating = Api::<MutatingWebhookConfiguration>::all(client.clone()).get("mullion").await?;
+        let validating = Api::<ValidatingWebhookConfiguration>::all(client).get("mullion").await?;
+        let mutating = mutating.webhooks.into_iter().flatten().map(|webhook| webhook.client_config.ca_bundle);
+        let validating = validating.webhooks.into_iter().flatten().map(|webhook| webhook.client_config.ca_bundle);
+        let all: Vec<_> = mutating.chain(validating).map(|bundle| bundle.unwrap_or_default().0).collect();
+        ensure!(all.iter().all(|bundle| *bundle == all[0]), "bundles differ");
+        Ok(all[0].clone())
+    }
+
+    /// Waits until both webhooks serve the pair in `mullion-tls`, which is not the `broken` one, to a client that trusts
+    /// the bundles; and until a pod is admitted through both.
+    async fn heals(&self, what: &str, broken: &Value) -> Result<()> {
+        wait_for(&format!("certificates to heal, {what}"), DEADLINE, || async {
+            let pem = self.tls_crt().await?;
+            ensure!(*broken != json!(ByteString(pem.clone())), "the broken pair is still there");
+            let stored = CertificateDer::from_pem_slice(&pem)?;
+            let bundle = self.bundle().await?;
+            for webhook in &self.webhooks {
+                let served = served(webhook.port, &bundle).await?;
+                ensure!(served == stored, "another pair is served");
+            }
+            Ok(())
+        })
+        .await?;
+        wait_until_asked(&self.team).await.with_context(|| what.to_owned())?;
+        for webhook in &self.webhooks {
+            let (status, _) = get(webhook.admin, "/readyz").await?;
+            ensure!(status == 200, "{what}: /readyz answers {status}");
+        }
+        Ok(())
+    }
+
+    async fn merge(&self, name: &str, patch: &Value) -> Result<()> {
+        self.secrets().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        Ok(())
+    }
+
+    /// Stops everything; no log may hold a key that was ever in a Secret at the end.
+    async fn stop(self, plane: &ControlPlane) -> Result<Vec<String>> {
+        let mut keys = Vec::new();
+        for (name, key) in [("mullion-ca", "ca.key"), ("mullion-tls", "tls.key")] {
+            let data = self.secrets().get(name).await?.data.unwrap_or_default();
+            let pem = String::from_utf8(data[key].0.clone())?;
+            // Both as it is and as the API encodes it.
+            keys.push(json!(data[key]).as_str().unwrap()[60..100].to_owned());
+            keys.push(pem.lines().nth(1).context("a line of the key")?[10..50].to_owned());
+        }
+        let mut logs = vec![self.controller.stop().await?.1];
+        for webhook in self.webhooks {
+            logs.push(webhook.process.stop().await?.1);
+        }
+        for log in &logs {
+            ensure!(!log.contains("PRIVATE KEY") && !keys.iter().any(|key| log.contains(key)), "a key is in a log");
+        }
+        WebhookRegistration::new("https://127.0.0.1:1", "").remove(&plane.client()).await?;
+        Ok(logs)
+    }
+}
+
+impl Webhook {
+    /// Without a Secret it runs, is not ready, says why, and answers no handshake.
+    async fn waits_for_a_certificate(&self) -> Result<()> {
+        wait_for("a webhook that waits for its certificate", DEADLINE, || async {
+            let (status, text) = get(self.admin, "/readyz").await?;
+            // The rest of what was missing has come.
+            ensure!(status == 503 && text.trim_end() == "not ready: no certificate is loaded", "{status} {text}");
+            Ok(())
+        })
+        .await?;
+        ensure!(get(self.admin, "/healthz").await?.0 == 200, "not healthy");
+        let metrics = get(self.admin, "/metrics").await?.1;
+        ensure!(metrics.contains("mullion_certificate_expiry_seconds{certificate=\"serving\"} 0\n"), "{metrics}");
+        ensure!(served(self.port, b"").await.is_err(), "a handshake without a certificate");
+        Ok(())
+    }
+}
+
+/// Verbs on the Secrets by name, and on all.
+type SecretRights = [(&'static str, &'static [&'static str])];
+
+const WEBHOOK_SECRETS: [(&str, &[&str]); 1] = [("mullion-tls", &["get", "list", "watch"])];
+const CONTROLLER_SECRETS: [(&str, &[&str]); 3] = [
+    ("mullion-ca", &["get", "list", "watch", "patch", "delete"]),
+    ("mullion-tls", &["get", "list", "watch", "patch", "delete"]),
+    ("", &["create"]),
+];
+
+/// A user with these rights on Secrets of `home`, none on others or on configurations, and all that matter elsewhere.
+async fn kubeconfig(plane: &ControlPlane, home: &TestNamespace, who: &str, secrets: &SecretRights) -> Result<PathBuf> {
+    let rules: Vec<_> = secrets
+        .iter()
+        .map(|(name, verbs)| {
+            let names: Vec<_> = Some(name).into_iter().filter(|name| !name.is_empty()).collect();
+            json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": names, "verbs": verbs})
+        })
+        .collect();
+    let (api, user) = ("rbac.authorization.k8s.io", format!("{who}-{}", home.name));
+    let subjects = json!([{"apiGroup": api, "kind": "User", "name": user}]);
+    let role = |kind: &str, rules: Value| json!({"apiVersion": format!("{api}/v1"), "kind": kind, "metadata": {"name": user, "namespace": home.name}, "rules": rules});
+    let binding = |kind: &str, role: &str| {
+        json!({"apiVersion": format!("{api}/v1"), "kind": kind, "metadata": {"name": user, "namespace": home.name},
+            "roleRef": {"apiGroup": api, "kind": role, "name": user}, "subjects": subjects})
+    };
+    let core =
+        ["nodes", "namespaces", "pods", "configmaps", "events", "limitranges", "resourcequotas", "serviceaccounts"];
+    let elsewhere = json!([
+        {"apiGroups": [""], "resources": core, "verbs": ["*"]},
+        {"apiGroups": ["apps", "batch", "node.k8s.io", "events.k8s.io", "coordination.k8s.io"], "resources": ["*"], "verbs": ["*"]},
+    ]);
+    let objects = [
+        role("Role", json!(rules)),
+        binding("RoleBinding", "Role"),
+        role("ClusterRole", elsewhere),
+        binding("ClusterRoleBinding", "ClusterRole"),
+    ];
+    let text: Vec<_> = objects.iter().map(ToString::to_string).collect();
+    plane.kubectl_with_input(&["apply", "-f", "-"], &text.join("\n")).await?;
+    plane.kubeconfig_for(&user, &[])
+}
+
+async fn kubeconfig_of_controller(plane: &ControlPlane, home: &TestNamespace) -> Result<PathBuf> {
+    let path = kubeconfig(plane, home, "controller", &CONTROLLER_SECRETS).await?;
+    let (api, user) = ("rbac.authorization.k8s.io", format!("controller-{}", home.name));
+    let name = format!("{user}-configurations");
+    let rules = json!([{"apiGroups": ["admissionregistration.k8s.io"], "resourceNames": ["mullion"],
+        "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+        "verbs": ["get", "list", "watch", "patch"]}]);
+    let role =
+        json!({"apiVersion": format!("{api}/v1"), "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules});
+    let binding = json!({"apiVersion": format!("{api}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": name},
+        "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": api, "kind": "User", "name": user}]});
+    plane.kubectl_with_input(&["apply", "-f", "-"], &format!("{role}\n{binding}")).await?;
+    Ok(path)
+}
+
+/// Status and body of a plain GET.
+async fn get(port: u16, path: &str) -> Result<(u16, String)> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
+    stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("no end of the head")?;
+    let status = head.split(' ').nth(1).context("no status")?.parse()?;
+    Ok((status, body.to_owned()))
+}
+
+async fn metric(port: u16, name: &str) -> Result<i64> {
+    let (_, text) = get(port, "/metrics").await?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    Ok(line.with_context(|| format!("no {name} in\n{text}"))?.parse()?)
+}
+
+/// What is served to a client that trusts `bundle` and connects anew.
+async fn served(port: u16, bundle: &[u8]) -> Result<CertificateDer<'static>> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(bundle) {
+        roots.add(certificate?)?;
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    let config = config.with_root_certificates(roots).with_no_client_auth();
+    let stream = TcpStream::connect(("127.0.0.1", port)).await?;
+    let name = ServerName::try_from("127.0.0.1")?;
+    let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+    let chain = stream.get_ref().1.peer_certificates().context("no certificate")?;
+    Ok(chain[0].clone().into_owned())
+}
+
+/// A pair for 127.0.0.1 that some other CA signed, and that CA.
+fn foreign() -> Result<(String, String, String)> {
+    let cert = mullion_cluster::ServingCert::for_loopback()?;
+    let read = |name: &str| std::fs::read_to_string(cert.folder().join(name));
+    Ok((read("tls.crt")?, read("tls.key")?, cert.ca_pem().to_owned()))
+}
+
+fn base64(text: &str) -> Value {
+    json!(ByteString(text.as_bytes().to_vec()))
+}
+
+/// Deleted, emptied, corrupted, foreign, of another type, immutable; bundles emptied, foreign: a call works again.
+pub(crate) async fn whatever_happens_to_certificates_heals(plane: &ControlPlane) -> Result<()> {
+    let mullion = Mullion::start(plane, &[]).await?;
+    let first = mullion.tls_crt().await?;
+    let secrets = mullion.secrets();
+    let both = [("mullion-ca", "ca"), ("mullion-tls", "tls")];
+
+    for (name, _) in both {
+        secrets.delete(name, &DeleteParams::default()).await?;
+    }
+    mullion.heals("both Secrets deleted", &base64(std::str::from_utf8(&first)?)).await?;
+
+    let broken = base64("-----BEGIN CERTIFICATE-----\nMIIB");
+    for (name, prefix) in both {
+        mullion.merge(name, &json!({"data": {format!("{prefix}.crt"): broken}})).await?;
+    }
+    mullion.heals("half a certificate in both", &broken).await?;
+
+    let (certificate, key, ca) = foreign()?;
+    let data = json!({"tls.crt": base64(&certificate), "tls.key": base64(&key), "ca.crt": base64(&ca)});
+    mullion.merge("mullion-tls", &json!({"data": data})).await?;
+    mullion.heals("a pair of another CA", &base64(&certificate)).await?;
+
+    let replacement: Secret = serde_json::from_value(json!({
+        "metadata": {"name": "mullion-tls"}, "type": "Opaque", "immutable": true,
+        "data": {"tls.crt": base64(&certificate)},
+    }))?;
+    secrets.delete("mullion-tls", &DeleteParams::default()).await?;
+    // The controller may be faster.
+    wait_for("an immutable Secret of another type", DEADLINE, || async {
+        secrets.delete("mullion-tls", &DeleteParams::default()).await.ok();
+        secrets.create(&PostParams::default(), &replacement).await
+    })
+    .await?;
+    mullion.heals("an immutable Secret of another type", &base64(&certificate)).await?;
+
+    mullion.merge("mullion-ca", &json!({"data": {"ca.key": null}})).await?;
+    let before = mullion.bundle().await?;
+    wait_for("a new CA", DEADLINE, || async {
+        let ca = secrets.get("mullion-ca").await?.data.unwrap_or_default();
+        ensure!(ca.contains_key("ca.key") && mullion.bundle().await? != before, "no new CA");
+        Ok(())
+    })
+    .await?;
+    mullion.heals("the key of the CA lost", &Value::Null).await?;
+
+    // As a Helm upgrade leaves them: applied again by whoever made them, without bundles or with another's.
+    for bundle in ["", &ca] {
+        let urls: Vec<_> =
+            mullion.webhooks.iter().map(|webhook| format!("https://127.0.0.1:{}", webhook.port)).collect();
+        let registration = WebhookRegistration::new(&urls[0], bundle).validating_at(&urls[1]);
+        registration.only_namespace(&mullion.team).register(&plane.client()).await?;
+        mullion.heals("bundles of somebody else", &Value::Null).await?;
+        ensure!(mullion.bundle().await? != bundle.as_bytes(), "the bundle stays");
+    }
+
+    // What another tool was told to fill in is its own. It has seen that, if it has filled in the other one.
+    let client = plane.client();
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+    let annotated = |value: Value| json!({"metadata": {"annotations": {"cert-manager.io/inject-ca-from": value}}});
+    let annotate = async |value: Value| {
+        validating.patch("mullion", &PatchParams::default(), &Patch::Merge(annotated(value))).await
+    };
+    annotate(json!("team/webhook")).await?;
+    let good = mullion.bundle().await?;
+    for (api, webhook) in
+        [("validatingwebhookconfigurations", "pods.mullion.dev"), ("mutatingwebhookconfigurations", "pods.mullion.dev")]
+    {
+        let patch = json!({"webhooks": [{"name": webhook, "clientConfig": {"caBundle": base64(&ca)}}]}).to_string();
+        plane.kubectl(&["patch", api, "mullion", "--type=strategic", "-p", &patch]).await?;
+    }
+    let bundles = async || -> Result<Vec<Vec<u8>>> {
+        let mutating = Api::<MutatingWebhookConfiguration>::all(client.clone()).get("mullion").await?;
+        let validating = validating.get("mullion").await?;
+        let first = [
+            mutating.webhooks.into_iter().flatten().next().context("a webhook")?.client_config,
+            validating.webhooks.into_iter().flatten().next().context("a webhook")?.client_config,
+        ];
+        Ok(first.into_iter().map(|config| config.ca_bundle.unwrap_or_default().0).collect())
+    };
+    wait_for("the bundle that is ours", DEADLINE, || async {
+        let found = bundles().await?;
+        ensure!(found[0] == good, "it is another's");
+        ensure!(found[1] == ca.as_bytes(), "a bundle that another tool fills in was written");
+        Ok(())
+    })
+    .await?;
+    ensure!(mullion.controller.log()?.contains("another tool fills in"), "{}", mullion.controller.log()?);
+    annotate(Value::Null).await?;
+    mullion.heals("bundles that another tool no longer fills in", &Value::Null).await?;
+
+    let (now, day) = (jiff::Timestamp::now().as_second(), 24 * 3600);
+    for (admin, certificate, days) in [
+        (mullion.controller_admin, "ca", 730),
+        (mullion.controller_admin, "serving", 90),
+        (mullion.webhooks[0].admin, "serving", 90),
+    ] {
+        let expiry =
+            metric(admin, &format!("mullion_certificate_expiry_seconds{{certificate=\"{certificate}\"}}")).await?;
+        ensure!((expiry - now - days * day).abs() < day, "{certificate} ends {expiry}, now {now}");
+    }
+    let logs = mullion.stop(plane).await?;
+    ensure!(logs[0].contains("certificates written") && !logs[0].contains("ERROR"), "{}", logs[0]);
+    ensure!(logs[1].contains("certificate not usable"), "{}", logs[1]);
+    Ok(())
+}
+
+/// Pairs of 20 s and CAs of 40 s change under load until the second new CA is alone in the bundles.
+pub(crate) async fn no_call_fails_while_certificates_change(plane: &ControlPlane) -> Result<()> {
+    /// Creates asked for in a second.
+    const RATE: u32 = 200;
+    let mullion = Mullion::start(plane, &["--certificate-lifetime", "20", "--ca-lifetime", "40"]).await?;
+    let (done, failures) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
+    let enough = Arc::new(AtomicBool::new(false));
+    let load =
+        tokio::spawn(load(mullion.team.clone(), RATE, Arc::clone(&done), Arc::clone(&failures), Arc::clone(&enough)));
+    let started = Instant::now();
+
+    let (mut pairs, mut cas, mut handshakes) = (BTreeSet::new(), BTreeSet::new(), 0);
+    let changes = async {
+        loop {
+            let (served, bundle) = connect_anew(&mullion).await?;
+            handshakes += served.len();
+            pairs.extend(served);
+            cas.extend(bundle.iter().cloned());
+            if cas.len() >= 3 && bundle.len() == 1 {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let ended = timeout(Duration::from_secs(180), changes).await.unwrap_or_else(|_| bail!("the CA does not change"));
+    enough.store(true, Ordering::Relaxed);
+    load.await??;
+    let took = started.elapsed().as_secs_f64();
+    let (done, failures) = (done.load(Ordering::Relaxed), failures.lock().await);
+    eprintln!(
+        "certificates: {done} calls in {took:.0} s ({:.0}/s), {} failed; {} pairs, {} CAs, {handshakes} handshakes",
+        f64::from(u32::try_from(done)?) / took,
+        failures.len(),
+        pairs.len(),
+        cas.len(),
+    );
+    ended?;
+    ensure!(failures.is_empty(), "{} of {done} calls failed: {:?}", failures.len(), failures.first());
+    ensure!(pairs.len() >= 4, "only {} pairs were seen", pairs.len());
+    for webhook in &mullion.webhooks {
+        // The one at the start, of a client that trusted nothing.
+        let refused = metric(webhook.admin, "mullion_tls_handshake_failures_total").await?;
+        ensure!(refused <= 1, "{refused} handshakes failed");
+        let loaded = metric(webhook.admin, "mullion_tls_reload_total{outcome=\"loaded\"}").await?;
+        ensure!(loaded >= 4, "{loaded} pairs were loaded");
+    }
+    mullion.stop(plane).await?;
+    Ok(())
+}
+
+/// What both webhooks serve to clients that connect anew, each trusting the bundles as they are; and what is in those.
+async fn connect_anew(mullion: &Mullion) -> Result<(Vec<Vec<u8>>, Vec<Vec<u8>>)> {
+    // They differ for a moment: the two configurations are written one after the other.
+    let bundle = wait_for("equal bundles", DEADLINE, || mullion.bundle()).await?;
+    let mut served_ones = Vec::new();
+    for webhook in &mullion.webhooks {
+        served_ones.push(served(webhook.port, &bundle).await.context("a client that connects anew")?.to_vec());
+    }
+    let cas = CertificateDer::pem_slice_iter(&bundle).map(|ca| Ok(ca?.to_vec())).collect::<Result<_>>()?;
+    Ok((served_ones, cas))
+}
+
+/// Creates pods, as dry runs, `rate` in a second if the machine can, until it is `enough`. More at a time than the 25
+/// idle connections to a webhook that an API server keeps, so that many are made anew.
+async fn load(
+    team: TestNamespace,
+    rate: u32,
+    done: Arc<AtomicUsize>,
+    failures: Arc<Mutex<Vec<String>>>,
+    enough: Arc<AtomicBool>,
+) -> Result<()> {
+    const AT_A_TIME: usize = 64;
+    let body =
+        serde_json::to_vec(&pod("load", json!({"containers": [{"name": "c", "image": "registry.example.com/a:1"}]})))?;
+    let path = format!("/api/v1/namespaces/{}/pods?dryRun=All", team.name);
+    let mut running = JoinSet::new();
+    let mut ticks = tokio::time::interval(Duration::from_secs(1) / rate);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    while !enough.load(Ordering::Relaxed) {
+        ticks.tick().await;
+        if running.len() >= AT_A_TIME {
+            running.join_next().await.context("one is running")??;
+        }
+        let request = http::Request::post(&path).header("content-type", "application/json").body(body.clone())?;
+        let (client, done, failures) = (team.client.clone(), Arc::clone(&done), Arc::clone(&failures));
+        running.spawn(async move {
+            if let Err(error) = client.request_text(request).await {
+                failures.lock().await.push(error.to_string());
+            }
+            done.fetch_add(1, Ordering::Relaxed);
+        });
+    }
+    while let Some(ended) = running.join_next().await {
+        ended.map_err(|error| anyhow!("{error}"))?;
+    }
+    if done.load(Ordering::Relaxed) == 0 {
+        bail!("nothing was asked");
+    }
+    Ok(())
+}

@@ -1,0 +1,587 @@
+//! What must not be forgotten: ConfigMap `mullion-state` between controller and webhook, and the taint at a node's CREATE.
+//!
+//! Each function runs Mullion over the whole cluster: one at a time.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use k8s_openapi::api::core::v1::{ConfigMap, Node};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use mullion_cluster::{
+    ControlPlane, MullionProcess, NodeSpec, Seen, ServingCert, TestNamespace, WebhookRegistration, free_port, wait_for,
+};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::shared::{DEADLINE, create, dry_run, get, pod};
+
+const STATE: &str = "mullion-state";
+const BAD: &str = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: mine}\nspec: {priorty: 7}\n";
+
+/// A policy of this priority, beside the default ones.
+fn policy(priority: u32) -> String {
+    format!(
+        "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: mine}}\nspec: {{priority: {priority}}}\n"
+    )
+}
+
+/// A directory with one policy file.
+fn directory(text: &str) -> Result<tempfile::TempDir> {
+    let directory = tempfile::tempdir()?;
+    std::fs::write(directory.path().join("mine.yaml"), text)?;
+    Ok(directory)
+}
+
+/// A running program and its admin port.
+struct Running {
+    process: MullionProcess,
+    admin: SocketAddr,
+}
+
+impl Running {
+    /// What the admin port answers.
+    async fn get(&self, path: &str) -> Result<String> {
+        let mut stream = tokio::net::TcpStream::connect(self.admin).await?;
+        stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok(answer.split_once("\r\n\r\n").context("no HTTP")?.1.to_owned())
+    }
+
+    async fn policies(&self) -> Result<Value> {
+        Ok(serde_json::from_str(&self.get("/policies").await?)?)
+    }
+
+    async fn metric(&self, name: &str) -> Result<u64> {
+        let text = self.get("/metrics").await?;
+        let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        Ok(found.map(str::parse).transpose()?.unwrap_or(0))
+    }
+}
+
+async fn start(arguments: &[String]) -> Result<Running> {
+    let admin: SocketAddr = ([127, 0, 0, 1], free_port()?).into();
+    let process = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
+        .args(arguments)
+        .args(["--admin-bind", &admin.to_string()])
+        .admin(admin)
+        .start()
+        .await?;
+    Ok(Running { process, admin })
+}
+
+/// Waits for the program to end with exit code 2; what it said.
+async fn refused(arguments: &[String]) -> Result<String> {
+    let admin = format!("127.0.0.1:{}", free_port()?);
+    let process = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
+        .args(arguments)
+        .args(["--admin-bind", &admin])
+        .start()
+        .await?;
+    let status = wait_for("the program to end", DEADLINE, async || match process.ended() {
+        Ok(Some(status)) => Seen::Done(status),
+        Ok(None) => Seen::NotYet("it runs".to_owned()),
+        Err(error) => Seen::Hopeless(error),
+    })
+    .await?;
+    let log = process.log()?;
+    ensure!(status.code() == Some(2), "{status}: {log}");
+    Ok(log)
+}
+
+fn arguments<const N: usize>(command: &str, flags: [(&str, &str); N]) -> Vec<String> {
+    let flags = flags.iter().flat_map(|(flag, value)| [*flag, *value]);
+    [command].into_iter().chain(flags).map(str::to_owned).collect()
+}
+
+fn as_controller(kubeconfig: &Path, namespace: &TestNamespace, policies: &Path) -> Vec<String> {
+    let (kubeconfig, policies) = (kubeconfig.to_string_lossy(), policies.to_string_lossy());
+    let flags = [("--kubeconfig", &*kubeconfig), ("--policies", &*policies), ("--lease-namespace", &*namespace.name)];
+    arguments("controller", flags)
+}
+
+async fn controller(kubeconfig: &Path, namespace: &TestNamespace, policies: &Path) -> Result<Running> {
+    start(&as_controller(kubeconfig, namespace, policies)).await
+}
+
+/// A webhook's arguments, and what the API server must be told to ask it.
+fn as_webhook(
+    plane: &ControlPlane,
+    kubeconfig: &Path,
+    namespace: &TestNamespace,
+    policies: &Path,
+) -> Result<(Vec<String>, WebhookRegistration)> {
+    let address = format!("127.0.0.1:{}", free_port()?);
+    let certificate = ServingCert::for_loopback()?;
+    let tls = plane.dir().join(format!("memory-{address}"));
+    std::fs::create_dir_all(&tls)?;
+    certificate.copy_to(&tls)?;
+    let flags = [
+        ("--kubeconfig", &*kubeconfig.to_string_lossy()),
+        ("--policies", &*policies.to_string_lossy()),
+        ("--namespace", &*namespace.name),
+        ("--bind", &*address),
+        ("--tls-dir", &*tls.to_string_lossy()),
+        ("--reload-interval", "0.1"),
+        ("--drain-delay", "0"),
+    ];
+    let registration = WebhookRegistration::new(&format!("https://{address}"), certificate.ca_pem());
+    Ok((arguments("webhook", flags), registration))
+}
+
+async fn webhook(
+    plane: &ControlPlane,
+    kubeconfig: &Path,
+    namespace: &TestNamespace,
+    policies: &Path,
+) -> Result<(Running, WebhookRegistration)> {
+    let (arguments, registration) = as_webhook(plane, kubeconfig, namespace, policies)?;
+    Ok((start(&arguments).await?, registration))
+}
+
+/// A kubeconfig with rights in the whole cluster and in Mullion's own namespace, and no others.
+async fn rights(
+    plane: &ControlPlane,
+    namespace: &TestNamespace,
+    user: &str,
+    cluster: &Value,
+    own: &Value,
+) -> Result<PathBuf> {
+    let api = "rbac.authorization.k8s.io";
+    let user = format!("{user}-{}", namespace.name);
+    let mut objects = Vec::new();
+    for (prefix, rules) in [("Cluster", cluster), ("", own)] {
+        let metadata = json!({"name": user, "namespace": namespace.name});
+        let metadata = if prefix.is_empty() { metadata } else { json!({"name": user}) };
+        let version = format!("{api}/v1");
+        objects.push(
+            json!({"apiVersion": version, "kind": format!("{prefix}Role"), "metadata": metadata, "rules": rules})
+                .to_string(),
+        );
+        objects.push(
+            json!({"apiVersion": version, "kind": format!("{prefix}RoleBinding"), "metadata": metadata,
+                "roleRef": {"apiGroup": api, "kind": format!("{prefix}Role"), "name": user},
+                "subjects": [{"apiGroup": api, "kind": "User", "name": user}]})
+            .to_string(),
+        );
+    }
+    plane.kubectl_with_input(&["apply", "-f", "-"], &objects.join("\n")).await?;
+    plane.kubeconfig_for(&user, &[])
+}
+
+/// With the rights that the webhook's documentation lists; those on the ConfigMap can be left out.
+async fn webhooks(plane: &ControlPlane, namespace: &TestNamespace, on_state: bool) -> Result<PathBuf> {
+    let read = ["get", "list", "watch"];
+    let cluster = json!([
+        {"apiGroups": [""], "resources": ["nodes", "namespaces"], "verbs": read},
+        {"apiGroups": ["node.k8s.io"], "resources": ["runtimeclasses"], "verbs": read},
+    ]);
+    let state = json!([{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [STATE], "verbs": read}]);
+    let own = if on_state { state } else { json!([]) };
+    rights(plane, namespace, if on_state { "webhook" } else { "blind" }, &cluster, &own).await
+}
+
+/// With the rights on configmaps that the controller's documentation lists, and all on everything else.
+async fn controllers(plane: &ControlPlane, namespace: &TestNamespace) -> Result<PathBuf> {
+    let groups = ["apps", "node.k8s.io", "events.k8s.io", "coordination.k8s.io", "admissionregistration.k8s.io"];
+    let cluster = json!([
+        {"apiGroups": [""], "resources": ["nodes", "namespaces", "pods", "secrets", "events"], "verbs": ["*"]},
+        {"apiGroups": groups, "resources": ["*"], "verbs": ["*"]},
+    ]);
+    let own = json!([
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [STATE],
+            "verbs": ["get", "list", "watch", "patch"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
+    ]);
+    rights(plane, namespace, "controller", &cluster, &own).await
+}
+
+/// Waits until the ConfigMap says something, and gives its data.
+async fn state(namespace: &TestNamespace, what: &str, says: impl Fn(&Value) -> bool) -> Result<Value> {
+    let api: Api<ConfigMap> = namespace.api();
+    wait_for(&format!("ConfigMap {STATE} with {what}"), DEADLINE, async || match api.get_opt(STATE).await {
+        Ok(found) => {
+            let data = found.map_or(Value::Null, |map| json!(map.data.unwrap_or_default()));
+            if says(&data) { Seen::Done(data) } else { Seen::NotYet(data.to_string()) }
+        }
+        Err(error) => Seen::NotYet(error.to_string()),
+    })
+    .await
+}
+
+async fn edit(namespace: &TestNamespace, data: &Value) -> Result<()> {
+    let api: Api<ConfigMap> = namespace.api();
+    api.patch(STATE, &PatchParams::default(), &Patch::Merge(json!({"data": data}))).await?;
+    Ok(())
+}
+
+fn windows_pod(name: &str) -> Value {
+    pod(name, json!({"containers": [{"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022"}]}))
+}
+
+/// Whether a Windows pod is given the toleration of a taint with this value.
+fn tolerates(pod: &Value, value: &str) -> bool {
+    pod["spec"]["tolerations"].as_array().is_some_and(|all| all.iter().any(|one| one["value"] == value))
+}
+
+/// Asks for a Windows pod and for one of no known OS until the answers are as expected: whether the first tolerates
+/// `os=Windows`, and whether the second is kept to Linux.
+async fn pods(namespace: &TestNamespace, what: &str, tolerant: bool, kept_to_linux: bool) -> Result<()> {
+    let any = pod("any", json!({"containers": [{"name": "c", "image": "registry.example.com/app:1"}]}));
+    wait_for(what, DEADLINE, async || {
+        let windows = dry_run(namespace, &windows_pod("windows")).await?;
+        let any = dry_run(namespace, &any).await?;
+        let linux = any["spec"]["nodeSelector"]["kubernetes.io/os"] == "linux";
+        // Else Mullion was not asked.
+        ensure!(windows["spec"]["nodeSelector"]["kubernetes.io/os"] == "windows", "{}", windows["spec"]);
+        ensure!(
+            (tolerates(&windows, "Windows"), linux) == (tolerant, kept_to_linux),
+            "{} {}",
+            windows["spec"],
+            any["spec"]
+        );
+        anyhow::Ok(())
+    })
+    .await
+}
+
+async fn remove(plane: &ControlPlane, names: &[&str]) -> Result<()> {
+    let api: Api<Node> = Api::all(plane.client());
+    for name in names {
+        api.delete(name, &DeleteParams::default()).await?;
+    }
+    Ok(())
+}
+
+/// The pool at zero and every process new: pods still tolerate what its nodes had; until an admin says otherwise.
+pub async fn what_was_seen_outlives_pool_and_processes(plane: &ControlPlane) -> Result<()> {
+    let own = plane.namespace("mullion").await?;
+    let namespace = plane.namespace("memory").await?;
+    let policies = directory(&policy(0))?;
+    let kubeconfigs = (controllers(plane, &own).await?, webhooks(plane, &own, true).await?);
+    plane.create_node(&NodeSpec::linux("mem-linux")).await?;
+    let controller = controller(&kubeconfigs.0, &own, policies.path()).await?;
+    state(&own, "nothing to remember", |data| data["taint-on-create"] == "os=windows:NoSchedule").await?;
+
+    // A pool comes up, all at once.
+    let names: Vec<String> = (0..40).map(|n| format!("mem-{n}")).collect();
+    let before = controller.metric("mullion_state_writes_total{outcome=\"done\"}").await?;
+    let specs: Vec<NodeSpec> = names.iter().map(|name| NodeSpec::windows(name, "10.0.20348.2655")).collect();
+    let specs: Vec<NodeSpec> = specs.into_iter().map(|spec| spec.taint("os=Windows:NoSchedule")).collect();
+    plane.create_nodes(&specs).await?;
+    let data = state(&own, "the pool's taint", |data| data["seen-builds"] == "10.0.20348\n").await?;
+    ensure!(data["seen-taints"] == "os=Windows:NoSchedule\n", "{data}");
+    let writes = controller.metric("mullion_state_writes_total{outcome=\"done\"}").await? - before;
+    ensure!((1..=3).contains(&writes), "{writes} writes for 40 nodes with one taint and one build");
+
+    // And goes, and the webhook that knew it too.
+    remove(plane, &names.iter().map(String::as_str).collect::<Vec<_>>()).await?;
+    let (first, registration) = webhook(plane, &kubeconfigs.1, &own, policies.path()).await?;
+    let registration = registration.only_namespace(&namespace);
+    registration.register(&plane.client()).await?;
+    pods(&namespace, "what the ConfigMap holds in answers", true, true).await?;
+    first.process.kill()?;
+    let (second, registration) = webhook(plane, &kubeconfigs.1, &own, policies.path()).await?;
+    registration.only_namespace(&namespace).register(&plane.client()).await?;
+    pods(&namespace, "the same after a restart", true, true).await?;
+
+    edit(&own, &json!({"seen-taints": "", "seen-builds": null})).await?;
+    pods(&namespace, "what an admin took away to be forgotten", false, false).await?;
+    // The controller does not remember it either, and what a node still has cannot be forgotten.
+    plane.create_node(&NodeSpec::windows("mem-back", "10.0.17763.1").taint("sku=Windows:NoSchedule")).await?;
+    let back =
+        |data: &Value| data["seen-taints"] == "sku=Windows:NoSchedule\n" && data["seen-builds"] == "10.0.17763\n";
+    state(&own, "the new node's taint and build alone", back).await?;
+    edit(&own, &json!({"seen-taints": null})).await?;
+    state(&own, "the node's taint again", back).await?;
+    // Lost as a whole, it is written again.
+    own.api::<ConfigMap>().delete(STATE, &DeleteParams::default()).await?;
+    let data = state(&own, "everything again", back).await?;
+    ensure!(data["policies"].as_str().is_some_and(|text| text.contains("priority: 0")), "{data}");
+    pods(&namespace, "the same in answers", true, true).await?;
+
+    registration_gone(plane, &namespace).await?;
+    drop((controller, second));
+    remove(plane, &["mem-linux", "mem-back"]).await
+}
+
+/// Takes the webhook configurations away.
+async fn registration_gone(plane: &ControlPlane, namespace: &TestNamespace) -> Result<()> {
+    WebhookRegistration::new("https://127.0.0.1:1", "").only_namespace(namespace).remove(&plane.client()).await
+}
+
+/// A webhook and a controller that start beside bad policy files use those that were kept, and say so.
+pub async fn bad_policy_files_do_not_stop_a_start(plane: &ControlPlane) -> Result<()> {
+    let own = plane.namespace("mullion").await?;
+    let kubeconfigs = (controllers(plane, &own).await?, webhooks(plane, &own, true).await?);
+    let (good, bad) = (directory(&policy(7))?, directory(BAD)?);
+    let programs =
+        [as_webhook(plane, &kubeconfigs.1, &own, bad.path())?.0, as_controller(&kubeconfigs.0, &own, bad.path())];
+    for program in &programs {
+        let log = refused(program).await?;
+        ensure!(log.contains("priorty") && log.contains("there are no earlier ones"), "{log}");
+    }
+
+    let first = controller(&kubeconfigs.0, &own, good.path()).await?;
+    let kept = |data: &Value| data["policies"].as_str().is_some_and(|text| text.contains("priority: 7"));
+    let data = state(&own, "the policies", kept).await?;
+    ensure!(data["conditions"].as_str().is_some_and(|text| text.contains("PoliciesKept")), "{data}");
+    ensure!(first.metric("mullion_policies_from_state").await? == 0, "the files are good");
+    drop(first);
+
+    let (beside, _) = webhook(plane, &kubeconfigs.1, &own, bad.path()).await?;
+    let shown = beside.policies().await?;
+    ensure!(shown["kept"] == true && shown["policies"][0]["priority"] == 7, "{shown}");
+    ensure!(shown["problems"].to_string().contains("priorty"), "{shown}");
+    ensure!(beside.metric("mullion_policies_from_state").await? == 1, "the metric does not say it");
+    ensure!(beside.process.log()?.contains("the last good ones, kept in ConfigMap mullion-state"), "nor does the log");
+    let second = controller(&kubeconfigs.0, &own, bad.path()).await?;
+    ensure!(second.metric("mullion_policies_from_state").await? == 1, "nor the controller");
+    // The kept files stay as they are, whoever keeps them.
+    std::fs::write(bad.path().join("mine.yaml"), policy(8))?;
+    wait_for("the files that are good now", DEADLINE, async || {
+        let shown = beside.policies().await?;
+        let good = shown["kept"] == false && shown["policies"][0]["priority"] == 8;
+        if good { Ok(()) } else { bail!("{shown}") }
+    })
+    .await?;
+    ensure!(beside.metric("mullion_policies_from_state").await? == 0, "the metric still says it");
+    state(&own, "the new policies", |data| data["policies"].as_str().is_some_and(|text| text.contains("priority: 8")))
+        .await?;
+    drop((beside, second));
+
+    // Kept by a version that knew more.
+    std::fs::write(bad.path().join("mine.yaml"), BAD)?;
+    let newer = json!([{"name": "newer.yaml", "text": policy(7).replace("spec: {", "spec: {fromTheFuture: 1, ")}]);
+    edit(&own, &json!({"policies": newer.to_string()})).await?;
+    for program in &programs {
+        let log = refused(program).await?;
+        for part in ["priorty", "do not load in this version", "newer.yaml", "fromTheFuture"] {
+            ensure!(log.contains(part), "no {part:?}: {log}");
+        }
+    }
+    // With good files nobody needs the ConfigMap, or the right to read it.
+    let blind = webhooks(plane, &own, false).await?;
+    let (blind, _) = webhook(plane, &blind, &own, good.path()).await?;
+    ensure!(blind.policies().await?["kept"] == false, "there are files");
+    Ok(())
+}
+
+/// The taint is there before the first pod can land, and a kubelet under NodeRestriction is none the worse for it.
+pub async fn a_new_node_has_its_taint_at_once(plane: &ControlPlane) -> Result<()> {
+    let own = plane.namespace("mullion").await?;
+    let namespace = plane.namespace("create").await?;
+    let policies = directory(&policy(0))?;
+    let kubeconfigs = (controllers(plane, &own).await?, webhooks(plane, &own, true).await?);
+    let first = controller(&kubeconfigs.0, &own, policies.path()).await?;
+    state(&own, "leave to taint", |data| data["taint-on-create"] == "os=windows:NoSchedule").await?;
+    // From here on there is no controller: what nodes get, they get in their CREATE.
+    drop(first);
+    let (webhook, registration) = webhook(plane, &kubeconfigs.1, &own, policies.path()).await?;
+    registration.only_namespace(&namespace).with_nodes().register(&plane.client()).await?;
+    let admin: Api<Node> = Api::all(plane.client());
+    at_create(&admin, "the webhook to be asked about nodes", &["os=windows:NoSchedule"]).await?;
+
+    // A pod that waits for the node and tolerates everything else.
+    let eager = |node: &str| {
+        let tolerations = json!([{"key": "node.kubernetes.io/not-ready", "operator": "Exists"},
+            {"key": "node.kubernetes.io/unreachable", "operator": "Exists"}]);
+        pod(
+            node,
+            json!({"containers": [{"name": "c", "image": "x"}], "tolerations": tolerations,
+            "nodeSelector": {"kubernetes.io/hostname": node}}),
+        )
+    };
+    let outside = plane.namespace("eager").await?;
+    create(&outside, &eager("kubelet-1")).await?;
+    let kubelet = Kubelet::new(plane, "kubelet-1").await?;
+    let stored = kubelet.register(&NodeSpec::windows("kubelet-1", "10.0.20348.2655")).await?;
+    ensure!(taints(&stored) == ["os=windows:NoSchedule"], "{:?}", taints(&stored));
+    let labels = json!(stored.metadata.labels);
+    ensure!(labels["mullion.dev/windows-release"] == "ltsc2022", "{labels}");
+    ensure!(labels["mullion.dev/windows-revision"] == "2655", "{labels}");
+    ensure!(owned(&stored).contains("\"taint\""), "the taint belongs to nobody: {:?}", stored.metadata.annotations);
+    wait_for("the scheduler to see the node and its taint", DEADLINE, async || {
+        let pod = get(&outside, "Pod", "kubelet-1").await?;
+        let text = pod["status"]["conditions"].to_string();
+        let node = admin.get("kubelet-1").await?;
+        let ready = !json!(node.spec).to_string().contains("not-ready");
+        ensure!(pod["spec"].get("nodeName").is_none(), "it landed: {}", pod["spec"]);
+        ensure!(ready && text.contains("untolerated taint"), "ready: {ready}; {text}");
+        anyhow::Ok(())
+    })
+    .await?;
+
+    // What the kubelet does from now on succeeds, and is left alone.
+    kubelet.goes_on(&["os=windows:NoSchedule"]).await?;
+    // Somebody took the taint away: an UPDATE does not bring it back.
+    admin.patch("kubelet-1", &PatchParams::default(), &Patch::Merge(json!({"spec": {"taints": []}}))).await?;
+    kubelet.goes_on(&[]).await?;
+    remove(plane, &["kubelet-1"]).await?;
+
+    // Those that get none, or none more, and one that has not looked at its kernel yet.
+    let cases = [
+        (NodeSpec::windows("kubelet-2", "10.0.20348.1").taint("os=Windows:NoSchedule"), vec!["os=Windows:NoSchedule"]),
+        (
+            NodeSpec::windows("kubelet-3", "10.0.20348.1").taint("pool=spot:NoSchedule"),
+            vec!["pool=spot:NoSchedule", "os=windows:NoSchedule"],
+        ),
+        (NodeSpec::linux("kubelet-4"), vec![]),
+        (NodeSpec::windows("kubelet-5", "10.0.20348.1").label("type", "virtual-kubelet"), vec![]),
+        (
+            NodeSpec::windows("kubelet-6", "").without_label("node.kubernetes.io/windows-build"),
+            vec!["os=windows:NoSchedule"],
+        ),
+        (
+            NodeSpec::windows("kubelet-7", "10.0.26100.1").without_label("node.kubernetes.io/windows-build"),
+            vec!["os=windows:NoSchedule"],
+        ),
+    ];
+    let mut names = Vec::new();
+    for (spec, expected) in &cases {
+        let kubelet = Kubelet::new(plane, spec.name()).await?;
+        let stored = kubelet.register(spec).await?;
+        ensure!(taints(&stored) == *expected, "{}: {:?}", spec.name(), taints(&stored));
+        let (linux_or_virtual, text) = (expected.is_empty(), json!(stored.metadata).to_string());
+        ensure!(text.contains("mullion.dev/owned") != linux_or_virtual, "{}: {text}", spec.name());
+        ensure!(!linux_or_virtual || !text.contains("mullion.dev"), "{}: {text}", spec.name());
+        kubelet.goes_on(expected).await?;
+        names.push(spec.name().to_owned());
+    }
+
+    // A controller comes back, and finds nothing to do but what nobody could know before.
+    let third = controller(&kubeconfigs.0, &own, policies.path()).await?;
+    admin
+        .patch_status(
+            "kubelet-6",
+            &PatchParams::default(),
+            &Patch::Merge(json!({"status": {"nodeInfo": {
+            "kernelVersion": "10.0.17763.6293"}}})),
+        )
+        .await?;
+    wait_for("the labels of the node that was silent", DEADLINE, async || {
+        let node = admin.get("kubelet-6").await?;
+        let labels = json!(node.metadata.labels);
+        ensure!(labels["mullion.dev/windows-revision"] == "6293", "{labels}");
+        anyhow::Ok(())
+    })
+    .await?;
+    let patches = third.metric("mullion_node_patches_total{outcome=\"done\"}").await?;
+    ensure!(patches <= 2, "{patches} patches: at CREATE there was more to know");
+    for (spec, expected) in &cases {
+        let node = admin.get(spec.name()).await?;
+        ensure!(taints(&node) == *expected, "{}: {:?}", spec.name(), taints(&node));
+    }
+
+    registration_gone(plane, &namespace).await?;
+    drop((third, webhook));
+    outside.delete().await?;
+    remove(plane, &names.iter().map(String::as_str).collect::<Vec<_>>()).await
+}
+
+/// Leave to taint at CREATE goes with the first DaemonSet that a new node might be kept from, and with a withdrawal.
+pub async fn leave_to_taint_comes_and_goes(plane: &ControlPlane) -> Result<()> {
+    let own = plane.namespace("mullion").await?;
+    let namespace = plane.namespace("leave").await?;
+    let policies = directory(&policy(0))?;
+    let controller = controller(&controllers(plane, &own).await?, &own, policies.path()).await?;
+    let (webhook, registration) = webhook(plane, &webhooks(plane, &own, true).await?, &own, policies.path()).await?;
+    registration.only_namespace(&namespace).with_nodes().register(&plane.client()).await?;
+    let admin: Api<Node> = Api::all(plane.client());
+    at_create(&admin, "the taint at CREATE", &["os=windows:NoSchedule"]).await?;
+
+    // A DaemonSet for Windows nodes that does not tolerate the taint: new nodes have to wait for it.
+    let template = json!({"metadata": {"labels": {"app": "d"}}, "spec": {"nodeSelector": {"kubernetes.io/os": "windows",
+        "pool": "of-tomorrow"}, "containers": [{"name": "c", "image": "agent"}]}});
+    let daemon = json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent"},
+        "spec": {"selector": {"matchLabels": {"app": "d"}}, "template": template}});
+    // Where Mullion is not asked: it would add the toleration.
+    let outside = plane.namespace("outside").await?;
+    create(&outside, &daemon).await?;
+    state(&own, "no leave", |data| data["taint-on-create"] == "false").await?;
+    at_create(&admin, "no taint at CREATE", &[]).await?;
+    crate::shared::delete(&outside, "DaemonSet", "agent").await?;
+    state(&own, "leave again", |data| data["taint-on-create"] == "os=windows:NoSchedule").await?;
+    at_create(&admin, "the taint at CREATE again", &["os=windows:NoSchedule"]).await?;
+
+    // Withdrawn: nothing more is put on anything.
+    edit(&own, &json!({"withdrawn": "2026-01-01T00:00:00Z"})).await?;
+    at_create(&admin, "nothing once it was withdrawn", &[]).await?;
+
+    registration_gone(plane, &namespace).await?;
+    drop((controller, webhook));
+    outside.delete().await
+}
+
+/// Waits until a Windows node that is created, in a dry run, has exactly these taints.
+async fn at_create(api: &Api<Node>, what: &str, expected: &[&str]) -> Result<()> {
+    let node = NodeSpec::windows("dry-run", "10.0.20348.2655").build()?;
+    let params = PostParams { dry_run: true, ..PostParams::default() };
+    wait_for(what, DEADLINE, async || match api.create(&params, &node).await {
+        Ok(answer) if taints(&answer) == expected => Seen::Done(()),
+        Ok(answer) => Seen::NotYet(format!("{:?}", taints(&answer))),
+        Err(error) => Seen::NotYet(error.to_string()),
+    })
+    .await?;
+    ensure!(api.get_opt("dry-run").await?.is_none(), "a dry run was stored");
+    Ok(())
+}
+
+/// The taints of a node, without those that say how it is just now.
+fn taints(node: &Node) -> Vec<String> {
+    let all = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+    let text = all.map(|taint| format!("{}={}:{}", taint.key, taint.value.as_deref().unwrap_or(""), taint.effect));
+    text.filter(|taint| !taint.starts_with("node.kubernetes.io/")).collect()
+}
+
+fn owned(node: &Node) -> String {
+    let annotations = node.metadata.annotations.clone().unwrap_or_default();
+    annotations.get("mullion.dev/owned").cloned().unwrap_or_default()
+}
+
+/// A kubelet's own identity, which NodeRestriction holds to its own node.
+struct Kubelet {
+    name: String,
+    nodes: Api<Node>,
+}
+
+impl Kubelet {
+    async fn new(plane: &ControlPlane, name: &str) -> Result<Self> {
+        let client: Client = plane.client_as(&format!("system:node:{name}"), &["system:nodes"]).await?;
+        Ok(Self { name: name.to_owned(), nodes: Api::all(client) })
+    }
+
+    /// Creates the node; what is stored then.
+    async fn register(&self, spec: &NodeSpec) -> Result<Node> {
+        self.nodes
+            .create(&PostParams::default(), &spec.build()?)
+            .await
+            .with_context(|| format!("register {}", self.name))
+    }
+
+    /// Does what kubelets do all day, and finds these taints on its node still.
+    async fn goes_on(&self, expected: &[&str]) -> Result<()> {
+        let params = PatchParams::default();
+        let zone = json!({"metadata": {"labels": {"topology.kubernetes.io/zone": "a"}, "annotations": {"example.com/x": "y"}}});
+        self.nodes.patch(&self.name, &params, &Patch::Merge(zone)).await.context("a kubelet's labels")?;
+        let pressure = json!({"status": {"conditions": [{"type": "PIDPressure", "status": "False"}]}});
+        self.nodes
+            .patch_status(&self.name, &params, &Patch::Strategic(pressure))
+            .await
+            .context("a kubelet's status")?;
+        wait_for("a kubelet to write its whole node", DEADLINE, async || {
+            let mut node = self.nodes.get(&self.name).await?;
+            node.metadata
+                .labels
+                .get_or_insert_default()
+                .insert("topology.kubernetes.io/region".to_owned(), "b".to_owned());
+            self.nodes.replace(&self.name, &PostParams::default(), &node).await
+        })
+        .await?;
+        let node = self.nodes.get(&self.name).await?;
+        ensure!(taints(&node) == expected, "{}: {:?}", self.name, taints(&node));
+        Ok(())
+    }
+}

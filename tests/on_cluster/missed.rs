@@ -1,0 +1,392 @@
+//! Pods that were created without Mullion, and findings of pods that nobody was told of, on a real control plane: helped,
+//! told of once, or left alone.
+//!
+//! No webhook is there. Every trial has a controller of its own that minds the trial's namespace alone.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use kube::Client;
+use mullion::controller::leading::Leading;
+use mullion::controller::metrics::Metrics;
+use mullion::controller::pods;
+use mullion::policy::PolicySet;
+use mullion_cluster::{ControlPlane, NodeSpec, Seen, TestNamespace, UNMANAGED, wait_for};
+use serde_json::{Value, json};
+use tokio::sync::{OnceCell, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::shared::{DEADLINE, bound, create, delete, differences, get, merge, pod, workload};
+
+const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
+const TOLERATION: [&str; 4] = ["os", "Equal", "windows", "NoSchedule"];
+
+/// A control plane with two nodes, of which the Windows one is tainted.
+pub struct Missed {
+    plane: ControlPlane,
+    client: Client,
+}
+
+/// Started by the first test that asks.
+#[derive(Default)]
+pub struct Lazily(OnceCell<std::result::Result<Missed, String>>);
+
+impl Lazily {
+    pub async fn get(&self) -> &Missed {
+        let started =
+            self.0.get_or_init(|| async { Missed::start().await.map_err(|error| format!("{error:#}")) }).await;
+        started.as_ref().unwrap_or_else(|error| panic!("the control plane without Mullion does not start: {error}"))
+    }
+
+    /// Keeps every log and says where.
+    pub fn keep_logs(&self) {
+        if let Some(Ok(missed)) = self.0.get() {
+            eprintln!("logs: {}", missed.plane.keep_logs().display());
+        }
+    }
+}
+
+impl Missed {
+    async fn start() -> Result<Self> {
+        let plane = ControlPlane::builder().start().await?;
+        plane
+            .create_nodes(&[
+                NodeSpec::linux("linux-1"),
+                NodeSpec::windows("win2022", "10.0.20348.2655").taint("os=windows:NoSchedule"),
+            ])
+            .await?;
+        let client = with_its_rights(&plane).await?;
+        Ok(Self { plane, client })
+    }
+
+    /// A controller that minds the namespace alone, with more YAML in the policy's spec.
+    fn controller(&self, namespace: &TestNamespace, more: &str) -> Result<Controller> {
+        let text = format!(
+            "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: others}}\nspec: {{mode: Disabled}}\n---\n\
+             apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: ours}}\nspec:\n  priority: 10\n  \
+             match: {{namespaces: {{include: [\"{}\"]}}}}\n  {more}\n",
+            namespace.name
+        );
+        let policies = PolicySet::from_files(&[("policies.yaml", text)]).map_err(|why| anyhow::anyhow!("{why:?}"))?;
+        let (keep, policies) = watch::channel(Arc::new(policies));
+        let (say_ready, _) = watch::channel(false);
+        let (metrics, stop) = (Metrics::new(), CancellationToken::new());
+        let (client, numbers, token) = (self.client.clone(), metrics.clone(), stop.clone());
+        let task = tokio::spawn(async move {
+            pods::run(Leading::new(client, "mullion", policies, numbers, say_ready, token).await).await;
+        });
+        Ok(Controller { metrics, stop, task, _policies: keep })
+    }
+}
+
+/// A client with the rights that the controller's documentation lists for this, and no others.
+async fn with_its_rights(plane: &ControlPlane) -> Result<Client> {
+    let rules = json!([
+        {"apiGroups": [""], "resources": ["nodes", "namespaces", "pods"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]},
+        {"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": ["get"]},
+        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get"]},
+        {"apiGroups": ["node.k8s.io"], "resources": ["runtimeclasses"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": ["admissionregistration.k8s.io"], "resources": ["mutatingwebhookconfigurations"], "verbs": ["get"]},
+        {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]},
+    ]);
+    let (api, user) = ("rbac.authorization.k8s.io", "pods-under-test");
+    let role =
+        json!({"apiVersion": format!("{api}/v1"), "kind": "ClusterRole", "metadata": {"name": user}, "rules": rules});
+    let binding = json!({"apiVersion": format!("{api}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": user},
+        "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": user},
+        "subjects": [{"apiGroup": api, "kind": "User", "name": user}]});
+    plane.kubectl_with_input(&["apply", "-f", "-"], &format!("{role}\n{binding}")).await?;
+    plane.client_as(user, &[]).await
+}
+
+/// A controller in this process.
+struct Controller {
+    metrics: Metrics,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+    _policies: watch::Sender<Arc<PolicySet>>,
+}
+
+impl Controller {
+    async fn stop(self) -> Result<()> {
+        self.stop.cancel();
+        tokio::time::timeout(DEADLINE, self.task).await.context("the controller did not stop")?.context("it panicked")
+    }
+
+    fn number(&self, name: &str) -> Result<u64> {
+        let text = self.metrics.encode()?;
+        let found = text.lines().find_map(|line| line.strip_prefix(&format!("{name} "))).map(str::parse);
+        Ok(found.transpose()?.unwrap_or(0))
+    }
+
+    fn patched(&self) -> Result<u64> {
+        self.number("mullion_pod_patches_total{outcome=\"done\"}")
+    }
+
+    async fn wait_for_missed(&self, expected: u64) -> Result<()> {
+        wait_for(&format!("mullion_missed_pods {expected}"), DEADLINE, async || {
+            let found = self.number("mullion_missed_pods").map_err(|error| error.to_string())?;
+            if found == expected { Ok(()) } else { Err(format!("{found}")) }
+        })
+        .await
+    }
+}
+
+fn windows(name: &str) -> Value {
+    pod(name, json!({"nodeSelector": {"kubernetes.io/os": "windows"}, "containers": [{"name": "c", "image": WINDOWS}]}))
+}
+
+/// The events of the namespace that a Mullion wrote.
+async fn events(namespace: &TestNamespace) -> Result<Vec<Value>> {
+    let path = format!("/apis/events.k8s.io/v1/namespaces/{}/events", namespace.name);
+    let mut all: Value = namespace.client.request(http::Request::get(path).body(Vec::new())?).await?;
+    let all = all["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
+    Ok(all.into_iter().filter(|event| event["reportingController"] == "mullion.dev/mullion-controller").collect())
+}
+
+/// Waits for an event about that object, and gives it.
+async fn told(namespace: &TestNamespace, kind: &str, name: &str) -> Result<Value> {
+    wait_for(&format!("an event on {kind} {name}"), DEADLINE, || async move {
+        let events = events(namespace).await.map_err(|error| format!("{error:#}"))?;
+        let about = |event: &&Value| event["regarding"]["kind"] == kind && event["regarding"]["name"] == name;
+        events.iter().find(about).cloned().ok_or_else(|| format!("{events:?}"))
+    })
+    .await
+}
+
+async fn wait_for_node(namespace: &TestNamespace, name: &str) -> Result<Value> {
+    wait_for(&format!("{name} to be bound"), DEADLINE, || async move {
+        match get(namespace, "Pod", name).await {
+            Ok(pod) if pod["spec"]["nodeName"].is_string() => Seen::Done(pod),
+            Ok(pod) => Seen::NotYet(pod["spec"]["tolerations"].to_string()),
+            Err(error) => Seen::NotYet(format!("{error:#}")),
+        }
+    })
+    .await
+}
+
+fn helped(pod: &Value) -> bool {
+    let [key, operator, value, effect] = TOLERATION;
+    let ours = json!({"key": key, "operator": operator, "value": value, "effect": effect});
+    pod["spec"]["tolerations"].as_array().is_some_and(|all| all.contains(&ours))
+}
+
+/// They wait, get what they lack and nothing else, and the scheduler does the rest.
+pub async fn windows_pods_made_without_mullion_land(missed: &Missed) -> Result<()> {
+    let namespace = missed.plane.namespace("missed").await?;
+    let mut odd = windows("odd");
+    odd["spec"]["tolerations"] =
+        json!([{"key": "team", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}]);
+    let before = create(&namespace, &odd).await?;
+    let mut deployment = workload("Deployment", "web", WINDOWS);
+    deployment["spec"]["replicas"] = json!(3);
+    deployment["spec"]["template"]["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "windows"});
+    create(&namespace, &deployment).await?;
+    create(&namespace, &windows("short-lived")).await?;
+    delete(&namespace, "Pod", "short-lived").await?;
+    let controller = missed.controller(&namespace, "mode: Enforce")?;
+    let nodes = bound(&namespace, 4).await?;
+    ensure!(nodes.iter().all(|node| node == "win2022"), "{nodes:?}");
+    let after = get(&namespace, "Pod", "odd").await?;
+    ensure!(helped(&after), "{after}");
+    let differ = differences(&before["spec"], &after["spec"], "");
+    ensure!(differ == ["/nodeName", "/tolerations"], "{differ:?}");
+    let list = |pod: &Value| pod["spec"]["tolerations"].as_array().cloned().unwrap_or_default();
+    ensure!(list(&after)[..list(&before).len()] == list(&before)[..], "{after}");
+    ensure!(list(&after).len() == list(&before).len() + 1, "{after}");
+    ensure!(controller.patched()? == 4, "{} patches for four pods", controller.patched()?);
+    ensure!(events(&namespace).await?.is_empty(), "{:?}", events(&namespace).await?);
+    controller.stop().await
+}
+
+/// A pool comes with a taint of its own kind while pods wait for it.
+pub async fn taints_that_appear_later_are_tolerated(missed: &Missed) -> Result<()> {
+    let namespace = missed.plane.namespace("later").await?;
+    let controller = missed.controller(&namespace, "mode: Enforce")?;
+    let mut waiting = windows("p");
+    waiting["spec"]["nodeSelector"]["pool"] = json!("later");
+    create(&namespace, &waiting).await?;
+    wait_for("the toleration of what is known", DEADLINE, async || {
+        get(&namespace, "Pod", "p").await.is_ok_and(|pod| helped(&pod)).then_some(())
+    })
+    .await?;
+    let node = NodeSpec::windows("wlater", "10.0.20348.2655").label("pool", "later").taint("sku=Windows:NoSchedule");
+    missed.plane.create_node(&node).await?;
+    let pod = wait_for_node(&namespace, "p").await?;
+    ensure!(pod["spec"]["nodeName"] == "wlater", "{pod}");
+    ensure!(controller.patched()? == 2, "{} patches", controller.patched()?);
+    controller.stop().await
+}
+
+/// Opted out, gated, of a DaemonSet, only audited: nothing is written, and nothing said.
+pub async fn what_is_not_ours_is_left_alone(missed: &Missed) -> Result<()> {
+    let plane = &missed.plane;
+    let (ours, audited) = (plane.namespace("alone").await?, plane.namespace("audited").await?);
+    let ignored = plane.namespace_with_labels("ignored", &[("mullion.dev/ignore", "true")]).await?;
+    let mut gated = windows("gated");
+    gated["spec"]["schedulingGates"] = json!([{"name": "example.com/quota"}]);
+    create(&ours, &gated).await?;
+    let mut daemons = workload("DaemonSet", "agent", WINDOWS);
+    daemons["spec"]["template"]["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "windows"});
+    create(&ours, &daemons).await?;
+    for namespace in [&audited, &ignored] {
+        create(namespace, &windows("p")).await?;
+        let mut hopeless = workload("Deployment", "web", WINDOWS);
+        hopeless["spec"]["template"]["spec"]["nodeSelector"] = json!({"pool": "none"});
+        create(namespace, &hopeless).await?;
+    }
+    create(&ours, &windows("control")).await?;
+    let controllers = [
+        missed.controller(&ours, "mode: Enforce")?,
+        missed.controller(&audited, "mode: Audit")?,
+        missed.controller(&ignored, "mode: Enforce")?,
+    ];
+    // It was made after all the others.
+    wait_for_node(&ours, "control").await?;
+    // The other two have their pods due at the same time; this is the time of one more.
+    let sentinel = plane.namespace("sentinel").await?;
+    create(&sentinel, &windows("p")).await?;
+    let last = missed.controller(&sentinel, "mode: Enforce")?;
+    wait_for_node(&sentinel, "p").await?;
+    ensure!(!helped(&get(&ours, "Pod", "gated").await?), "a gated pod was written");
+    for namespace in [&audited, &ignored] {
+        ensure!(!helped(&get(namespace, "Pod", "p").await?), "a pod of {} was written", namespace.name);
+        ensure!(events(namespace).await?.is_empty(), "{:?}", events(namespace).await?);
+    }
+    let [first, audit, ignore] = &controllers;
+    ensure!(first.patched()? == 1 && audit.patched()? == 0 && ignore.patched()? == 0, "too many patches");
+    ensure!(audit.number("mullion_missed_pods")? == 0 && ignore.number("mullion_missed_pods")? == 0, "counted");
+    // Without the gate it is a pod like any other.
+    merge(&ours, "Pod", "gated", &json!({"spec": {"schedulingGates": []}})).await?;
+    wait_for_node(&ours, "gated").await?;
+    for controller in controllers {
+        controller.stop().await?;
+    }
+    last.stop().await
+}
+
+/// What no pod can be given later is told once, on the Deployment, and counted until it is put right.
+pub async fn what_cannot_be_helped_is_told(missed: &Missed) -> Result<()> {
+    let namespace = missed.plane.namespace("told").await?;
+    let mut deployment = workload("Deployment", "web", WINDOWS);
+    deployment["spec"]["replicas"] = json!(2);
+    deployment["spec"]["template"]["spec"]["nodeSelector"] = json!({"pool": "none"});
+    create(&namespace, &deployment).await?;
+    let mut hopeless =
+        pod("bare", json!({"containers": [{"name": "c", "image": WINDOWS}], "nodeSelector": {"pool": "none"}}));
+    hopeless["spec"]["hostNetwork"] = json!(true);
+    create(&namespace, &hopeless).await?;
+    let controller = missed.controller(&namespace, "mode: Enforce")?;
+    let event = told(&namespace, "Deployment", "web").await?;
+    let note = event["note"].as_str().unwrap_or_default();
+    ensure!(event["reason"] == "PodsMissed" && event["type"] == "Warning", "{event}");
+    ensure!(note.contains("nodeSelector kubernetes.io/os: windows"), "{note}");
+    ensure!(note.contains(&format!("kubectl rollout restart deployment/web -n {}", namespace.name)), "{note}");
+    let event = told(&namespace, "Pod", "bare").await?;
+    ensure!(event["note"].as_str().is_some_and(|note| note.contains("hostNetwork")), "{event}");
+    controller.wait_for_missed(3).await?;
+    controller.stop().await?;
+    // The next one finds the same, and tells nothing new.
+    let next = missed.controller(&namespace, "mode: Enforce")?;
+    next.wait_for_missed(3).await?;
+    let events = events(&namespace).await?;
+    ensure!(events.len() == 2, "{events:?}");
+    delete(&namespace, "Deployment", "web").await?;
+    delete(&namespace, "Pod", "bare").await?;
+    next.wait_for_missed(0).await?;
+    next.stop().await
+}
+
+/// A Linux pod that went to a Windows node is told of; one that works there is not.
+pub async fn pods_on_the_wrong_nodes_are_told_of(missed: &Missed) -> Result<()> {
+    let namespace = missed.plane.namespace("wrong").await?;
+    let on_windows = |name: &str| {
+        pod(
+            name,
+            json!({"nodeName": "win2022", "containers": [{"name": "c", "image": "registry.example.com/app:1.0-linux"}]}),
+        )
+    };
+    let mut broken = on_windows("broken");
+    broken["metadata"]["annotations"] = json!({UNMANAGED: "as a kubelet that cannot start it"});
+    let created = create(&namespace, &broken).await?;
+    create(&namespace, &on_windows("works")).await?;
+    let created: jiff::Timestamp = created["metadata"]["creationTimestamp"].as_str().context("a time")?.parse()?;
+    wait_for("the pods to be older than those that may have come before their node", DEADLINE, async || {
+        let old = jiff::Timestamp::now().duration_since(created).as_secs() > 11;
+        let works = get(&namespace, "Pod", "works").await.map_err(|error| error.to_string())?;
+        if old && works["status"]["phase"] == "Running" { Ok(()) } else { Err(works["status"].to_string()) }
+    })
+    .await?;
+    let controller = missed.controller(&namespace, "mode: Enforce")?;
+    let event = told(&namespace, "Pod", "broken").await?;
+    let note = event["note"].as_str().unwrap_or_default();
+    ensure!(event["reason"] == "PodsMisplaced" && note.contains("app:1.0-linux"), "{event}");
+    controller.wait_for_missed(1).await?;
+    ensure!(events(&namespace).await?.len() == 1, "{:?}", events(&namespace).await?);
+    controller.stop().await
+}
+
+fn with_findings(kind: &str, name: &str) -> Value {
+    let mut object = workload(kind, name, WINDOWS);
+    let template = &mut object["spec"]["template"];
+    template["metadata"]["labels"]["mullion.dev/findings"] = json!("MUL201");
+    template["spec"]["securityContext"] = json!({"runAsUser": 1000});
+    template["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "windows"});
+    template["spec"]["tolerations"] = json!([{"key": "os", "operator": "Exists"}]);
+    object
+}
+
+/// However many pods, and however many controllers.
+pub async fn the_findings_of_a_deployment_are_one_event(missed: &Missed) -> Result<()> {
+    let namespace = missed.plane.namespace("findings").await?;
+    create(&namespace, &with_findings("Deployment", "web")).await?;
+    bound(&namespace, 1).await?;
+    let controller = missed.controller(&namespace, "mode: Enforce")?;
+    let event = told(&namespace, "Deployment", "web").await?;
+    let note = event["note"].as_str().unwrap_or_default();
+    ensure!(event["reason"] == "WindowsFindings" && event["type"] == "Warning", "{event}");
+    for expected in ["MUL201 run-as-user", "spec.securityContext.runAsUser", "mullion rules MUL201", "mullion explain"]
+    {
+        ensure!(note.contains(expected), "{note}");
+    }
+    merge(&namespace, "Deployment", "web", &json!({"spec": {"replicas": 20}})).await?;
+    bound(&namespace, 20).await?;
+    controller.stop().await?;
+    let next = missed.controller(&namespace, "mode: Enforce")?;
+    // The next one says the same again: it is counted up, so that is over.
+    wait_for("the event to be told again", DEADLINE, async || match told(&namespace, "Deployment", "web").await {
+        Ok(event) if event["series"]["count"].as_u64() >= Some(2) => Seen::Done(()),
+        other => Seen::NotYet(format!("{other:?}")),
+    })
+    .await?;
+    let all = events(&namespace).await?;
+    ensure!(all.len() == 1, "{all:?}");
+    let described = missed.plane.kubectl(&["describe", "deployment", "web", "-n", &namespace.name]).await?;
+    let listed = missed.plane.kubectl(&["get", "events", "-n", &namespace.name]).await?;
+    ensure!(described.contains("WindowsFindings") && described.contains("mullion rules MUL201"), "{described}");
+    ensure!(listed.contains("deployment/web"), "{listed}");
+    next.stop().await
+}
+
+/// The pods of a Job are its CronJob's, those of a StatefulSet its own.
+pub async fn findings_are_told_where_a_person_looks(missed: &Missed) -> Result<()> {
+    let namespace = missed.plane.namespace("owners").await?;
+    let job = with_findings("Job", "nightly-1");
+    let cron = json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly"}, "spec": {
+        "schedule": "0 3 * * *", "suspend": true, "jobTemplate": {"spec": job["spec"]}}});
+    missed.plane.kubectl_with_input(&["create", "-n", &namespace.name, "-f", "-"], &cron.to_string()).await?;
+    missed.plane.kubectl(&["create", "job", "nightly-1", "--from=cronjob/nightly", "-n", &namespace.name]).await?;
+    let set = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "web"}, "spec": {"serviceName": "web",
+        "replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": with_findings("Deployment", "web")["spec"]["template"]}});
+    missed.plane.kubectl_with_input(&["create", "-n", &namespace.name, "-f", "-"], &set.to_string()).await?;
+    let controller = missed.controller(&namespace, "mode: Enforce")?;
+    let event = told(&namespace, "CronJob", "nightly").await?;
+    ensure!(event["reason"] == "WindowsFindings", "{event}");
+    told(&namespace, "StatefulSet", "web").await?;
+    let events = events(&namespace).await?;
+    ensure!(events.len() == 2, "{events:?}");
+    controller.stop().await
+}

@@ -1,0 +1,78 @@
+//! RuntimeClasses: expected ones, those that somebody deletes or edits, and another handler.
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::node::v1::RuntimeClass;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use mullion::policy::{ExpectedPool, Mode, NodePolicy};
+use mullion_cluster::{ControlPlane, wait_for};
+use serde_json::{from_value, json};
+
+use super::{Controller, MINUTE, set, with, with_its_rights};
+
+/// A class for a pool at zero; made again, put right, and after three times left; another handler, another class.
+pub(crate) async fn classes_are_kept_without_a_fight(plane: &ControlPlane) -> Result<()> {
+    let (plain, named) = ("mullion-windows-ltsc2025", "mullion-windows-ltsc2025-runhcs-wcow-hypervisor");
+    let pool = json!({"build": "10.0.26100", "taints": ["sku=Windows:NoSchedule", "spot=true:NoSchedule"]});
+    let pool: ExpectedPool = from_value(pool)?;
+    let policy = |handler: &str| {
+        with(|policy: &mut NodePolicy| {
+            policy.expected_pools = vec![pool.clone()];
+            handler.clone_into(&mut policy.runtime_classes.handler);
+        })
+    };
+    let classes: Api<RuntimeClass> = Api::all(plane.client());
+    let right = async |name: &str| {
+        wait_for(name, MINUTE, async || {
+            let class = classes.get(name).await.map_err(|error| error.to_string())?;
+            let tolerations = class.scheduling.clone().and_then(|one| one.tolerations).unwrap_or_default();
+            let keys: Vec<_> = tolerations.iter().filter_map(|one| one.key.as_deref()).collect();
+            if ["os", "sku"].iter().all(|key| keys.contains(key)) && !keys.contains(&"spot") {
+                Ok(class)
+            } else {
+                Err(format!("{keys:?}"))
+            }
+        })
+        .await
+    };
+    // One that was made for the nodes of another test would be written once more.
+    if classes.get_opt(plain).await?.is_some() {
+        classes.delete(plain, &DeleteParams::default()).await?;
+    }
+    let process = "runhcs-wcow-process";
+    let controller = Controller::start(with_its_rights(plane).await?, policy(process));
+    let first = right(plain).await?;
+    ensure!(first.handler == process, "{}", first.handler);
+    ensure!(first.metadata.labels.unwrap_or_default()["app.kubernetes.io/managed-by"] == "mullion", "not marked");
+    classes.delete(plain, &DeleteParams::default()).await?;
+    let again = right(plain).await?;
+    ensure!(again.metadata.uid != first.metadata.uid, "it was not deleted");
+    let none = json!({"scheduling": {"tolerations": null}});
+    for _ in 0..3 {
+        classes.patch(plain, &PatchParams::default(), &Patch::Merge(&none)).await?;
+        right(plain).await?;
+    }
+    let done = "mullion_runtime_class_writes_total{outcome=\"done\"}";
+    let writes = 5;
+    controller.wait_for_metric(done, writes).await?;
+    classes.patch(plain, &PatchParams::default(), &Patch::Merge(&none)).await?;
+
+    // By the time that another policy's class is there, nothing was written for this one.
+    let hypervisor = "runhcs-wcow-hypervisor";
+    controller.policies.send_replace(set(policy(hypervisor)));
+    let other = right(named).await?;
+    ensure!(other.handler == hypervisor, "{}", other.handler);
+    let old = classes.get(plain).await.context("the old class is gone")?;
+    ensure!(old.handler == process, "{}", old.handler);
+    controller.wait_for_metric(done, writes + 1).await?;
+    // And back again: the first is put right, since another policy is another chance.
+    controller.policies.send_replace(set(policy(process)));
+    right(plain).await?;
+    controller.policies.send_replace(set(with(|policy| policy.mode = Mode::Disabled)));
+    controller.stop().await?;
+    for name in [plain, named] {
+        classes.get(name).await.with_context(|| format!("{name} was removed"))?;
+        classes.delete(name, &DeleteParams::default()).await?;
+    }
+    Ok(())
+}

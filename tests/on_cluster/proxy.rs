@@ -1,0 +1,185 @@
+//! What may stand between Mullion and the API server: a proxy on loopback that answers in its place, resets connections,
+//! or falls silent.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Result;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use http::StatusCode;
+use kube::Client;
+use mullion_cluster::ControlPlane;
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// What is answered in the API server's place: `None` passes a request on.
+pub type Fault = Arc<dyn Fn(&http::Uri) -> Option<Response> + Send + Sync>;
+
+/// What the line does to connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Line {
+    Open,
+    /// Nothing is forwarded any more, in either direction, and nothing is closed; not even once the line is open again.
+    Silent,
+    /// Every connection is reset.
+    Cut,
+}
+
+/// A plain HTTP proxy before the API server, with an administrator's rights.
+pub struct Proxy {
+    address: SocketAddr,
+    line: watch::Sender<(u64, Line)>,
+    shared: Arc<Shared>,
+    tasks: [JoinHandle<()>; 2],
+}
+
+#[derive(Default)]
+struct Shared {
+    fault: Mutex<Option<Fault>>,
+    /// Paths and queries that were answered by the fault.
+    struck: Mutex<Vec<String>>,
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Proxy {
+    pub async fn start(plane: &ControlPlane) -> Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let inner = TcpListener::bind("127.0.0.1:0").await?;
+        let target = inner.local_addr()?;
+        let (client, state) = (plane.client(), Arc::clone(&shared));
+        let router = Router::new().fallback(move |request| forward(client, state, request));
+        let answering = tokio::spawn(async move { drop(axum::serve(inner, router).await) });
+
+        let outer = TcpListener::bind("127.0.0.1:0").await?;
+        let address = outer.local_addr()?;
+        let (line, state) = watch::channel((0, Line::Open));
+        let accepting = tokio::spawn(async move {
+            while let Ok((stream, _)) = outer.accept().await {
+                tokio::spawn(connection(stream, target, state.clone()));
+            }
+        });
+        Ok(Self { address, line, shared, tasks: [answering, accepting] })
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Answers so from now on.
+    pub fn fail(&self, fault: impl Fn(&http::Uri) -> Option<Response> + Send + Sync + 'static) {
+        *lock(&self.shared.fault) = Some(Arc::new(fault));
+    }
+
+    /// Passes everything on again; what the fault was asked for.
+    pub fn mend(&self) -> Vec<String> {
+        *lock(&self.shared.fault) = None;
+        std::mem::take(&mut *lock(&self.shared.struck))
+    }
+
+    /// How many requests the fault has answered.
+    pub fn struck(&self, what: &str) -> usize {
+        lock(&self.shared.struck).iter().filter(|url| url.contains(what)).count()
+    }
+
+    /// Resets every open connection; later ones live.
+    pub fn cut(&self) {
+        self.say(Line::Cut);
+    }
+
+    /// Falls silent on every connection, and on those that come until [`Proxy::listen`].
+    pub fn fall_silent(&self) {
+        self.say(Line::Silent);
+    }
+
+    /// Serves connections that come from now on; those that fell silent stay so.
+    pub fn listen(&self) {
+        self.say(Line::Open);
+    }
+
+    fn say(&self, line: Line) {
+        self.line.send_modify(|(generation, now)| {
+            *generation += 1;
+            *now = line;
+        });
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn forward(client: Client, shared: Arc<Shared>, request: Request) -> Response {
+    let fault = lock(&shared.fault).clone();
+    if let Some(answer) = fault.and_then(|fault| fault(request.uri())) {
+        lock(&shared.struck).push(request.uri().to_string());
+        return answer;
+    }
+    let (mut parts, body) = request.into_parts();
+    parts.headers.remove(http::header::HOST);
+    let Ok(body) = axum::body::to_bytes(body, 16 << 20).await else {
+        return text(StatusCode::BAD_REQUEST, "the body does not arrive");
+    };
+    match client.send(Request::from_parts(parts, kube::client::Body::from(body))).await {
+        Ok(response) => response.map(Body::new),
+        Err(error) => text(StatusCode::BAD_GATEWAY, &error.to_string()),
+    }
+}
+
+async fn connection(mut stream: TcpStream, target: SocketAddr, mut line: watch::Receiver<(u64, Line)>) {
+    let first = line.borrow_and_update().1;
+    if first == Line::Silent {
+        // Held open until the proxy goes.
+        while line.changed().await.is_ok() {}
+        return;
+    }
+    let Ok(mut upstream) = TcpStream::connect(target).await else { return };
+    loop {
+        tokio::select! {
+            _ = tokio::io::copy_bidirectional(&mut stream, &mut upstream) => return,
+            changed = line.changed() => {
+                let now = line.borrow_and_update().1;
+                match (changed, now) {
+                    (Ok(()), Line::Open) => {}
+                    (Ok(()), Line::Silent) => {
+                        while line.changed().await.is_ok() {}
+                        return;
+                    }
+                    (Ok(()), Line::Cut) => {
+                        stream.set_zero_linger().ok();
+                        return;
+                    }
+                    (Err(_), _) => return,
+                }
+            }
+        }
+    }
+}
+
+/// An answer as the API server's own machinery gives it.
+pub fn status(code: u16, reason: &str) -> Response {
+    let body = failure(code, reason);
+    let mut answer = text(StatusCode::from_u16(code).expect("a status code"), &body.to_string());
+    answer.headers_mut().insert("content-type", http::HeaderValue::from_static("application/json"));
+    answer
+}
+
+/// The `Status` of a failure.
+pub fn failure(code: u16, reason: &str) -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "as the test wants it",
+        "reason": reason, "code": code})
+}
+
+/// An answer with a text.
+pub fn text(status: StatusCode, text: &str) -> Response {
+    Response::builder().status(status).body(Body::from(text.to_owned())).expect("an answer")
+}

@@ -1,0 +1,344 @@
+//! `mullion withdraw` against a real control plane, as a user with the rights its documentation lists and no others.
+//!
+//! Each function changes nodes and RuntimeClasses of the whole cluster and takes them away at the end: one at a time.
+
+use std::collections::BTreeMap;
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::node::v1::RuntimeClass;
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use mullion_cluster::{ControlPlane, MullionProcess, NodeSpec, free_port, wait_for};
+use serde_json::{Value, json};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const MANY: usize = 300;
+
+/// What one run said and how it ended.
+#[derive(Debug)]
+struct Ran {
+    code: Option<i32>,
+    lines: Vec<Value>,
+    talk: String,
+}
+
+impl Ran {
+    fn of(&self, kind: &str) -> Vec<&Value> {
+        self.lines.iter().filter(|line| line["type"] == kind).collect()
+    }
+
+    fn summary(&self) -> &Value {
+        self.lines.last().unwrap_or(&Value::Null)
+    }
+
+    fn fate(&self, class: &str) -> Option<bool> {
+        self.of("runtimeClass").iter().find(|line| line["name"] == class).and_then(|line| line["deleted"].as_bool())
+    }
+}
+
+/// A kubeconfig for a user with the rights that `mullion withdraw` documents.
+async fn kubeconfig(plane: &ControlPlane) -> Result<String> {
+    let list =
+        |group: &str, resources: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": ["list"]});
+    let rules = json!([
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "patch"]},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": ["mullion-controller"],
+            "verbs": ["list", "get"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mullion-state"],
+            "verbs": ["list", "get", "patch"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
+        {"apiGroups": ["node.k8s.io"], "resources": ["runtimeclasses"], "verbs": ["list", "create", "delete"]},
+        list("", &["pods", "podtemplates", "replicationcontrollers"]),
+        list("apps", &["deployments", "statefulsets", "daemonsets", "replicasets"]),
+        list("batch", &["jobs", "cronjobs"]),
+    ]);
+    let (api, user) = ("rbac.authorization.k8s.io", "withdraw-under-test");
+    let role =
+        json!({"apiVersion": format!("{api}/v1"), "kind": "ClusterRole", "metadata": {"name": user}, "rules": rules});
+    let binding = json!({"apiVersion": format!("{api}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": user},
+        "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": user},
+        "subjects": [{"apiGroup": api, "kind": "User", "name": user}]});
+    plane.kubectl_with_input(&["apply", "-f", "-"], &format!("{role}\n{binding}")).await?;
+    Ok(plane.kubeconfig_for(user, &[])?.to_string_lossy().into_owned())
+}
+
+async fn withdraw(kubeconfig: &str, arguments: &[&str]) -> Result<Ran> {
+    let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_mullion"))
+        .args(["withdraw", "-o", "json", "--kubeconfig", kubeconfig])
+        .args(arguments)
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await?;
+    let talk = String::from_utf8_lossy(&output.stderr).into_owned();
+    let lines = String::from_utf8(output.stdout)?;
+    let lines = lines.lines().map(serde_json::from_str).collect::<Result<_, _>>().with_context(|| lines.clone())?;
+    Ok(Ran { code: output.status.code(), lines, talk })
+}
+
+/// Everything of every node but its status and what each write changes.
+async fn fleet(plane: &ControlPlane) -> Result<BTreeMap<String, Value>> {
+    let nodes: Api<Node> = Api::all(plane.client());
+    wait_for("the nodes with what the controller manager gives them", MINUTE, async || {
+        let mut fleet = BTreeMap::new();
+        for node in nodes.list(&ListParams::default()).await?.items {
+            let mut node = serde_json::to_value(node)?;
+            ensure!(
+                node["metadata"]["annotations"].get("node.alpha.kubernetes.io/ttl").is_some(),
+                "{}",
+                node["metadata"]
+            );
+            for volatile in [("metadata", "managedFields"), ("metadata", "resourceVersion")] {
+                node[volatile.0].as_object_mut().context("no object")?.remove(volatile.1);
+            }
+            node.as_object_mut().context("no object")?.remove("status");
+            fleet.insert(node["metadata"]["name"].to_string(), node);
+        }
+        anyhow::Ok(fleet)
+    })
+    .await
+}
+
+fn is_labelled(node: &Value) -> bool {
+    node["metadata"]["labels"].get("mullion.dev/windows-release").is_some()
+}
+
+fn differences(before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>) -> Vec<String> {
+    let all = before.keys().chain(after.keys().filter(|name| !before.contains_key(*name)));
+    all.filter(|name| before.get(*name) != after.get(*name))
+        .map(|name| format!("{:?} is now {:?}", before.get(name), after.get(name)))
+        .collect()
+}
+
+async fn controller(plane: &ControlPlane) -> Result<(MullionProcess, u16)> {
+    let port = free_port()?;
+    let process = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
+        .args(["controller", "--kubeconfig", &plane.kubeconfig().to_string_lossy()])
+        .args(["--admin-bind", &format!("127.0.0.1:{port}")])
+        .admin(([127, 0, 0, 1], port).into())
+        .start()
+        .await?;
+    Ok((process, port))
+}
+
+/// One number of `/metrics`.
+async fn metric(port: u16, name: &str) -> Result<u64> {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await?;
+    let found = text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    found.with_context(|| format!("no {name} in {text}"))
+}
+
+async fn wait_for_labels(plane: &ControlPlane, count: usize) -> Result<()> {
+    wait_for(&format!("{count} labelled and tainted nodes"), MINUTE, async || {
+        let nodes = fleet(plane).await?;
+        let taint = json!({"key": "os", "value": "windows", "effect": "NoSchedule"});
+        let done = nodes.values().filter(|node| is_labelled(node)).filter(|node| {
+            let taints = node["spec"]["taints"].as_array();
+            taints.is_some_and(|taints| taints.contains(&taint) || taints.iter().any(|taint| taint["key"] == "sku"))
+        });
+        let done = done.count();
+        if done == count { Ok(()) } else { bail!("{done}") }
+    })
+    .await
+}
+
+async fn remove_all(plane: &ControlPlane) -> Result<()> {
+    plane.kubectl(&["delete", "nodes", "--all", "--wait=false"]).await?;
+    plane.kubectl(&["delete", "runtimeclasses", "--all"]).await?;
+    plane.kubectl(&["delete", "configmap", "mullion-state", "--ignore-not-found"]).await?;
+    Ok(())
+}
+
+/// Beside a running controller, every node is left as it was found, twice; nothing is put back until that is undone.
+pub(crate) async fn nodes_are_left_as_they_were_found(plane: &ControlPlane) -> Result<()> {
+    let build = "node.kubernetes.io/windows-build";
+    let mut specs = vec![
+        NodeSpec::linux("dlinux").taint("os=linux:NoSchedule"),
+        NodeSpec::windows("dplain", "10.0.20348.2655").label("team", "a").annotation("example.com/note", "theirs"),
+        NodeSpec::windows("dbare", "10.0.17763.6293").without_label(build).without_label("beta.kubernetes.io/os"),
+        NodeSpec::windows("dtaints", "10.0.26100.1")
+            .taint("z=1:NoSchedule")
+            .taint("a:NoExecute")
+            .taint("z=1:NoExecute"),
+        NodeSpec::windows("dmarked", "10.0.20348.1").taint("sku=Windows:NoSchedule"),
+        NodeSpec::windows("dvirtual", "10.0.20348.1").label("type", "virtual-kubelet"),
+    ];
+    specs.extend((0..MANY).map(|n| NodeSpec::windows(&format!("dmany-{n:03}"), "10.0.20348.2655")));
+    plane.create_nodes(&specs).await?;
+    let mut before = fleet(plane).await?;
+    let rights = kubeconfig(plane).await?;
+    let (process, port) = controller(plane).await?;
+    wait_for_labels(plane, MANY + 4).await?;
+
+    // One that comes to stand behind ours.
+    let nodes: Api<Node> = Api::all(plane.client());
+    let mut taints = serde_json::to_value(nodes.get("dtaints").await?)?["spec"]["taints"].take();
+    let late = json!({"key": "late", "value": "x", "effect": "NoSchedule"});
+    taints.as_array_mut().context("no taints")?.push(late.clone());
+    let patch = json!({"spec": {"taints": taints}});
+    nodes.patch("dtaints", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    let theirs = before.get_mut("\"dtaints\"").context("no such node")?;
+    theirs["spec"]["taints"].as_array_mut().context("no taints")?.push(late);
+
+    let planned = withdraw(&rights, &["--dry-run"]).await?;
+    ensure!(planned.code == Some(0) && planned.summary()["cleaned"] == MANY + 4, "{planned:?}");
+    ensure!(planned.talk.is_empty(), "it talks of what it did not do: {planned:?}");
+    ensure!(fleet(plane).await?.values().filter(|node| is_labelled(node)).count() == MANY + 4, "a dry run wrote");
+
+    for cleaned in [MANY + 4, 0] {
+        let ran = withdraw(&rights, &[]).await?;
+        ensure!(ran.code == Some(0), "{ran:?}");
+        ensure!(ran.summary()["cleaned"] == cleaned && ran.summary()["nodes"] == MANY + 6, "{ran:?}");
+        ensure!(ran.of("controller").len() == 1, "{ran:?}");
+        let differences = differences(&before, &fleet(plane).await?);
+        ensure!(differences.is_empty(), "{} nodes differ: {:?}", differences.len(), differences.first());
+    }
+    let classes: Api<RuntimeClass> = Api::all(plane.client());
+    ensure!(classes.list(&ListParams::default()).await?.items.is_empty(), "RuntimeClasses are left");
+
+    // The controller runs on and does nothing: not for a new node, nor for one that changes.
+    wait_for("the controller to say that it is withdrawn", MINUTE, async || {
+        let condition =
+            plane.kubectl(&["get", "configmap", "mullion-state", "-o", "jsonpath={.data.conditions}"]).await?;
+        let condition: Value = serde_json::from_str(&condition)?;
+        let stands = condition[0]["type"] == "Withdrawn" && condition[0]["status"] == "True";
+        if stands { Ok(()) } else { bail!("{condition}") }
+    })
+    .await?;
+    ensure!(metric(port, "mullion_withdrawn ").await? == 1, "the metric says otherwise");
+    let patched = metric(port, "mullion_node_patches_total{outcome=\"done\"} ").await?;
+    plane.create_node(&NodeSpec::windows("dnew", "10.0.20348.2655")).await?;
+    plane.kubectl(&["label", "node", "dplain", "team=b", "--overwrite"]).await?;
+    let ran = withdraw(&rights, &["--lease-namespace", "default"]).await?;
+    ensure!(ran.code == Some(0) && ran.summary()["cleaned"] == 0, "{ran:?}");
+    ensure!(ran.of("controller")[0]["controller"] == "stopped", "{ran:?}");
+    ensure!(metric(port, "mullion_node_patches_total{outcome=\"done\"} ").await? == patched, "it patched on");
+
+    // One that starts now reads first that it must not.
+    let (second, other) = controller(plane).await?;
+    ensure!(metric(other, "mullion_withdrawn ").await? == 1, "a new controller is at work");
+    second.stop().await?;
+
+    let ran = withdraw(&rights, &["--undo"]).await?;
+    ensure!(ran.code == Some(0) && ran.of("controller")[0]["controller"] == "resumed", "{ran:?}");
+    wait_for_labels(plane, MANY + 5).await?;
+    ensure!(metric(port, "mullion_withdrawn ").await? == 0, "the metric says otherwise");
+    let ran = withdraw(&rights, &[]).await?;
+    ensure!(ran.code == Some(0) && ran.summary()["cleaned"] == MANY + 5, "{ran:?}");
+    // As uninstalling does it.
+    plane.kubectl(&["delete", "configmap", "mullion-state"]).await?;
+    wait_for_labels(plane, MANY + 5).await?;
+    let ran = withdraw(&rights, &[]).await?;
+    ensure!(ran.code == Some(0), "{ran:?}");
+    process.stop().await?;
+    remove_all(plane).await
+}
+
+/// Classes that a pod or a template names stay, with who it is; those of others are nobody's business.
+pub(crate) async fn classes_that_are_named_stay(plane: &ControlPlane) -> Result<()> {
+    let namespace = plane.namespace("withdraw").await?;
+    let classes: Api<RuntimeClass> = Api::all(plane.client());
+    for (name, ours) in
+        [("dpod", true), ("dended", true), ("dtemplate", true), ("dcron", true), ("dfree", true), ("dtheirs", false)]
+    {
+        let labels = if ours { json!({"app.kubernetes.io/managed-by": "mullion"}) } else { json!({}) };
+        let class = json!({"metadata": {"name": name, "labels": labels}, "handler": "h"});
+        classes.create(&PostParams::default(), &serde_json::from_value(class)?).await?;
+    }
+    let pods: Api<Pod> = namespace.api();
+    let spec = |class: &str| json!({"runtimeClassName": class, "restartPolicy": "OnFailure", "containers": [{"name": "c", "image": "i"}]});
+    for (name, class) in [("runs", "dpod"), ("ended", "dended"), ("else", "dtheirs")] {
+        let pod = json!({"metadata": {"name": name}, "spec": spec(class)});
+        pods.create(&PostParams::default(), &serde_json::from_value(pod)?).await?;
+    }
+    let ended = json!({"status": {"phase": "Succeeded"}});
+    pods.patch_status("ended", &PatchParams::default(), &Patch::Merge(&ended)).await?;
+    let labels = json!({"app": "d"});
+    let mut always = spec("dtemplate");
+    always["restartPolicy"] = json!("Always");
+    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+        "spec": {"replicas": 0, "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": always}}});
+    let cron = json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "night"},
+        "spec": {"schedule": "0 3 * * *", "jobTemplate": {"spec": {"template": {"spec": spec("dcron")}}}}});
+    plane.kubectl_with_input(&["-n", &namespace.name, "apply", "-f", "-"], &format!("{deployment}\n{cron}")).await?;
+
+    let rights = kubeconfig(plane).await?;
+    let everything = [("dpod", false), ("dended", true), ("dtemplate", false), ("dcron", false), ("dfree", true)];
+    for arguments in [&["--dry-run"][..], &[]] {
+        let ran = withdraw(&rights, arguments).await?;
+        ensure!(ran.code == Some(0), "{ran:?}");
+        for (class, deleted) in everything {
+            ensure!(ran.fate(class) == Some(deleted), "{class}: {ran:?}");
+            let stands = classes.get_opt(class).await?.is_some();
+            ensure!(stands == (!deleted || !arguments.is_empty()), "{class} after {arguments:?}");
+        }
+        ensure!(ran.fate("dtheirs").is_none() && classes.get_opt("dtheirs").await?.is_some(), "{ran:?}");
+        let by = |class: &str| {
+            ran.of("runtimeClass").iter().find(|line| line["name"] == class).map(|line| line["namedBy"].to_string())
+        };
+        ensure!(by("dpod") == Some(format!("[\"Pod {}/runs\"]", namespace.name)), "{ran:?}");
+        ensure!(by("dtemplate") == Some(format!("[\"Deployment {}/web\"]", namespace.name)), "{ran:?}");
+    }
+    // Who named them is gone, and the next run finishes.
+    plane.kubectl(&["-n", &namespace.name, "delete", "deployment,cronjob", "--all"]).await?;
+    pods.delete("runs", &DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() }).await?;
+    let ran = withdraw(&rights, &[]).await?;
+    ensure!(ran.code == Some(0) && ran.summary()["classesKept"] == 0, "{ran:?}");
+    namespace.delete().await?;
+    remove_all(plane).await
+}
+
+/// A node cannot have a taint of others taken off by calling it Mullion's; what stays is named, with what to do.
+pub(crate) async fn a_record_frees_no_node_of_foreign_taints(plane: &ControlPlane) -> Result<()> {
+    let owned = |taint: &str| format!("{{\"labels\":{{\"team\":\"a\"}},\"taint\":{taint}}}");
+    let vault = owned(r#"{"key":"dedicated","value":"vault","effect":"NoSchedule"}"#);
+    let platform = owned(r#"{"key":"example.com/platform","value":"nt","effect":"NoSchedule"}"#);
+    let specs = [
+        NodeSpec::windows("dforged", "10.0.20348.1")
+            .label("team", "a")
+            .taint("dedicated=vault:NoSchedule")
+            .annotation("mullion.dev/owned", &vault),
+        NodeSpec::windows("dcustom", "10.0.20348.1")
+            .label("team", "a")
+            .taint("example.com/platform=nt:NoSchedule")
+            .annotation("mullion.dev/owned", &platform),
+        NodeSpec::linux("dlinux")
+            .taint("os=windows:NoSchedule")
+            .annotation("mullion.dev/owned", &owned(r#"{"key":"os","value":"windows","effect":"NoSchedule"}"#)),
+    ];
+    plane.create_nodes(&specs).await?;
+    let before = fleet(plane).await?;
+    let rights = kubeconfig(plane).await?;
+    let ran = withdraw(&rights, &[]).await?;
+    ensure!(ran.code == Some(1), "{ran:?}");
+    let left: Vec<String> = ran.of("left").iter().map(ToString::to_string).collect();
+    ensure!(
+        left.len() == 2
+            && left.iter().any(|line| line.contains("node dforged")
+                && line.contains("dedicated=vault:NoSchedule")
+                && line.contains("kubectl annotate node dforged")),
+        "{left:?}"
+    );
+    ensure!(differences(&before, &fleet(plane).await?).is_empty(), "something was taken off");
+
+    // The policy that had the other taint says whose it is.
+    let policies = tempfile::tempdir()?;
+    let policy = "apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {name: nodes}\n\
+        spec: {taint: {key: example.com/platform, value: nt, effect: NoSchedule}}\n";
+    std::fs::write(policies.path().join("nodes.yaml"), policy)?;
+    let ran = withdraw(&rights, &["--policies", &policies.path().to_string_lossy()]).await?;
+    ensure!(ran.code == Some(1) && ran.of("left").len() == 1, "{ran:?}");
+    let after = fleet(plane).await?;
+    let freed = &after["\"dcustom\""];
+    ensure!(freed["spec"].get("taints").is_none() && freed["metadata"]["labels"]["team"] == "a", "{freed}");
+    ensure!(after["\"dforged\""] == before["\"dforged\""] && after["\"dlinux\""] == before["\"dlinux\""], "{after:?}");
+    remove_all(plane).await
+}
