@@ -262,7 +262,9 @@ impl Gathered {
         let mut classes = self.classes.entries.clone();
         if self.withdrawn {
             // As good as somebody else's: what pods name stays known, and no pod is given one.
-            classes.values_mut().for_each(|class| class.ours = false);
+            for class in classes.values_mut() {
+                class.ours = false;
+            }
         }
         World {
             nodes: Some(Nodes::shared(self.nodes.entries.values().cloned().collect())),
