@@ -10,7 +10,7 @@ use kube::{Api, Client, api::ListParams};
 use mullion::controller::leading::Leading;
 use mullion::controller::metrics::Metrics;
 use mullion::controller::nodes;
-use mullion::engine::node::{NodeFacts, plan_node};
+use mullion::engine::node::{NodeFacts, Trust, plan_node};
 use mullion::policy::{Mode, NodePolicy, PolicySet};
 use mullion_cluster::ControlPlane;
 use tokio::sync::watch;
@@ -75,7 +75,7 @@ async fn bodies(client: &Client, mode: Mode) -> Vec<(String, String)> {
                 .collect(),
             kernel_version: node.status.unwrap().node_info.unwrap().kernel_version,
         };
-        let patch = plan_node(&facts, policy, &[], 0).patch.expect("something to do");
+        let patch = plan_node(&facts, policy, &Trust::default(), &[], 0).patch.expect("something to do");
         (name, patch.to_merge_patch(&node.metadata.resource_version.unwrap()).to_string())
     };
     all.unwrap().items.into_iter().map(body).collect()

@@ -13,7 +13,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use super::leading::Leading;
 use super::metrics::Outcome;
 use crate::engine::creation::{Claimants, conceivable, taint_on_create};
-use crate::engine::node::marks_windows;
+use crate::engine::node::{marks_windows, policy_taint};
 use crate::engine::world::{Nodes, World};
 use crate::policy::PolicySet;
 use crate::state::{Condition, MAX_POLICIES, MAX_SEEN, Seen, State};
@@ -121,6 +121,9 @@ impl Known<'_> {
         self.keep_seen(&mut state.seen);
         self.keep_policies(state);
         let policy = &self.policies.nodes;
+        let no_more = state.taint_on_create.clone().filter(|taint| conceivable(policy).as_ref() != Some(taint));
+        // New nodes may have it from the webhook, and nobody has seen them yet.
+        state.seen.taints.extend(no_more);
         state.taint_on_create = match self.claimants {
             Some(claimants) if claimants.policies == self.policies.hash => taint_on_create(policy, claimants),
             // Not known yet, as after a restart: what was found out before stands, if it is still about this taint.
@@ -130,8 +133,11 @@ impl Known<'_> {
 
     fn keep_seen(&self, seen: &mut Seen) {
         let Some(nodes) = self.nodes else { return };
+        let policy = &self.policies.nodes;
         for taint in nodes.windows_taints() {
-            if seen.taints.len() < MAX_SEEN && marks_windows(taint, &self.policies.nodes) {
+            // The policy's own in any case: once the policy has another, this is how it is known for Mullion's.
+            let room = seen.taints.len() < MAX_SEEN || *taint == policy_taint(policy);
+            if room && marks_windows(taint, policy) {
                 seen.taints.insert(taint.clone());
             }
         }
@@ -251,6 +257,10 @@ mod tests {
         let many: Vec<_> = many.iter().map(|(os, text, build)| (*os, text.as_str(), *build)).collect();
         let state = keep(&policies(""), &nodes(&many), None, &State::default());
         assert_eq!((state.seen.taints.len(), state.seen.builds.len()), (MAX_SEEN, MAX_SEEN));
+        // Whoever fills it does not make Mullion forget what it has set.
+        let ours = keep(&policies(""), &nodes(&[(Os::Windows, "os=windows:NoSchedule", 1)]), None, &state);
+        assert_eq!(ours.seen.taints.len(), MAX_SEEN + 1);
+        assert!(ours.seen.taints.contains(&taint("os=windows:NoSchedule")));
     }
 
     #[test]
@@ -293,6 +303,9 @@ mod tests {
         let mut other = policies("");
         other.nodes.taint.value = "win".to_owned();
         assert_eq!(after(&other, None, &yes), None);
+        // But new nodes may have it, and the next controller has to know whose it is.
+        assert_eq!(taints(&keep(&other, &none, None, &yes)), ["os=windows:NoSchedule"]);
+        assert_eq!(taints(&keep(&set, &none, None, &yes)), [""; 0]);
         other.nodes.taint.apply = ApplyTaint::Never;
         assert_eq!(after(&other, Some(&told(&other.hash)), &yes), None);
         let withdrawn = State { withdrawn: Some(NOW.to_owned()), ..yes };

@@ -11,7 +11,9 @@ use super::blockers::Daemon;
 use super::change::{Cause, Change, Edit};
 use super::constraint::requirement_holds;
 use super::fit::{Expression, Placement, Term};
-use super::node::{BUILD_LABEL, NodeFacts, NodePatch, OWNED, RELEASE_LABEL, REVISION_LABEL, plan_node, policy_taint};
+use super::node::{
+    BUILD_LABEL, NodeFacts, NodePatch, OWNED, RELEASE_LABEL, REVISION_LABEL, Trust, plan_node, policy_taint,
+};
 use super::world::Taint;
 use crate::policy::{ApplyTaint, Mode, NodePolicy};
 
@@ -68,7 +70,8 @@ pub fn on_create(node: &NodeFacts, policy: &NodePolicy, allowed: &Taint) -> Opti
     if !thought_of || conceivable(policy).as_ref() != Some(allowed) {
         return None;
     }
-    plan_node(node, policy, &[], 0).patch
+    // At CREATE a kubelet is free to have any taint, or none: there is nothing that a record could gain it.
+    plan_node(node, policy, &Trust::default(), &[], 0).patch
 }
 
 /// The patch as edits of the whole object.

@@ -4,8 +4,13 @@
 //! controllers that race come to the same end. What Mullion put on a node is written on the node itself
 //! ([`OWNED`]): only that is ever taken off again. Everything else, also taints of tools nobody has heard of, stays
 //! where it is, in its order, with every member it has.
+//!
+//! Kubelets can write that record, and `NodeRestriction` forbids them to change taints (`admitNode` in
+//! `plugin/pkg/admission/noderestriction/admission.go`). No kubelet shall have them taken off by Mullion, so a recorded
+//! taint is Mullion's only if something else says that it may be: see [`Trust`]. What a kubelet can have removed from, or
+//! replaced on, its own node is a taint that marks Windows nodes, and Mullion's three labels.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
@@ -95,6 +100,23 @@ pub struct NodePatch {
     pub taints: Option<Vec<Value>>,
 }
 
+/// Which taints may be Mullion's where a node's record says that they are, besides those that mark Windows nodes under
+/// the policy in force.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trust {
+    /// Policies that were in force: their taints, and what marks Windows nodes under them.
+    pub policies: Vec<NodePolicy>,
+    /// Taints that marked Windows nodes once, the taints of earlier policies among them.
+    pub seen: BTreeSet<Taint>,
+}
+
+impl Trust {
+    /// Whether the taint may be Mullion's.
+    pub fn knows(&self, taint: &Taint) -> bool {
+        self.seen.contains(taint) || self.policies.iter().any(|policy| marks_windows(taint, policy))
+    }
+}
+
 /// What one node gets under `policy` at `now` (seconds since 1970), `blockers` being the names of what does not tolerate
 /// the policy's taint and would be worse off with it: see [`wanted_taint`] for when that matters.
 ///
@@ -102,16 +124,16 @@ pub struct NodePatch {
 /// reasons. `mode: Disabled` takes away what Mullion put there. A taint of Mullion's that others remove is set again,
 /// but after the third time within an hour it is left alone, until another one is wanted, somebody puts it back, or the
 /// annotation is taken away.
-pub fn plan_node(node: &NodeFacts, policy: &NodePolicy, blockers: &[String], now: u64) -> NodePlan {
-    if is_for_us(node) { draft(node, policy, blockers, now) } else { NodePlan::default() }
+pub fn plan_node(node: &NodeFacts, policy: &NodePolicy, trust: &Trust, blockers: &[String], now: u64) -> NodePlan {
+    if is_for_us(node) { draft(node, policy, trust, blockers, now) } else { NodePlan::default() }
 }
 
 /// The taint that [`plan_node`] would add to this node if nothing stood against it; `None` if it would add none.
-pub fn wanted_taint(node: &NodeFacts, policy: &NodePolicy) -> Option<Taint> {
+pub fn wanted_taint(node: &NodeFacts, policy: &NodePolicy, trust: &Trust) -> Option<Taint> {
     if !is_for_us(node) {
         return None;
     }
-    let owned = Owned::read(node);
+    let (owned, _) = Owned::read(node).trusted(policy, trust);
     match decide(node, policy, &owned) {
         // As of any time: only what is on record counts, and the next plan may still find it contested.
         TaintDecision::Set { taint, .. } => {
@@ -127,10 +149,10 @@ pub fn release(build: Build, policy: &NodePolicy) -> String {
     release_name(build, &policy.releases).into_owned()
 }
 
-/// What takes everything of Mullion off a node: its taint, its labels, its annotation.
-pub fn withdraw_node(node: &NodeFacts) -> Option<NodePatch> {
+/// What takes everything of Mullion off a node: its taint, if it is one that `trust` knows, its labels, its annotation.
+pub fn withdraw_node(node: &NodeFacts, trust: &Trust) -> Option<NodePatch> {
     let disabled = NodePolicy { mode: Mode::Disabled, ..NodePolicy::default() };
-    let mut patch = plan_node(node, &disabled, &[], 0).patch.unwrap_or_default();
+    let mut patch = plan_node(node, &disabled, trust, &[], 0).patch.unwrap_or_default();
     // Mullion's own domain: its labels are its own even where the record of them was lost.
     let own = [RELEASE_LABEL, REVISION_LABEL].into_iter().filter(|key| node.labels.contains_key(*key));
     patch.labels.extend(own.filter(|_| is_for_us(node)).map(|key| (key.to_owned(), None)));

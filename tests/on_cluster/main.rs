@@ -143,6 +143,7 @@ fn main() -> ExitCode {
             memory::bad_policy_files_do_not_stop_a_start,
             memory::a_new_node_has_its_taint_at_once,
             memory::leave_to_taint_comes_and_goes,
+            memory::earlier_taints_go_and_forged_ones_stay,
         ]
     ));
     // A control plane of their own: on the other, nodes come and go that are not theirs.

@@ -515,6 +515,55 @@ pub async fn leave_to_taint_comes_and_goes(plane: &ControlPlane) -> Result<()> {
     outside.delete().await
 }
 
+/// A policy with another taint comes while nobody leads: what the last one put on nodes goes, and what a kubelet says
+/// was put there does not.
+pub async fn earlier_taints_go_and_forged_ones_stay(plane: &ControlPlane) -> Result<()> {
+    let (earlier, ours, vault) =
+        ("example.com/platform=nt:NoSchedule", "os=windows:NoSchedule", "dedicated=vault:NoSchedule");
+    let own = plane.namespace("mullion").await?;
+    let nodes = "---\napiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {name: nodes}\nspec: {taint: \
+                 {key: example.com/platform, value: nt, effect: NoSchedule}}\n";
+    let policies = directory(&format!("{}{nodes}", policy(0)))?;
+    let kubeconfig = controllers(plane, &own).await?;
+    let windows = |name: &str| NodeSpec::windows(name, "10.0.20348.2655");
+    plane.create_nodes(&[windows("honest"), windows("forger").taint(vault)]).await?;
+    let admin: Api<Node> = Api::all(plane.client());
+    let wait_for_taints = async |name: &str, expected: &[&str]| {
+        wait_for(&format!("{expected:?} on {name}"), DEADLINE, async || match admin.get(name).await {
+            Ok(node) if taints(&node) == expected => Seen::Done(node),
+            Ok(node) => Seen::NotYet(format!("{:?} {}", taints(&node), owned(&node))),
+            Err(error) => Seen::NotYet(error.to_string()),
+        })
+        .await
+    };
+    let first = controller(&kubeconfig, &own, policies.path()).await?;
+    wait_for_taints("honest", &[earlier]).await?;
+    wait_for_taints("forger", &[vault, earlier]).await?;
+    state(&own, "the first taint", |data| data["seen-taints"].as_str().is_some_and(|text| text.contains(earlier)))
+        .await?;
+    drop(first);
+
+    let kubelet = Kubelet::new(plane, "forger").await?;
+    let (name, params) = (kubelet.name.as_str(), PatchParams::default());
+    let bare = Patch::Merge(json!({"spec": {"taints": []}}));
+    let refused = kubelet.nodes.patch(name, &params, &bare).await;
+    ensure!(matches!(&refused, Err(kube::Error::Api(status)) if status.code == 403), "{refused:?}");
+    let record = json!({"taint": {"key": "dedicated", "value": "vault", "effect": "NoSchedule"}}).to_string();
+    let annotated = Patch::Merge(json!({"metadata": {"annotations": {"mullion.dev/owned": record}}}));
+    kubelet.nodes.patch(name, &params, &annotated).await.context("a kubelet's annotation")?;
+
+    std::fs::write(policies.path().join("mine.yaml"), policy(0))?;
+    let second = controller(&kubeconfig, &own, policies.path()).await?;
+    let honest = wait_for_taints("honest", &[ours]).await?;
+    ensure!(owned(&honest).contains("windows\",\"effect\":\"NoSchedule"), "{}", owned(&honest));
+    // Its record of the first taint is lost, so that is nobody's to take off either.
+    let forger = wait_for_taints("forger", &[vault, earlier, ours]).await?;
+    ensure!(!owned(&forger).contains("vault"), "{}", owned(&forger));
+    ensure!(second.process.log()?.contains("taint dedicated=vault:NoSchedule stays"), "nobody is told");
+    drop(second);
+    remove(plane, &["honest", "forger"]).await
+}
+
 /// Waits until a Windows node that is created, in a dry run, has exactly these taints.
 async fn at_create(api: &Api<Node>, what: &str, expected: &[&str]) -> Result<()> {
     let node = NodeSpec::windows("dry-run", "10.0.20348.2655").build()?;

@@ -24,12 +24,15 @@ mod requests;
 mod tests;
 mod work;
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use k8s_openapi::api::node::v1 as node_api;
 use kube::Api;
 use kube::runtime::watcher::Config;
+use tokio::sync::watch as channel;
 use tokio::time::{MissedTickBehavior, timeout};
 
 use self::daemons::SlimDaemonSet;
@@ -38,6 +41,8 @@ pub(super) use self::known::{Known, known};
 use self::requests::Shared;
 use self::work::Work;
 use super::leading::Leading;
+use crate::engine::world::Taint;
+use crate::state::State;
 use crate::world::live::SlimNode;
 use crate::world::watch;
 
@@ -48,10 +53,13 @@ const DRAIN: Duration = Duration::from_secs(10);
 
 /// Works until it must stop.
 pub async fn run(leading: Leading) {
-    let Leading { client, mut policies, world, events, claimants, metrics, ready, stop, .. } = leading;
+    let Leading { client, mut policies, world, state, events, claimants, metrics, ready, stop, .. } = leading;
     claimants.send_replace(None);
+    let mut kept = state.state.clone();
+    // Which taints an earlier policy set is only known once that has been read.
+    let known = async { (watch::streams_lists(&client).await, kept.wait_for(Option::is_some).await.is_ok()) };
     let streaming = tokio::select! {
-        streaming = watch::streams_lists(&client) => streaming,
+        (streaming, true) = known => streaming,
         () = stop.cancelled() => return,
     };
     // `!=` also takes nodes without the label: those that have only the older one.
@@ -62,7 +70,7 @@ pub async fn run(leading: Leading) {
     let mut worlds = world.changes();
 
     let first = policies.borrow_and_update().clone();
-    let mut work = Work::new(Shared::new(client, events, metrics), world, first);
+    let mut work = Work::new(Shared::new(client, events, metrics), world, first, seen(&mut kept));
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -78,6 +86,7 @@ pub async fn run(leading: Leading) {
             Ok(()) = worlds.changed() => work.neighbours_changed(),
             Some(event) = classes.next() => work.classes_due |= work.classes.apply(event, class_entry),
             Some(done) = work.running.next(), if !work.running.is_empty() => work.done(done),
+            Ok(()) = kept.changed() => work.seen_changed(&seen(&mut kept)),
             Ok(()) = policies.changed() => {
                 let set = policies.borrow_and_update().clone();
                 work.policies_changed(set);
@@ -94,4 +103,9 @@ pub async fn run(leading: Leading) {
     if timeout(DRAIN, work.running.collect::<Vec<_>>()).await.is_err() {
         tracing::warn!("some requests did not end in time");
     }
+}
+
+/// Taints that ever marked Windows nodes.
+fn seen(kept: &mut channel::Receiver<Option<Arc<State>>>) -> BTreeSet<Taint> {
+    kept.borrow_and_update().as_ref().map(|state| state.seen.taints.clone()).unwrap_or_default()
 }

@@ -17,7 +17,7 @@ use crate::controller::metrics::{Metrics, Outcome};
 use crate::controller::runtime_classes::Write;
 use crate::controller::{MANAGER, bound};
 use crate::engine::blockers::{blockers, needs_pods};
-use crate::engine::node::{Hold, NodeFacts, NodePatch, NodePlan, plan_node, wanted_taint};
+use crate::engine::node::{Hold, NodeFacts, NodePatch, NodePlan, Trust, plan_node, wanted_taint};
 use crate::engine::world::Taint;
 use crate::policy::{ApplyTaint, PolicySet};
 use crate::world::live::SlimNode;
@@ -80,10 +80,11 @@ impl Shared {
         self: Arc<Self>,
         known: Arc<Known>,
         policies: Arc<PolicySet>,
+        trust: Arc<Trust>,
         neighbours: Option<Arc<Neighbours>>,
     ) -> Report {
         let (facts, policy) = (&known.facts, &policies.nodes);
-        let wanted = wanted_taint(facts, policy).filter(|_| policy.taint.apply == ApplyTaint::WhenTolerated);
+        let wanted = wanted_taint(facts, policy, &trust).filter(|_| policy.taint.apply == ApplyTaint::WhenTolerated);
         let (waits_for, sure) = match &wanted {
             Some(taint) => match self.waits_for(facts, taint, &policies, neighbours.as_deref()).await {
                 Ok(names) => (names, true),
@@ -91,7 +92,7 @@ impl Shared {
             },
             None => (Vec::new(), false),
         };
-        let NodePlan { patch, reasons, hold } = plan_node(facts, policy, &waits_for, now());
+        let NodePlan { patch, reasons, hold } = plan_node(facts, policy, &trust, &waits_for, now());
         let waits_for = if hold == Hold::Waiting { waits_for } else { Vec::new() };
         match (hold, &wanted, reasons.last()) {
             (Hold::Waiting, Some(taint), _) if sure => self.tell(&known, &news::waits(taint, &waits_for)).await,

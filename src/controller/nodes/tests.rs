@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -30,7 +31,12 @@ fn client() -> Client {
 
 fn work() -> Work {
     let shared = Shared::new(client(), Events::new(client()), Metrics::new());
-    Work::new(shared, Arc::new(Live::start(client(), channel::channel(None).1)), Arc::new(PolicySet::default()))
+    Work::new(
+        shared,
+        Arc::new(Live::start(client(), channel::channel(None).1)),
+        Arc::new(PolicySet::default()),
+        BTreeSet::new(),
+    )
 }
 
 fn node(version: &str, uid: &str) -> SlimNode {

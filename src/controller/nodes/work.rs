@@ -19,7 +19,8 @@ use super::known::{Known, Neighbours, known};
 use super::requests::{Done, End, Report, Shared, now};
 use crate::controller::runtime_classes::{self, Standing};
 use crate::engine::creation::Claimants;
-use crate::engine::node::{Hold, plan_node, wanted_taint};
+use crate::engine::node::{Hold, Trust, plan_node, policy_taint, wanted_taint};
+use crate::engine::world::Taint;
 use crate::policy::{ApplyTaint, PolicySet};
 use crate::world::live::{Collection, Live, SlimNode};
 
@@ -34,6 +35,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) struct Work {
     shared: Arc<Shared>,
     policies: Arc<PolicySet>,
+    /// The taint of every policy so far, and what was ever seen on Windows nodes.
+    trust: Arc<Trust>,
     world: Arc<Live>,
     nodes: BTreeMap<String, Arc<Known>>,
     arriving: BTreeMap<String, Arc<Known>>,
@@ -68,10 +71,11 @@ pub(super) struct Work {
 }
 
 impl Work {
-    pub(super) fn new(shared: Shared, world: Arc<Live>, policies: Arc<PolicySet>) -> Self {
+    pub(super) fn new(shared: Shared, world: Arc<Live>, policies: Arc<PolicySet>, seen: BTreeSet<Taint>) -> Self {
         Self {
             shared: Arc::new(shared),
             policies,
+            trust: Arc::new(Trust { seen, ..Trust::default() }),
             world,
             nodes: BTreeMap::new(),
             arriving: BTreeMap::new(),
@@ -205,7 +209,16 @@ impl Work {
             && self.newcomers.get(name).is_some_and(|until| now < *until)
     }
 
+    /// What was seen stays known: nodes may still have it when it is forgotten.
+    pub(super) fn seen_changed(&mut self, seen: &BTreeSet<Taint>) {
+        if !seen.is_subset(&self.trust.seen) {
+            Arc::make_mut(&mut self.trust).seen.extend(seen.iter().cloned());
+        }
+    }
+
     pub(super) fn policies_changed(&mut self, policies: Arc<PolicySet>) {
+        // Nodes may have had it for less time than it takes to be seen.
+        self.seen_changed(&BTreeSet::from([policy_taint(&self.policies.nodes)]));
         self.policies = policies;
         self.due.extend(self.nodes.keys().cloned());
         self.classes_due = true;
@@ -252,15 +265,16 @@ impl Work {
             }
             self.busy.insert(name);
             let (shared, policies) = (Arc::clone(&self.shared), Arc::clone(&self.policies));
-            self.running.push(shared.reconcile(known, policies, self.neighbours.clone()).map(Done::Node).boxed());
+            let (trust, neighbours) = (Arc::clone(&self.trust), self.neighbours.clone());
+            self.running.push(shared.reconcile(known, policies, trust, neighbours).map(Done::Node).boxed());
         }
     }
 
     /// Whether there is nothing to ask, to write or to say. Most changes are of that kind.
     fn is_quiet(&self, name: &str, known: &Known) -> bool {
         let policy = &self.policies.nodes;
-        !self.waiting.contains_key(name) && wanted_taint(&known.facts, policy).is_none() && {
-            let plan = plan_node(&known.facts, policy, &[], now());
+        !self.waiting.contains_key(name) && wanted_taint(&known.facts, policy, &self.trust).is_none() && {
+            let plan = plan_node(&known.facts, policy, &self.trust, &[], now());
             plan.patch.is_none() && plan.hold == Hold::None
         }
     }

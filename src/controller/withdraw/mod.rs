@@ -12,10 +12,8 @@
 //! anything that other objects could hold up. Each patch carries the `resourceVersion` it was made from, so taints that
 //! others add meanwhile survive: a 409 reads the node and decides anew.
 //!
-//! Whose a taint is, the node's record says, and kubelets can write that. `NodeRestriction` forbids kubelets to change
-//! taints (`plugin/pkg/admission/noderestriction/admission.go`, `admitNode`), and no kubelet shall have them taken off
-//! by Mullion: only a taint that a policy or `mullion-state` knows goes. What a kubelet can have removed from its own
-//! node is a taint that marks Windows nodes, and Mullion's three labels.
+//! Whose a taint is, the node's record says, and kubelets can write that: only a taint that a policy or `mullion-state`
+//! knows goes (see [`Trust`](crate::engine::node::Trust)).
 //!
 //! Rights it needs: `get`, `list` and `patch` on nodes; `list` on leases and configmaps of all namespaces (names
 //! `mullion-controller` and `mullion-state` are enough; without, its own namespace is the only one told); in each of
@@ -36,7 +34,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::policy::NodePolicy;
 use calls::Calls;
-use plan::Trust;
 
 /// What is wanted.
 #[derive(Debug, Clone, Default)]
@@ -153,7 +150,7 @@ pub async fn withdraw(
     nodes::first_look(&calls).await?;
     let mut report = Report::default();
     let stopped = controllers::stop(&calls, options, &mut report, say).await;
-    let trust = Trust::new(&options.policies, &stopped.states);
+    let trust = plan::trust(&options.policies, &stopped.states);
     nodes::clean(&calls, &trust, options.dry_run, stopped.for_sure, &mut report, say).await;
     classes::delete(&calls, options.dry_run, &mut report).await;
     Ok(report)

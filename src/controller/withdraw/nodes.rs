@@ -10,11 +10,11 @@ use kube::api::{ListParams, Patch, PatchParams};
 use serde::de::IgnoredAny;
 
 use super::calls::{Calls, Failure, Patience};
-use super::plan::{Plan, Trust, plan};
+use super::plan::{Plan, plan};
 use super::{Cleaned, Left, Report, Step};
 use crate::controller::MANAGER;
 use crate::controller::nodes::{Known, known};
-use crate::engine::node::{NodePatch, OWNED};
+use crate::engine::node::{NodePatch, OWNED, Trust};
 use crate::report::counted;
 use crate::world::live::SlimNode;
 

@@ -1,39 +1,21 @@
 //! What goes, decided from plain data.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::engine::node::{self, NodeFacts, NodePatch, OWNED, RELEASE_LABEL, REVISION_LABEL};
+use crate::engine::node::{self, NodeFacts, NodePatch, OWNED, RELEASE_LABEL, REVISION_LABEL, Trust};
 use crate::engine::world::Taint;
 use crate::policy::{Files, NodePolicy, PolicySet};
 use crate::state::State;
 
-/// Which taints are known to be Mullion's where a node says so.
-pub(super) struct Trust {
-    policies: Vec<NodePolicy>,
-    seen: BTreeSet<Taint>,
-}
-
-impl Trust {
-    /// Those of the policies given, of the policies that controllers kept, of the built-in ones, and every OS taint
-    /// that was ever seen.
-    pub(super) fn new(given: &[NodePolicy], states: &[State]) -> Self {
-        let kept = states.iter().filter_map(|state| {
-            let files = Files { texts: state.policies.clone(), problems: Vec::new() };
-            PolicySet::load(&files).ok().map(|set| set.nodes)
-        });
-        let policies = given.iter().cloned().chain(kept).chain([PolicySet::built_in().nodes]).collect();
-        Self { policies, seen: states.iter().flat_map(|state| state.seen.taints.clone()).collect() }
-    }
-
-    fn knows(&self, taint: &Taint) -> bool {
-        self.seen.contains(taint) || self.policies.iter().any(|policy| node::marks_windows(taint, policy))
-    }
-
-    /// Whether a policy would have set it.
-    fn sets(&self, taint: &Taint) -> bool {
-        self.policies.iter().any(|policy| node::policy_taint(policy) == *taint)
-    }
+/// Which taints are known to be Mullion's where a node says so: those of the policies given, of the policies that
+/// controllers kept, of the built-in ones, and every OS taint that was ever seen.
+pub(super) fn trust(given: &[NodePolicy], states: &[State]) -> Trust {
+    let kept = states.iter().filter_map(|state| {
+        let files = Files { texts: state.policies.clone(), problems: Vec::new() };
+        PolicySet::load(&files).ok().map(|set| set.nodes)
+    });
+    let policies = given.iter().cloned().chain(kept).chain([PolicySet::built_in().nodes]).collect();
+    Trust { policies, seen: states.iter().flat_map(|state| state.seen.taints.clone()).collect() }
 }
 
 /// What is to be done about one node.
@@ -56,7 +38,7 @@ pub(super) enum Doubt {
 
 /// What goes from one node.
 pub(super) fn plan(facts: &NodeFacts, trust: &Trust) -> Plan {
-    let Some(mut patch) = node::withdraw_node(facts) else { return Plan::default() };
+    let Some(mut patch) = node::withdraw_node(facts, trust) else { return Plan::default() };
     let record = node::recorded_taint(facts);
     let stands = |taint: &Taint| facts.taints.iter().filter_map(node::taint).any(|standing| standing == *taint);
     let own_label = || [RELEASE_LABEL, REVISION_LABEL].iter().any(|key| facts.labels.contains_key(*key));
@@ -66,12 +48,12 @@ pub(super) fn plan(facts: &NodeFacts, trust: &Trust) -> Plan {
         Ok(None) if facts.annotations.contains_key(OWNED) || !own_label() => None,
         Ok(None) | Err(_) => {
             let standing = facts.taints.iter().filter_map(node::taint);
-            standing.into_iter().find(|taint| trust.sets(taint)).map(Doubt::Unrecorded)
+            let sets = |taint: &Taint| trust.policies.iter().any(|policy| node::policy_taint(policy) == *taint);
+            standing.into_iter().find(sets).map(Doubt::Unrecorded)
         }
     };
     if matches!(doubt, Some(Doubt::Unknown(_))) {
         // The record stays as well: who looks again is told again.
-        patch.taints = None;
         patch.owned = None;
     }
     let gone = record.ok().flatten().filter(|_| patch.taints.is_some()).map(|taint| format!("taint {taint}"));
@@ -142,8 +124,8 @@ mod tests {
         }
     }
 
-    fn trust() -> Trust {
-        Trust::new(&[], &[])
+    fn built_in() -> Trust {
+        trust(&[], &[])
     }
 
     #[test]
@@ -175,7 +157,7 @@ mod tests {
             (None, &["os=Windows:NoSchedule"], &["os=Windows:NoSchedule"], vec![release], None),
         ] {
             let facts = node(record, taints);
-            let plan = plan(&facts, &trust());
+            let plan = plan(&facts, &built_in());
             let after = plan.patch.as_ref().unwrap().apply(&facts);
             let left: Vec<Value> = left.iter().map(|taint| raw(taint)).collect();
             assert_eq!(after.taints, left, "{record:?} {taints:?}");
@@ -189,14 +171,14 @@ mod tests {
     fn nodes_without_anything_of_ours_get_nothing() {
         let mut bare = node(None, &[OURS]);
         bare.labels.remove(RELEASE_LABEL);
-        assert_eq!(plan(&bare, &trust()), Plan::default());
+        assert_eq!(plan(&bare, &built_in()), Plan::default());
         let ours = record(OURS);
         let mut linux = node(Some(&ours), &[OURS]);
         linux.labels.insert("kubernetes.io/os".to_owned(), "linux".to_owned());
-        assert_eq!(plan(&linux, &trust()), Plan::default());
+        assert_eq!(plan(&linux, &built_in()), Plan::default());
         let mut away = node(Some(&ours), &[OURS]);
         away.labels.insert("type".to_owned(), "virtual-kubelet".to_owned());
-        assert_eq!(plan(&away, &trust()), Plan::default());
+        assert_eq!(plan(&away, &built_in()), Plan::default());
     }
 
     #[test]
@@ -213,14 +195,14 @@ mod tests {
         let broken = State { policies: vec![broken], ..State::default() };
         let record = record("example.com/platform=nt:NoExecute");
         let facts = node(Some(&record), &["example.com/platform=nt:NoExecute"]);
-        for (trust, known) in [
-            (trust(), false),
-            (Trust::new(&[policy], &[]), true),
-            (Trust::new(&[], &[State::default(), kept]), true),
-            (Trust::new(&[], &[seen]), true),
-            (Trust::new(&[], &[broken]), false),
+        for (given, known) in [
+            (built_in(), false),
+            (trust(&[policy], &[]), true),
+            (trust(&[], &[State::default(), kept]), true),
+            (trust(&[], &[seen]), true),
+            (trust(&[], &[broken]), false),
         ] {
-            let plan = plan(&facts, &trust);
+            let plan = plan(&facts, &given);
             assert_eq!(plan.patch.unwrap().apply(&facts).taints.is_empty(), known);
             assert_eq!(plan.doubt, (!known).then(|| Doubt::Unknown(platform.clone())));
         }
@@ -266,7 +248,7 @@ mod tests {
             let standing: Vec<&str> = standing.iter().map(String::as_str).collect();
             let mut facts = node(Some(&record.to_string()), &standing);
             facts.labels.insert(BUILD_LABEL.to_owned(), "10.0.20348".to_owned());
-            let after = plan(&facts, &trust()).patch.map_or_else(|| facts.clone(), |patch| patch.apply(&facts));
+            let after = plan(&facts, &built_in()).patch.map_or_else(|| facts.clone(), |patch| patch.apply(&facts));
             let others = |taints: &[Value]| -> Vec<Value> {
                 taints.iter().filter(|taint| taint["value"] != "windows").cloned().collect()
             };
@@ -276,7 +258,7 @@ mod tests {
                 labels.iter().filter(|(key, _)| !key.starts_with("mullion.dev/")).map(|(key, value)| (key.clone(), value.clone())).collect::<Vec<_>>()
             };
             prop_assert_eq!(foreign(&after.labels), foreign(&facts.labels));
-            prop_assert_eq!(plan(&after, &trust()).patch, None);
+            prop_assert_eq!(plan(&after, &built_in()).patch, None);
         }
     }
 }

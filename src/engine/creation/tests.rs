@@ -259,6 +259,6 @@ proptest! {
         for taint in &taints {
             prop_assert!(expected.taints.contains(taint));
         }
-        prop_assert_eq!(plan_node(&expected, &policy, &[], 0).patch, None);
+        prop_assert_eq!(plan_node(&expected, &policy, &Trust::default(), &[], 0).patch, None);
     }
 }

@@ -5,8 +5,8 @@ use serde_json::json;
 use super::owned::Owned;
 use super::taint::{TaintDecision, contested, decide};
 use super::{
-    BUILD_LABEL, Hold, NodeFacts, NodePatch, NodePlan, OWNED, RELEASE_LABEL, REVISION_LABEL, policy_taint, release,
-    taint,
+    BUILD_LABEL, Hold, NodeFacts, NodePatch, NodePlan, OWNED, RELEASE_LABEL, REVISION_LABEL, Trust, policy_taint,
+    release, taint,
 };
 use crate::engine::windows::Build;
 use crate::policy::{ApplyTaint, Mode, NodeLabel, NodePolicy};
@@ -22,8 +22,8 @@ struct Draft<'a> {
 }
 
 /// What one node gets, from what is on record as Mullion's.
-pub(super) fn draft(node: &NodeFacts, policy: &NodePolicy, blockers: &[String], now: u64) -> NodePlan {
-    let before = Owned::read(node);
+pub(super) fn draft(node: &NodeFacts, policy: &NodePolicy, trust: &Trust, blockers: &[String], now: u64) -> NodePlan {
+    let (before, strange) = Owned::read(node).trusted(policy, trust);
     let mut draft = Draft {
         node,
         policy,
@@ -32,6 +32,13 @@ pub(super) fn draft(node: &NodeFacts, policy: &NodePolicy, blockers: &[String], 
         owned: Owned::default(),
         hold: Hold::None,
     };
+    if let Some(strange) = strange.filter(|strange| strange.stands(node)) {
+        draft.reasons.push(format!(
+            "taint {} stays: nothing but the node's own record says that it is Mullion's; if an earlier NodePolicy had \
+             it, remove it by hand",
+            strange.into_taint()
+        ));
+    }
     draft.labels(&before);
     draft.taint(&before, blockers, now);
     draft.finish()

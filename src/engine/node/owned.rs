@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{BUILD_LABEL, NodeFacts, OWNED, RELEASE_LABEL, REVISION_LABEL, taint};
+use super::{BUILD_LABEL, NodeFacts, OWNED, RELEASE_LABEL, REVISION_LABEL, Trust, marks_windows, taint};
 use crate::engine::world::Taint;
+use crate::policy::NodePolicy;
 
 /// How often within [`HOUR`] somebody may remove the taint before it is left to them.
 pub(super) const REMOVALS: usize = 3;
@@ -53,6 +54,16 @@ impl Owned {
             removed.at.truncate(REMOVALS);
         }
         owned
+    }
+
+    /// Without a taint that nothing but the record calls Mullion's, and that taint.
+    pub(super) fn trusted(mut self, policy: &NodePolicy, trust: &Trust) -> (Self, Option<OwnedTaint>) {
+        let known = |owned: &OwnedTaint| {
+            let taint = owned.clone().into_taint();
+            marks_windows(&taint, policy) || trust.knows(&taint)
+        };
+        let strange = self.taint.take_if(|owned| !known(owned));
+        (self, strange)
     }
 
     /// `None` where nothing is Mullion's.

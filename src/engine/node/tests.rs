@@ -9,6 +9,26 @@ use crate::policy::{ApplyTaint, NodeLabel, TaintPattern};
 
 const NOW: u64 = 1_800_000_000;
 
+/// As a controller that saw `mine=windows` and the like set by policies before.
+fn trust() -> Trust {
+    let texts = ["mine=windows", "example.com/platform=windows"];
+    let effects = ["NoSchedule", "NoExecute", "PreferNoSchedule"];
+    let taints = texts.iter().flat_map(|text| effects.map(|effect| format!("{text}:{effect}")));
+    Trust { seen: taints.map(|text| Taint::parse(&text).unwrap()).collect(), ..Trust::default() }
+}
+
+fn plan_node(node: &NodeFacts, policy: &NodePolicy, blockers: &[String], now: u64) -> NodePlan {
+    super::plan_node(node, policy, &trust(), blockers, now)
+}
+
+fn wanted_taint(node: &NodeFacts, policy: &NodePolicy) -> Option<Taint> {
+    super::wanted_taint(node, policy, &trust())
+}
+
+fn withdraw_node(node: &NodeFacts) -> Option<NodePatch> {
+    super::withdraw_node(node, &trust())
+}
+
 const BARE: &[(&str, &str)] = &[("kubernetes.io/os", "windows")];
 
 fn node(labels: &[(&str, &str)], kernel: &str, taints: &[&str]) -> NodeFacts {
@@ -339,6 +359,42 @@ fn a_forged_record_gives_away_no_foreign_label() {
         assert_eq!(taints(&result), ["a=b:NoSchedule", "os=windows:NoSchedule"], "{text}");
         assert!(!withdraw_node(&result).unwrap().apply(&result).annotations.contains_key(OWNED));
     }
+}
+
+#[test]
+fn a_forged_record_gives_away_no_foreign_taint() {
+    let (vault, mine) = ("dedicated=vault:NoSchedule", "mine=windows:NoSchedule");
+    let forged = |taint: &str| {
+        let mut facts = node(BARE, "10.0.20348.1", &["a=b:NoSchedule", taint]);
+        facts.annotations.insert(OWNED.to_owned(), json!({"taint": raw(taint)}).to_string());
+        facts
+    };
+    let plan = |facts: &NodeFacts, policy: &NodePolicy, trust: &Trust| {
+        let plan = super::plan_node(facts, policy, trust, &[], NOW);
+        (plan.patch.map_or_else(|| facts.clone(), |patch| patch.apply(facts)), plan.reasons)
+    };
+    let policies = [
+        NodePolicy::default(),
+        with(|policy| policy.mode = Mode::Disabled),
+        with(|policy| policy.taint.apply = ApplyTaint::Never),
+        with(|policy| policy.taint.key = "example.com/os".to_owned()),
+    ];
+    for policy in &policies {
+        let (after, reasons) = plan(&forged(vault), policy, &trust());
+        assert_eq!(taints(&after)[..2], ["a=b:NoSchedule", vault], "{policy:?}");
+        assert!(!after.annotations.get(OWNED).is_some_and(|record| record.contains("vault")), "{after:?}");
+        assert!(reasons.iter().any(|reason| reason.contains(vault) && reason.contains("stays")), "{reasons:?}");
+        assert_eq!(plan(&after, policy, &trust()).0, after);
+        // The taint of an earlier policy goes where something but the node knows it.
+        for (trust, known) in [(trust(), true), (Trust::default(), false)] {
+            assert_eq!(!taints(&plan(&forged(mine), policy, &trust).0).contains(&mine.to_owned()), known, "{policy:?}");
+        }
+        let earlier = with(|policy| policy.taint.key = "mine".to_owned());
+        let trust = Trust { policies: vec![earlier], ..Trust::default() };
+        assert!(!taints(&plan(&forged(mine), policy, &trust).0).contains(&mine.to_owned()), "{policy:?}");
+    }
+    let after = super::withdraw_node(&forged(vault), &trust()).unwrap().apply(&forged(vault));
+    assert_eq!((taints(&after), after.annotations.len()), (vec!["a=b:NoSchedule".to_owned(), vault.to_owned()], 0));
 }
 
 fn any_taint() -> impl Strategy<Value = Value> {
