@@ -1,7 +1,7 @@
 //! Events on nodes, each told once for as long as it lasts.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1 as core;
@@ -16,31 +16,46 @@ use crate::engine::world::Taint;
 /// What still holds is said again after this time: the API server forgets events after an hour.
 const AGAIN: Duration = Duration::from_secs(1800);
 
-/// What was told of which node, and when.
+/// How soon other words for the same reason are told: names of pods that a taint waits for change all the time, on
+/// thousands of nodes, and each is another Event.
+const OTHER_WORDS: Duration = Duration::from_secs(120);
+
+/// What was told last of which node.
 #[derive(Debug, Default)]
-pub(super) struct Told(Mutex<HashMap<String, (u64, Instant)>>);
+pub(super) struct Told(Mutex<HashMap<String, Telling>>);
+
+#[derive(Debug, Clone, Copy)]
+struct Telling {
+    reason: &'static str,
+    key: u64,
+    at: Instant,
+}
 
 impl Told {
-    /// Tells on the node, unless that is what was told last and people can still read it.
+    /// Tells on the node, unless that is what was told last and people can still read it, or nearly that a moment ago.
+    /// Who has it told again and again has it told in the end: what was not written was not told.
     pub(super) async fn tell(&self, events: &Events, known: &Known, news: &News) {
-        let (key, now) = (key(news), Instant::now());
-        {
-            let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let last = told.insert(known.facts.name.clone(), (key, now));
-            if let Some((last, then)) = last
-                && last == key
-                && now < then + AGAIN
-            {
-                told.insert(known.facts.name.clone(), (last, then));
-                return;
-            }
+        let telling = Telling { reason: news.reason, key: key(news), at: Instant::now() };
+        let stands = |last: &Telling| {
+            let lasts = if last.key == telling.key { AGAIN } else { OTHER_WORDS };
+            last.reason == telling.reason && telling.at < last.at + lasts
+        };
+        let name = &known.facts.name;
+        if self.told().get(name).is_some_and(stands) {
+            return;
         }
-        events.tell(&reference(known), news).await;
+        if events.tell(&reference(known), news).await {
+            self.told().insert(name.clone(), telling);
+        }
+    }
+
+    fn told(&self) -> MutexGuard<'_, HashMap<String, Telling>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The node is gone, or has nothing more to tell.
     pub(super) fn forget(&self, node: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(node);
+        self.told().remove(node);
     }
 }
 

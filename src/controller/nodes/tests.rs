@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use http::{Request, Response};
 use kube::Client;
@@ -89,6 +91,39 @@ async fn what_is_late_is_not_taken_for_news() {
     // Of another node of that name everything is news, whatever its version.
     work.node_event(Event::Apply(node("5", "b")));
     assert_eq!((work.version_of("w"), work.is_due("w")), (Some("5".to_owned()), true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn news_is_told_until_it_is_written_and_then_not_again_for_a_while() {
+    let (asked, works) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let (count, answers) = (Arc::clone(&asked), Arc::clone(&works));
+    let service = tower::service_fn(move |_: Request<Body>| {
+        count.fetch_add(1, Ordering::SeqCst);
+        let code = if answers.load(Ordering::SeqCst) { 201 } else { 500 };
+        let body = if code == 201 { "{\"metadata\":{},\"eventTime\":null}" } else { "" };
+        let body = Body::from(body.as_bytes().to_vec());
+        std::future::ready(Ok::<_, Infallible>(Response::builder().status(code).body(body).unwrap()))
+    });
+    let (events, told) = (Events::new(Client::new(service, "default")), news::Told::default());
+    let (name, known) = known::known(node("1", "a"));
+    let taint = Taint { key: "os".to_owned(), value: "windows".to_owned(), effect: "NoSchedule".to_owned() };
+    let waits = |pod: &str| news::waits(&taint, &[format!("Pod a/{pod}")]);
+    let minutes = |minutes: u64| tokio::time::advance(Duration::from_secs(60 * minutes));
+    let times = async |news| {
+        told.tell(&events, &known, &news).await;
+        asked.load(Ordering::SeqCst)
+    };
+    assert_eq!((times(waits("x")).await, times(waits("x")).await), (1, 2), "not written");
+    works.store(true, Ordering::SeqCst);
+    assert_eq!((times(waits("x")).await, times(waits("x")).await), (3, 3), "written");
+    assert_eq!((times(waits("y")).await, times(news::contested("taint")).await), (3, 4), "another reason is no delay");
+    assert_eq!(times(waits("y")).await, 5);
+    minutes(3).await;
+    assert_eq!((times(waits("y")).await, times(waits("z")).await), (5, 6), "other words after a while");
+    minutes(31).await;
+    assert_eq!(times(waits("z")).await, 7, "people cannot read it much longer");
+    told.forget(&name);
+    assert_eq!(times(waits("z")).await, 8);
 }
 
 #[test]

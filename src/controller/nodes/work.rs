@@ -51,6 +51,8 @@ pub(super) struct Work {
     pub(super) classes: Collection<Standing>,
     pub(super) classes_due: bool,
     classes_busy: bool,
+    /// What was said of classes last: it would be the same with every node that changes.
+    complaints: Vec<String>,
     classes_not_before: Instant,
     /// To be planned.
     due: BTreeSet<String>,
@@ -87,6 +89,7 @@ impl Work {
             classes: Collection::default(),
             classes_due: true,
             classes_busy: false,
+            complaints: Vec::new(),
             classes_not_before: Instant::now(),
             due: BTreeSet::new(),
             busy: BTreeSet::new(),
@@ -282,9 +285,10 @@ impl Work {
     fn start_classes(&mut self) {
         let facts = self.nodes.values().map(|known| &known.facts);
         let (writes, complaints) = runtime_classes::plan(facts, &self.policies.nodes, &self.classes.entries);
-        for complaint in complaints {
+        for complaint in complaints.iter().filter(|complaint| !self.complaints.contains(complaint)) {
             tracing::warn!("{complaint}");
         }
+        self.complaints = complaints;
         if !writes.is_empty() {
             self.classes_busy = true;
             self.running.push(Arc::clone(&self.shared).write_classes(writes).boxed());
@@ -306,7 +310,11 @@ impl Work {
         };
         let Report { name, version, end, waits_for, contested } = report;
         self.busy.remove(&name);
-        let Some(now_known) = self.nodes.get(&name) else { return };
+        let Some(now_known) = self.nodes.get(&name) else {
+            // Something may have been told of it after it had gone.
+            self.shared.told.forget(&name);
+            return;
+        };
         let newer_seen = now_known.version != version;
         if waits_for.is_empty() {
             self.waiting.remove(&name);
