@@ -20,7 +20,7 @@ use crate::controller::events::{Events, News};
 use crate::controller::leading::Leading;
 use crate::controller::metrics::Metrics;
 use crate::engine::world::World;
-use crate::engine::{Kind, Operation, Request, Review, Subject, review};
+use crate::engine::{Kind, Request, Review, Subject, review};
 use crate::policy::PolicySet;
 
 /// How long news stands before it is told again, by counting its Event up: while it is true it should be there, and the API
@@ -153,15 +153,7 @@ impl Shared {
 }
 
 fn created_now(namespace: &str, object: &Value, world: &World, policies: &PolicySet) -> Review {
-    let request = Request {
-        operation: Operation::Create,
-        subresource: None,
-        subject: Subject { kind: Kind::Pod, namespace, object },
-        old: None,
-        into_templates: false,
-        images: None,
-    };
-    review(&request, world, policies)
+    review(&Request::creation(Subject { kind: Kind::Pod, namespace, object }), world, policies)
 }
 
 /// How long to wait after so many failures.
