@@ -106,29 +106,11 @@ impl Leading {
 
     /// Works until `stop`, letting writes under way end; or until `lost` is ready, dropping them; or until a duty ends.
     pub async fn run(self, lost: impl Future<Output = ()>) -> Ended {
-        tokio::pin!(lost);
         let mut duties = JoinSet::new();
         duties.spawn(withdrawn::obey(self.clone(), Self::change));
         duties.spawn(memory::run(self.clone()));
         duties.spawn(certificates::run(self.clone()));
-        let ended = tokio::select! {
-            biased;
-            () = &mut lost => Ended::Lost,
-            () = self.stop.cancelled() => Ended::Stopped,
-            _ = duties.join_next() => Ended::Broken,
-        };
-        self.stop.cancel();
-        if ended != Ended::Lost {
-            let done = async { while duties.join_next().await.is_some() {} };
-            tokio::select! {
-                () = lost => {}
-                () = done => {}
-                () = tokio::time::sleep(DRAIN) => tracing::warn!("some duties did not end in time; they are dropped"),
-            }
-        }
-        // Waits until every task is gone: nothing of this term reaches into the next.
-        duties.shutdown().await;
-        ended
+        until_the_end(duties, &self.stop, lost).await
     }
 
     /// The duties that change nodes, RuntimeClasses and pods, and probes of a webhook that may be gone: they end while
@@ -145,4 +127,31 @@ impl Leading {
         self.stop.cancel();
         while duties.join_next().await.is_some() {}
     }
+}
+
+/// Runs until `stop`, until `lost` is ready, or until one of `duties` ends; then ends them all.
+pub(super) async fn until_the_end(
+    mut duties: JoinSet<()>,
+    stop: &CancellationToken,
+    lost: impl Future<Output = ()>,
+) -> Ended {
+    tokio::pin!(lost);
+    let ended = tokio::select! {
+        biased;
+        () = &mut lost => Ended::Lost,
+        () = stop.cancelled() => Ended::Stopped,
+        _ = duties.join_next() => Ended::Broken,
+    };
+    stop.cancel();
+    if ended != Ended::Lost {
+        let done = async { while duties.join_next().await.is_some() {} };
+        tokio::select! {
+            () = lost => {}
+            () = done => {}
+            () = tokio::time::sleep(DRAIN) => tracing::warn!("some duties did not end in time; they are dropped"),
+        }
+    }
+    // Waits until every task is gone: nothing of this term reaches into the next.
+    duties.shutdown().await;
+    ended
 }

@@ -82,7 +82,10 @@ async fn start(args: &Args) -> anyhow::Result<()> {
         let ended = tokio::select! {
             _ = terminate.recv() => Ok(()),
             _ = interrupt.recv() => Ok(()),
-            () = &mut work => Err(anyhow!("a duty of the leader ended by itself")),
+            () = &mut work => {
+                stop.cancel();
+                Err(anyhow!("a duty of the leader ended by itself"))
+            }
             () = follower.ended() => Err(anyhow!("the lease is followed no more")),
             _ = &mut admin => Err(anyhow!("the admin server ended by itself")),
         };
@@ -127,7 +130,7 @@ struct Terms {
 }
 
 impl Terms {
-    /// Leads whenever the lease is held, until `stop`, or until a duty ends by itself: then `stop` is cancelled, too.
+    /// Leads whenever the lease is held, until `stop`, or until a duty ends by itself.
     async fn run(&self, follower: &lease::Follower) {
         loop {
             let fence = tokio::select! {
@@ -139,8 +142,7 @@ impl Terms {
             let ended = self.lead(&fence).await;
             self.leads(false);
             match ended {
-                Ended::Stopped => return,
-                Ended::Broken => return self.stop.cancel(),
+                Ended::Stopped | Ended::Broken => return,
                 Ended::Lost => tracing::warn!("leading no more: the lease was not renewed in time, or was taken away"),
             }
         }

@@ -28,7 +28,7 @@ pub(super) fn acknowledged(state: &State) -> bool {
     state.conditions.iter().any(|condition| condition.r#type == CONDITION && condition.status == "True")
 }
 
-/// Runs `duties` while Mullion is not withdrawn, until `leading.stop`; ends it where they end by themselves.
+/// Runs `duties` while Mullion is not withdrawn, until `leading.stop`, or until they end by themselves.
 /// What is kept is read before the first of them starts: a controller that knows nothing yet writes nothing.
 pub(super) async fn obey<F: Future<Output = ()>>(leading: Leading, duties: impl Fn(Leading) -> F) {
     let mut followed = leading.state.state.clone();
@@ -41,10 +41,7 @@ pub(super) async fn obey<F: Future<Output = ()>>(leading: Leading, duties: impl 
         let working = duties(Leading { stop: stop.clone(), ..leading.clone() });
         tokio::pin!(working);
         tokio::select! {
-            () = &mut working => {
-                leading.stop.cancel();
-                return;
-            }
+            () = &mut working => return,
             () = withdrawal(&leading, &mut followed) => {}
         }
         stop.cancel();
@@ -65,6 +62,8 @@ async fn rest(leading: &Leading, followed: &mut Followed) {
                 continue;
             }
             if told {
+                // What was read before is old.
+                leading.ready.send_replace(false);
                 tracing::info!("no longer withdrawn: at work again");
             }
             if acknowledged(&state) {
@@ -167,9 +166,11 @@ mod tests {
     use kube::Client;
     use kube::client::Body;
     use serde_json::{Value, json};
+    use tokio::task::JoinSet;
     use tokio_util::sync::CancellationToken;
 
     use super::*;
+    use crate::controller::leading::{Ended, until_the_end};
     use crate::controller::metrics::Metrics;
     use crate::policy::PolicySet;
 
@@ -242,6 +243,7 @@ mod tests {
 
         cluster.set(json!({}));
         assert_eq!(after_a_minute().await, (1, 0), "it is at work");
+        assert!(!*ready.borrow(), "and reads the cluster anew");
         assert!(metrics.encode().unwrap().contains("mullion_withdrawn 0"));
         cluster.set(withdrawn);
         assert_eq!(after_a_minute().await, (1, 1), "it has stopped");
@@ -252,15 +254,18 @@ mod tests {
         assert_eq!((started.load(Ordering::SeqCst), ended.load(Ordering::SeqCst)), (2, 2));
     }
 
+    /// The term's end then is a defect, and not a wish.
     #[tokio::test(start_paused = true)]
-    async fn duties_that_end_by_themselves_end_everything() {
+    async fn duties_that_end_by_themselves_break_the_term() {
         let cluster = Cluster::default();
         cluster.set(json!({}));
         let (_policies, policies) = channel::channel(Arc::new(PolicySet::built_in()));
         let (say_ready, _ready) = channel::channel(false);
         let stop = CancellationToken::new();
         let leading = Leading::new(cluster.client(), "own", policies, Metrics::new(), say_ready, stop.clone()).await;
-        obey(leading, |_| std::future::ready(())).await;
+        let mut duties = JoinSet::new();
+        duties.spawn(obey(leading, |_| std::future::ready(())));
+        assert_eq!(until_the_end(duties, &stop, std::future::pending()).await, Ended::Broken);
         assert!(stop.is_cancelled());
     }
 }
