@@ -203,9 +203,16 @@ impl Metrics {
         self.0.contested.set(i64::try_from(contested).unwrap_or(i64::MAX));
     }
 
-    /// Whether this process leads.
+    /// Whether this process leads. What only a leader knows is taken away from one that does not: it would only look new.
     pub fn leading(&self, leads: bool) {
         self.0.leader.set(leads.into());
+        if !leads {
+            self.nodes(0, 0, 0);
+            self.missed_pods(0);
+            self.withdrawn(false);
+            self.no_more_probes();
+            self.0.certificate_expiry.clear();
+        }
     }
 
     /// The API server reached a door, at `now` in seconds since 1970.
@@ -262,19 +269,37 @@ impl Metrics {
         self.0.certificate_writes.get_or_create(&CertificateWriteLabels { object, outcome }).inc();
     }
 
-    /// When CA and serving certificate end, in seconds since 1970, 0 where there is none; `None` where that is
-    /// somebody else's to know.
+    /// When CA and serving certificate end, in seconds since 1970; 0 where there is none.
     pub(super) fn certificate_expiry(&self, ca: Option<i64>, serving: Option<i64>) {
         for (certificate, expiry) in [("ca", ca), ("serving", serving)] {
-            let labels = CertificateLabels { certificate };
-            match expiry {
-                Some(expiry) => {
-                    self.0.certificate_expiry.get_or_create(&labels).set(expiry);
-                }
-                None => {
-                    self.0.certificate_expiry.remove(&labels);
-                }
-            }
+            self.0.certificate_expiry.get_or_create(&CertificateLabels { certificate }).set(expiry.unwrap_or(0));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn who_leads_no_more_shows_nothing_that_grows_old() {
+        let metrics = Metrics::new();
+        metrics.leading(false);
+        let standing_by = metrics.encode().unwrap();
+        metrics.leading(true);
+        metrics.nodes(3, 2, 1);
+        metrics.missed_pods(4);
+        metrics.withdrawn(true);
+        metrics.door_reached(Door::Mutate, 5);
+        metrics.door_missed(Door::Validate);
+        metrics.certificate_expiry(Some(6), None);
+        let leading = metrics.encode().unwrap();
+        for shown in ["leader 1", "nodes_waiting 2", "certificate=\"ca\"} 6", "certificate=\"serving\"} 0"] {
+            assert!(leading.contains(shown), "{shown}: {leading}");
+        }
+        metrics.leading(false);
+        assert_eq!(metrics.encode().unwrap(), standing_by);
     }
 }

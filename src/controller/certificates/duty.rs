@@ -40,7 +40,6 @@ pub async fn run(leading: Leading) {
         () = stop.cancelled() => {}
         () = work(&leading, settings) => {}
     }
-    leading.metrics.certificate_expiry(None, None);
 }
 
 async fn work(leading: &Leading, settings: Arc<Settings>) {
@@ -163,7 +162,7 @@ impl Duty {
             served_for: since(&mut self.pair, found.pair()),
         };
         let plan = plan(&seen, &self.settings);
-        self.metrics.certificate_expiry(Some(plan.ca_expiry.unwrap_or(0)), Some(plan.serving_expiry.unwrap_or(0)));
+        self.metrics.certificate_expiry(plan.ca_expiry, plan.serving_expiry);
         if plan.steps.is_empty() && found.problem.is_none() {
             return Pass::Nothing { check_after: plan.check_after };
         }

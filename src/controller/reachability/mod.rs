@@ -48,7 +48,6 @@ impl Default for Probing {
 
 /// Probes until it must stop.
 pub async fn run(leading: Leading) {
-    let _guard = Numbers(leading.metrics.clone());
     let stop = leading.stop.clone();
     let work = async {
         let mut state = leading.state.state.clone();
@@ -63,15 +62,8 @@ pub async fn run(leading: Leading) {
         () = stop.cancelled() => {}
         () = work => {}
     }
-}
-
-/// Takes the numbers away once nobody keeps them up to date.
-struct Numbers(Metrics);
-
-impl Drop for Numbers {
-    fn drop(&mut self) {
-        self.0.no_more_probes();
-    }
+    // Nobody keeps them up to date while Mullion is withdrawn.
+    leading.metrics.no_more_probes();
 }
 
 async fn probe_for_ever(leading: &Leading, mut memory: Memory) {
