@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::Patch;
 use kube::{Api, Client};
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::MANAGER;
+use super::{MANAGER, patch_params, post_params};
 use crate::world::watch::CALL;
 
 /// The longest note, in bytes, that the API server takes.
@@ -76,13 +76,13 @@ impl Events {
         let key = key(about, news);
         let name = name(about, key);
         let event = event(about, news, &name, namespace).map_err(kube::Error::SerdeError)?;
-        let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+        let params = post_params();
         match api.create(&params, &event).await {
             Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => {}
             other => return other.map(drop),
         }
         let series = json!({ "series": { "count": self.count(key), "lastObservedTime": micro(Timestamp::now()) } });
-        let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let params = patch_params();
         api.patch(&name, &params, &Patch::Merge(series)).await.map(drop)
     }
 

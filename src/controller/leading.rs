@@ -37,6 +37,8 @@ pub enum Ended {
 pub struct Leading {
     /// Writes only while the lease is held.
     pub(super) client: Client,
+    /// Whether the API server streams lists.
+    pub(super) streaming: bool,
     /// Mullion's own: of the lease, the ConfigMap and the Secrets.
     pub(super) namespace: String,
     /// The policies in force.
@@ -75,6 +77,7 @@ impl Leading {
         let streaming = streams_lists(&client).await;
         let state = Arc::new(follow(client.clone(), namespace, streaming));
         Self {
+            streaming,
             namespace: namespace.to_owned(),
             policies,
             world: Arc::new(Live::start(client.clone(), state.state.clone())),

@@ -16,7 +16,7 @@ use crate::engine::creation::{Claimants, conceivable, taint_on_create};
 use crate::engine::node::{marks_windows, policy_taint};
 use crate::engine::world::{Nodes, World};
 use crate::policy::PolicySet;
-use crate::state::{Condition, MAX_POLICIES, MAX_SEEN, Seen, State};
+use crate::state::{Condition, MAX_POLICIES, MAX_SEEN, Seen, State, time_text};
 
 /// How often changes are looked for: what happens within is one write, be it 5,000 nodes that come up.
 const GATHER: Duration = Duration::from_secs(1);
@@ -59,7 +59,7 @@ pub(super) async fn run(leading: Leading) {
         let set = policies.borrow_and_update().clone();
         let told = claimants.borrow_and_update().clone();
         let standing = kept.borrow_and_update().clone().unwrap_or_default();
-        let now = format!("{:.0}", Timestamp::now());
+        let now = time_text(Timestamp::now());
         let known = Known { policies: &set, nodes: newest.nodes.as_ref(), claimants: told.as_ref(), now: &now };
         let mut wanted = State::clone(&standing);
         known.keep(&mut wanted);

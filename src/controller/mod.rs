@@ -53,6 +53,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use kube::api::{PatchParams, PostParams};
 use rustls::pki_types::ServerName;
 
 pub use start::run;
@@ -61,6 +62,20 @@ use crate::telemetry::LogArgs;
 
 /// Who writes, in managedFields and events.
 pub(crate) const MANAGER: &str = "mullion-controller";
+/// The name of both webhook configurations.
+const CONFIGURATION: &str = "mullion";
+/// The webhook in both that is asked about pods.
+const PODS_WEBHOOK: &str = "pods.mullion.dev";
+
+/// For patches by Mullion.
+pub(crate) fn patch_params() -> PatchParams {
+    PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
+}
+
+/// For objects that Mullion makes or replaces.
+pub(crate) fn post_params() -> PostParams {
+    PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() }
+}
 
 /// Keep Windows nodes labelled and tainted
 #[derive(Debug, Clone, clap::Args)]

@@ -11,7 +11,7 @@ use tokio::sync::watch as channel;
 use tokio::time::{sleep, timeout};
 
 use super::leading::Leading;
-use crate::state::{Condition, State};
+use crate::state::{Condition, State, time_text};
 
 /// The condition of `mullion-state` that says whether the controller has stopped.
 pub(super) const CONDITION: &str = "Withdrawn";
@@ -137,7 +137,7 @@ async fn say(leading: &Leading, state: &State, status: &str) {
         status: status.to_owned(),
         reason: reason.to_owned(),
         message: message.to_owned(),
-        last_transition_time: Timestamp::now().to_string(),
+        last_transition_time: time_text(Timestamp::now()),
     };
     // Not where it has changed meanwhile: then the next turn says what is so.
     let written = leading

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::windows::Build;
@@ -60,6 +61,11 @@ pub struct Seen {
     pub taints: BTreeSet<Taint>,
     /// Their builds.
     pub builds: BTreeSet<Build>,
+}
+
+/// A time as it is kept: RFC 3339 in whole seconds, as Kubernetes writes them.
+pub fn time_text(time: Timestamp) -> String {
+    format!("{time:.0}")
 }
 
 /// As the conditions of Kubernetes objects.
@@ -289,6 +295,11 @@ mod tests {
         assert!(state.keep_policies(&[PolicyFile { name: "a.yaml".to_owned(), bytes: text.into() }]));
         let bytes: usize = state.data().values().map(String::len).sum();
         assert!(bytes > MAX_POLICIES && bytes < (1 << 20) - (16 << 10), "{bytes} bytes");
+    }
+
+    #[test]
+    fn times_are_whole_seconds() {
+        assert_eq!(time_text("2026-01-02T03:04:05.987654321Z".parse().unwrap()), "2026-01-02T03:04:05Z");
     }
 
     #[test]

@@ -12,6 +12,6 @@ mod document;
 mod follow;
 mod store;
 
-pub use document::{Condition, MAX_POLICIES, MAX_SEEN, NAME, Seen, State};
+pub use document::{Condition, MAX_POLICIES, MAX_SEEN, NAME, Seen, State, time_text};
 pub use follow::{Follower, follow};
 pub use store::{Store, last_good};

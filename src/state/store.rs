@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, bail};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::Patch;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::{NAME, State};
+use crate::controller::{patch_params, post_params};
 use crate::policy::PolicyFile;
 use crate::world::watch::CALL;
 
@@ -80,12 +81,12 @@ impl Store {
         let metadata = json!({ "name": NAME, "labels": { "app.kubernetes.io/managed-by": "mullion" } });
         let map = serde_json::from_value(json!({ "metadata": metadata, "data": state.data() }));
         let map = map.map_err(kube::Error::SerdeError)?;
-        within(self.api.create(&PostParams { field_manager: Some(manager()), ..PostParams::default() }, &map)).await
+        within(self.api.create(&post_params(), &map)).await
     }
 
     async fn patch(&self, standing: &ConfigMap, data: Value) -> kube::Result<ConfigMap> {
         let body = json!({ "metadata": { "resourceVersion": standing.metadata.resource_version }, "data": data });
-        let params = PatchParams { field_manager: Some(manager()), ..PatchParams::default() };
+        let params = patch_params();
         within(self.api.patch(NAME, &params, &Patch::Merge(body))).await
     }
 }
@@ -93,11 +94,6 @@ impl Store {
 /// The last good policy files, for a program that finds bad ones at its start; an error after 10 s without an answer.
 pub async fn last_good(client: Client, namespace: &str) -> anyhow::Result<Vec<PolicyFile>> {
     Ok(Store::new(client, namespace).read().await?.policies)
-}
-
-/// Who writes, in managedFields.
-fn manager() -> String {
-    crate::controller::MANAGER.to_owned()
 }
 
 async fn within<T>(call: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {

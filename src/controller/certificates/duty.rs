@@ -18,10 +18,11 @@ use tokio::time::{Instant, sleep};
 use super::objects::{CallError, Found, Objects, Which};
 use super::plan::{Plan, Seen, Step, plan};
 use super::read::{self, CaCertificate};
-use super::{CA_SECRET, CONFIGURATION, Settings, TLS_SECRET, issue};
+use super::{CA_SECRET, Settings, TLS_SECRET, issue};
+use crate::controller::CONFIGURATION;
 use crate::controller::leading::Leading;
 use crate::controller::metrics::{CertificateObject, Metrics};
-use crate::world::watch::{changes, streams_lists};
+use crate::world::watch::changes;
 
 /// Waits after something failed: doubling from the first to the last.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
@@ -43,7 +44,7 @@ pub async fn run(leading: Leading) {
 }
 
 async fn work(leading: &Leading, settings: Arc<Settings>) {
-    let mut wakes = wakes(leading).await;
+    let mut wakes = wakes(leading);
     let objects = Objects::new(leading.client.clone(), &leading.namespace);
     let mut duty = Duty {
         objects,
@@ -88,15 +89,14 @@ async fn work(leading: &Leading, settings: Arc<Settings>) {
 }
 
 /// Something about one of the four objects may have changed.
-async fn wakes(leading: &Leading) -> impl futures::Stream<Item = ()> + Unpin + use<> {
-    let streaming = streams_lists(&leading.client).await;
-    let (client, namespace) = (leading.client.clone(), &leading.namespace);
+fn wakes(leading: &Leading) -> impl futures::Stream<Item = ()> + Unpin + use<> {
+    let Leading { client, namespace, streaming, .. } = leading;
     let secrets = || Api::<PartialObjectMeta<Secret>>::namespaced(client.clone(), namespace);
     select_all([
-        wakes_of(secrets(), CA_SECRET, streaming),
-        wakes_of(secrets(), TLS_SECRET, streaming),
-        wakes_of(configurations::<MutatingWebhookConfiguration>(&client), CONFIGURATION, streaming),
-        wakes_of(configurations::<ValidatingWebhookConfiguration>(&client), CONFIGURATION, streaming),
+        wakes_of(secrets(), CA_SECRET, *streaming),
+        wakes_of(secrets(), TLS_SECRET, *streaming),
+        wakes_of(configurations::<MutatingWebhookConfiguration>(client), CONFIGURATION, *streaming),
+        wakes_of(configurations::<ValidatingWebhookConfiguration>(client), CONFIGURATION, *streaming),
     ])
 }
 

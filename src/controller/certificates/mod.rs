@@ -42,8 +42,6 @@ pub use duty::run;
 pub const CA_SECRET: &str = "mullion-ca";
 /// The Secret that the webhooks follow.
 pub const TLS_SECRET: &str = "mullion-tls";
-/// The name of both webhook configurations.
-pub const CONFIGURATION: &str = "mullion";
 
 /// How long a pair is good for: renewed after 60 days, which leaves a controller that does not work 30 days to be
 /// noticed.

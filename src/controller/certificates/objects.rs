@@ -11,7 +11,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DeleteParams, GetParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, GetParams, ObjectMeta, Patch, Preconditions};
 use kube::core::Request;
 use kube::{Api, Client, Resource};
 use serde::Serialize;
@@ -20,9 +20,9 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::plan::Content;
-use super::{CA_SECRET, CONFIGURATION, TLS_SECRET};
-use crate::controller::MANAGER;
+use super::{CA_SECRET, TLS_SECRET};
 use crate::controller::metrics::Outcome;
+use crate::controller::{CONFIGURATION, patch_params, post_params};
 use crate::world::watch::CALL;
 
 /// The types that the Secrets have.
@@ -268,7 +268,7 @@ impl Objects {
                 let metadata = json!({ "name": name, "labels": { "app.kubernetes.io/managed-by": "mullion" } });
                 let data: BTreeMap<_, _> = data.into_iter().filter(|(_, value)| value.is_some()).collect();
                 let body = json!({ "metadata": metadata, "type": r#type, "data": data });
-                let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+                let params = post_params();
                 self.request().create(&params, body.to_string().into_bytes()).map_err(broken)?
             }
         };
@@ -301,10 +301,6 @@ impl Objects {
         api.patch(CONFIGURATION, &patch_params(), &Patch::Strategic(body)).await?;
         Ok(())
     }
-}
-
-fn patch_params() -> PatchParams {
-    PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
 }
 
 fn broken(error: impl fmt::Display) -> CallError {

@@ -6,7 +6,6 @@ use std::time::Duration;
 use anyhow::Context as _;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::PostParams;
 use kube::{Api, Client};
 use serde_json::json;
 use tokio::sync::watch as channel;
@@ -18,7 +17,7 @@ use super::election::{Election, Step, Written};
 use super::fence::{Fence, Hold};
 use super::record::{Claim, Record};
 use super::{NAME, Timing};
-use crate::controller::MANAGER;
+use crate::controller::post_params;
 
 /// How long giving the lease up may take at the end: longer than a busy API server takes, and a pod's grace is 30 s.
 const VACATE: Duration = Duration::from_secs(3);
@@ -172,7 +171,7 @@ impl Seat {
 
     /// Creates the Lease, or updates the version that was read.
     async fn send(&self, version: Option<&str>, claim: &Claim) -> kube::Result<Lease> {
-        let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+        let params = post_params();
         let mut lease = if let (Some(version), Some(last)) = (version, &self.last) {
             let mut lease = last.clone();
             lease.metadata.resource_version = Some(version.to_owned());

@@ -53,15 +53,15 @@ const DRAIN: Duration = Duration::from_secs(10);
 
 /// Works until it must stop.
 pub async fn run(leading: Leading) {
-    let Leading { client, mut policies, world, state, events, claimants, metrics, ready, stop, .. } = leading;
+    let Leading { client, streaming, mut policies, world, state, events, claimants, metrics, ready, stop, .. } =
+        leading;
     claimants.send_replace(None);
     let mut kept = state.state.clone();
     // Which taints an earlier policy set is only known once that has been read.
-    let known = async { (watch::streams_lists(&client).await, kept.wait_for(Option::is_some).await.is_ok()) };
-    let streaming = tokio::select! {
-        (streaming, true) = known => streaming,
+    tokio::select! {
+        Ok(_) = async { kept.wait_for(Option::is_some).await.map(drop) } => {}
         () = stop.cancelled() => return,
-    };
+    }
     // `!=` also takes nodes without the label: those that have only the older one.
     let not_linux = Config::default().labels("kubernetes.io/os!=linux");
     let mut nodes = watch::changes::<SlimNode>(Api::all(client.clone()), not_linux, streaming);

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use k8s_openapi::api::node::v1 as node_api;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::Patch;
 use kube::{Api, Client};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
@@ -15,7 +15,7 @@ use super::repeats::{Repeats, key as key_of};
 use crate::controller::events::Events;
 use crate::controller::metrics::{Metrics, Outcome};
 use crate::controller::runtime_classes::Write;
-use crate::controller::{MANAGER, bound};
+use crate::controller::{bound, patch_params, post_params};
 use crate::engine::blockers::{blockers, needs_pods};
 use crate::engine::node::{Hold, NodeFacts, NodePatch, NodePlan, Trust, plan_node, wanted_taint};
 use crate::engine::world::Taint;
@@ -155,7 +155,7 @@ impl Shared {
     }
 
     async fn patch(&self, name: &str, body: &serde_json::Value, reasons: &[String]) -> End {
-        let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let params = patch_params();
         let answer = timeout(CALL, self.nodes.patch(name, &params, &Patch::Merge(body))).await;
         let (end, outcome) = match answer {
             Ok(Ok(node)) => {
@@ -208,17 +208,16 @@ impl Shared {
 
     async fn write_class(&self, name: &str, write: Write) -> Outcome {
         let api: Api<node_api::RuntimeClass> = Api::all(self.client.clone());
-        let manager = Some(MANAGER.to_owned());
         let answer = match write {
             Write::Create { object } => {
-                let params = PostParams { field_manager: manager, ..PostParams::default() };
+                let params = post_params();
                 match serde_json::from_value(object) {
                     Ok(class) => timeout(CALL, api.create(&params, &class)).await,
                     Err(error) => Ok(Err(kube::Error::SerdeError(error))),
                 }
             }
             Write::Patch { name, body } => {
-                let params = PatchParams { field_manager: manager, ..PatchParams::default() };
+                let params = patch_params();
                 timeout(CALL, api.patch(&name, &params, &Patch::Merge(&body))).await
             }
         };

@@ -24,15 +24,13 @@ use std::sync::Arc;
 
 use self::shared::Shared;
 use super::leading::Leading;
-use crate::world::watch;
 
 /// Works until it must stop.
 pub async fn run(leading: Leading) {
     let work = async {
         // Without namespaces and nodes every review would be a guess.
         leading.world.synced().await;
-        let streaming = watch::streams_lists(&leading.client).await;
-        let shared = Arc::new(Shared::new(&leading));
+        let (shared, streaming) = (Arc::new(Shared::new(&leading)), leading.streaming);
         let work = async {
             // As is everything while it is not known what the API server asks about.
             if shared.reach.subscribe().wait_for(Option::is_some).await.is_err() {

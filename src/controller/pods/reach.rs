@@ -8,12 +8,10 @@ use kube::Api;
 use tokio::time::timeout;
 
 use super::shared::Shared;
+use crate::controller::{CONFIGURATION, PODS_WEBHOOK};
 use crate::policy::{LabelOperator, LabelRequirement, LabelSelector, Labels};
 use crate::world::watch::CALL;
 
-/// The configuration, and the webhook in it that sees pods.
-const CONFIGURATION: &str = "mullion";
-const WEBHOOK: &str = "pods.mullion.dev";
 /// How often it is read.
 const EVERY: Duration = Duration::from_secs(30);
 
@@ -34,7 +32,7 @@ impl Reach {
     /// `None` where a selector is not understood.
     fn of(configuration: Option<MutatingWebhookConfiguration>) -> Option<Self> {
         let webhooks = configuration.and_then(|found| found.webhooks).unwrap_or_default();
-        let Some(webhook) = webhooks.into_iter().find(|webhook| webhook.name == WEBHOOK) else {
+        let Some(webhook) = webhooks.into_iter().find(|webhook| webhook.name == PODS_WEBHOOK) else {
             return Some(Self::default());
         };
         Some(Self { namespaces: selector(webhook.namespace_selector)?, objects: selector(webhook.object_selector)? })
@@ -102,7 +100,7 @@ mod tests {
     #[test]
     fn the_selectors_of_the_webhook_for_pods_count() {
         let not_system = json!({"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]}]});
-        let reach = reach(webhook(WEBHOOK, not_system, json!({"matchLabels": {"os": "any"}}))).unwrap();
+        let reach = reach(webhook(PODS_WEBHOOK, not_system, json!({"matchLabels": {"os": "any"}}))).unwrap();
         let labels = |key: &str, value: &str| json!({key: value});
         for (namespace, os, expected) in [("shop", "any", true), ("shop", "none", false), ("kube-system", "any", false)]
         {
@@ -117,11 +115,11 @@ mod tests {
             Reach::of(None),
             reach(json!([])),
             reach(webhook("templates.mullion.dev", json!({"matchLabels": {"a": "b"}}), json!(null))),
-            reach(webhook(WEBHOOK, json!(null), json!({}))),
+            reach(webhook(PODS_WEBHOOK, json!(null), json!({}))),
         ] {
             assert!(everything.unwrap().covers(&(), &()));
         }
         let strange = json!({"matchExpressions": [{"key": "a", "operator": "Like", "values": ["b"]}]});
-        assert_eq!(reach(webhook(WEBHOOK, strange, json!({}))), None);
+        assert_eq!(reach(webhook(PODS_WEBHOOK, strange, json!({}))), None);
     }
 }

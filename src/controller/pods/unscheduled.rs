@@ -13,7 +13,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
-use kube::api::{Patch, PatchParams};
+use kube::api::Patch;
 use kube::runtime::watcher::{Config, Event};
 use tokio::time::{Instant, MissedTickBehavior, timeout};
 
@@ -22,8 +22,8 @@ use super::object::{WholePod, owner_uid, reviewed};
 use super::reach::Reach;
 use super::shared::{AGAIN, Counted, Shared, backoff, hash};
 use super::{repair, text};
-use crate::controller::MANAGER;
 use crate::controller::metrics::Outcome;
+use crate::controller::patch_params;
 use crate::engine::world::World;
 use crate::policy::PolicySet;
 use crate::world::watch::{self, CALL, Changes};
@@ -369,7 +369,7 @@ async fn act(shared: &Shared, (namespace, name): &Key, uid: &str) -> End {
 }
 
 async fn write(shared: &Shared, api: &Api<WholePod>, name: &str, patch: serde_json::Value) -> End {
-    let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+    let params = patch_params();
     let written = timeout(CALL, api.patch(name, &params, &Patch::Merge(&patch))).await;
     let (outcome, end) = match &written {
         Ok(Ok(_)) => (Outcome::Done, End::Settled),

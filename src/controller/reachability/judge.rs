@@ -1,6 +1,7 @@
 //! From what probes show to what is said about it: a pure function, and its memory from one probe to the next.
 
 use super::probe::{Probe, Reach};
+use crate::controller::PODS_WEBHOOK;
 use crate::controller::events::{EventType, News};
 use crate::engine::Door;
 use crate::state::Condition;
@@ -114,7 +115,7 @@ impl Memory {
                      admitted without it. Install Mullion's chart, or apply its webhook configurations.",
                     list(doors, |door| format!("/{}", door.name())),
                     list(doors, |door| format!("there is no {}", configuration(door))),
-                    super::probe::WEBHOOK,
+                    PODS_WEBHOOK,
                 );
                 Said { condition: Some(condition("False", "NotRegistered", message)), news: None }
             }

@@ -20,15 +20,14 @@ use kube::{Api, Client, Resource as _};
 use tokio::time::{MissedTickBehavior, timeout};
 
 use self::judge::{Memory, Outcome, configuration, outcome};
-use self::probe::{Probe, Reach, WEBHOOK};
+use self::probe::{Probe, Reach};
 use super::leading::Leading;
 use super::metrics::Metrics;
+use super::{CONFIGURATION, PODS_WEBHOOK};
 use crate::engine::Door;
-use crate::state::{Condition, State};
+use crate::state::{Condition, State, time_text};
 use crate::world::watch::CALL;
 
-/// The name of both webhook configurations.
-const NAME: &str = "mullion";
 const DOORS: [Door; 2] = [Door::Mutate, Door::Validate];
 
 /// Where, and how often, probes are made.
@@ -126,7 +125,7 @@ async fn write(leading: &Leading, condition: &Condition) {
     }
     let written = leading.store.update(|state| {
         if !says(state, condition) {
-            let last_transition_time = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+            let last_transition_time = time_text(Timestamp::now());
             state.set_condition(Condition { last_transition_time, ..condition.clone() });
         }
     });
@@ -173,7 +172,7 @@ impl Registrations {
             Registration::Missing | Registration::Unknown => ObjectReference {
                 api_version: Some("admissionregistration.k8s.io/v1".to_owned()),
                 kind: Some(configuration(door).to_owned()),
-                name: Some(NAME.to_owned()),
+                name: Some(CONFIGURATION.to_owned()),
                 ..ObjectReference::default()
             },
         }
@@ -184,14 +183,14 @@ async fn registrations(client: &Client) -> Registrations {
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
     let (mutating, validating) =
-        tokio::join!(timeout(CALL, mutating.get_opt(NAME)), timeout(CALL, validating.get_opt(NAME)));
+        tokio::join!(timeout(CALL, mutating.get_opt(CONFIGURATION)), timeout(CALL, validating.get_opt(CONFIGURATION)));
     Registrations {
         mutate: registration(mutating, |found| {
-            let here = found.webhooks.iter().flatten().any(|webhook| webhook.name == WEBHOOK);
+            let here = found.webhooks.iter().flatten().any(|webhook| webhook.name == PODS_WEBHOOK);
             here.then(|| found.object_ref(&()))
         }),
         validate: registration(validating, |found| {
-            let here = found.webhooks.iter().flatten().any(|webhook| webhook.name == WEBHOOK);
+            let here = found.webhooks.iter().flatten().any(|webhook| webhook.name == PODS_WEBHOOK);
             here.then(|| found.object_ref(&()))
         }),
     }

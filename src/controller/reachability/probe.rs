@@ -11,7 +11,7 @@ use rustls::crypto::aws_lc_rs;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::controller::MANAGER;
+use crate::controller::{PODS_WEBHOOK, post_params};
 use crate::engine::Door;
 use crate::engine::verdict::OS_ANNOTATION;
 use crate::webhook::probe::{ASKED, SEEN, mark};
@@ -22,8 +22,6 @@ const PATIENCE: Duration = Duration::from_secs(45);
 const MAX_ANSWER: usize = 1 << 20;
 /// How much of the API server's own words is repeated, in characters.
 const MAX_SAID: usize = 300;
-/// The webhook of both configurations that is asked about pods.
-pub(super) const WEBHOOK: &str = "pods.mullion.dev";
 
 /// Whether one door was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +73,7 @@ pub(super) async fn ask(client: &Client, namespace: &str) -> Probe {
 type Answer = (u16, Vec<String>, Vec<u8>);
 
 async fn send(client: &Client, namespace: &str, value: &str) -> Result<Answer, String> {
-    let params = PostParams { dry_run: true, field_manager: Some(MANAGER.to_owned()) };
+    let params = PostParams { dry_run: true, ..post_params() };
     let body = serde_json::to_vec(&pod(value)).map_err(|error| error.to_string())?;
     let request = kube::core::Request::new(Pod::url_path(&(), Some(namespace))).create(&params, body);
     let request = request.map_err(|error| error.to_string())?;
@@ -131,7 +129,7 @@ fn read(value: &str, status: u16, warnings: &[String], body: &[u8]) -> Probe {
     let made = (200..300).contains(&status);
     let message = body.get("message").and_then(Value::as_str).unwrap_or("");
     // apiserver, `pkg/admission/plugin/webhook/errors/statuserror.go`: how it refuses under `failurePolicy: Fail`.
-    let refused = !made && message.contains(&format!("calling webhook \"{WEBHOOK}\""));
+    let refused = !made && message.contains(&format!("calling webhook \"{PODS_WEBHOOK}\""));
     let marked = |door| warnings.iter().any(|warning| warning.contains(&mark(door, value)));
     let annotated = body.pointer("/metadata/annotations").and_then(|all| all.get(SEEN)?.as_str()) == Some(value);
     let mutated = marked(Door::Mutate) || annotated;

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, ListParams, Preconditions};
 
 use super::calls::{Calls, Failure, Patience};
 use super::users::{Users, all_users, pod_users};
 use super::{Class, Left, Report};
-use crate::controller::MANAGER;
+use crate::controller::post_params;
 
 const CLASSES: &str = "/apis/node.k8s.io/v1/runtimeclasses";
 const OURS: &str = "app.kubernetes.io/managed-by=mullion";
@@ -97,7 +97,7 @@ async fn restore(
         let ObjectMeta { labels, annotations, .. } = class.metadata;
         let metadata = ObjectMeta { name: Some(name.clone()), labels, annotations, ..ObjectMeta::default() };
         let class = RuntimeClass { metadata, ..class };
-        let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+        let params = post_params();
         match calls.again(Patience::Short, || api.create(&params, &class)).await {
             Ok(_) => {}
             Err(Failure::Refused(status)) if status.code == 409 => {}

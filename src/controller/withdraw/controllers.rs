@@ -15,6 +15,7 @@ use super::calls::{Calls, Patience};
 use super::plan::is_vacant;
 use super::{Hearing, Left, Options, Report, Step, Told};
 use crate::controller::MANAGER;
+use crate::controller::lease;
 use crate::controller::withdrawn::{CONDITION, acknowledged};
 use crate::state::{NAME, State, Store};
 
@@ -69,7 +70,7 @@ pub(super) async fn stop(calls: &Calls, options: &Options, report: &mut Report, 
         if controller == Hearing::Silent {
             report.left.push(Left {
                 what: format!("the controller of namespace {namespace}"),
-                why: format!("it holds lease {namespace}/{MANAGER} and did not say that it has stopped"),
+                why: format!("it holds lease {namespace}/{} and did not say that it has stopped", lease::NAME),
                 help: stop_it(namespace),
             });
         }
@@ -120,7 +121,7 @@ async fn namespaces(calls: &Calls, options: &Options, say: &mut dyn FnMut(Step))
     let own = calls.client.default_namespace().to_owned();
     let mut names = BTreeSet::new();
     let mut unread = false;
-    for (path, name) in [("/apis/coordination.k8s.io/v1/leases", MANAGER), ("/api/v1/configmaps", NAME)] {
+    for (path, name) in [("/apis/coordination.k8s.io/v1/leases", lease::NAME), ("/api/v1/configmaps", NAME)] {
         let selected = ListParams::default().fields(&format!("metadata.name={name}"));
         let each = |object: Object| names.extend([object.metadata.namespace]);
         if let Err(why) = calls.list(Patience::Short, path, &selected, each).await {
@@ -150,6 +151,7 @@ struct Metadata {
 async fn tell(calls: &Calls, store: &Store) -> anyhow::Result<State> {
     let mut tries = 0;
     loop {
+        // To the nanosecond: it tells one withdrawal from the next.
         let now = Timestamp::now().to_string();
         let told = store
             .update(|state| {
@@ -176,7 +178,7 @@ async fn hear(calls: &Calls, namespace: &str, store: &Store) -> Hearing {
         if store.read().await.is_ok_and(|state| acknowledged(&state)) {
             return Hearing::Stopped;
         }
-        match calls.again(Patience::Short, || leases.get_opt(MANAGER)).await {
+        match calls.again(Patience::Short, || leases.get_opt(lease::NAME)).await {
             Ok(None) => return Hearing::Nobody,
             Ok(Some(lease)) => {
                 let spec = lease.spec.unwrap_or_default();

@@ -6,14 +6,14 @@ use std::time::Duration;
 use anyhow::Context as _;
 use futures::{StreamExt as _, stream};
 use kube::Api;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{ListParams, Patch};
 use serde::de::IgnoredAny;
 
 use super::calls::{Calls, Failure, Patience};
 use super::plan::{Plan, plan};
 use super::{Cleaned, Left, Report, Step};
-use crate::controller::MANAGER;
 use crate::controller::nodes::{Known, known};
+use crate::controller::patch_params;
 use crate::engine::node::{NodePatch, OWNED, Trust};
 use crate::report::counted;
 use crate::world::live::SlimNode;
@@ -207,7 +207,7 @@ impl Work {
 /// Patches one node, made anew from the newest object where somebody else was faster.
 async fn free(calls: &Calls, api: &Api<SlimNode>, trust: &Trust, job: Job) -> Result<(), Failure> {
     let Job { mut known, mut patch, .. } = job;
-    let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+    let params = patch_params();
     for _ in 0..CONFLICTS {
         let name = known.facts.name.clone();
         let body = Patch::Merge(patch.to_merge_patch(&known.version));
