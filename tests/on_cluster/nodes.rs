@@ -138,8 +138,10 @@ async fn wait_for_taints(api: &Api<Node>, name: &str, expected: &[&str]) -> Resu
 pub(crate) async fn with_its_rights(plane: &ControlPlane) -> Result<Client> {
     let rules = json!([
         {"apiGroups": [""], "resources": ["nodes", "namespaces", "pods"], "verbs": ["get", "list", "watch"]},
-        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]},
+        {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["patch"]},
         {"apiGroups": ["apps"], "resources": ["daemonsets"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": ["apps", "batch"], "resources": ["replicasets", "jobs"], "verbs": ["get"]},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"]},
         {"apiGroups": ["node.k8s.io"], "resources": ["runtimeclasses"],
             "verbs": ["get", "list", "watch", "create", "patch"]},
         {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
