@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -26,6 +27,8 @@ const ROUNDS: usize = 50;
 const MOST_LATE: usize = 2;
 /// How often the leader is asked to go, besides.
 const HANDOVERS: usize = 4;
+/// The shortest lease that there is, in seconds: most of a round is a wait for its end.
+const LEASE: &str = "1";
 const NAMESPACE: &str = "leaders";
 const GROUP: &str = "controllers-under-test";
 const USER: &str = "controller-under-test-";
@@ -92,15 +95,18 @@ impl Audited {
         self.folder.path().join("audit.log")
     }
 
-    /// Waits until the process has written something but the lease, from now on: it is in the middle of its work.
-    async fn wait_for_work_of(&self, one: &Controller) -> Result<()> {
+    /// Waits until one of the processes holds the lease and has written something else from now on: it is in the middle
+    /// of its work. Which one.
+    async fn wait_for_work(&self, among: &[Controller]) -> Result<usize> {
         let from = usize::try_from(std::fs::metadata(self.log())?.len())?;
-        let user = format!("\"username\":\"{}\"", one.user);
-        wait_for(&format!("{} to write", one.user), MINUTE, async || {
+        wait_for("the leader to write", MINUTE, async || {
+            // Anew each time: on a busy machine a lease this short is lost now and then.
+            let (which, _) = wait_for_holder(&self.plane, among).await.map_err(|error| format!("{error:#}"))?;
+            let user = among.get(which).map_or_else(String::new, |one| format!("\"username\":\"{}\"", one.user));
             let log = std::fs::read(self.log()).map_err(|error| error.to_string())?;
             let new = String::from_utf8_lossy(log.get(from..).unwrap_or_default()).into_owned();
             let works = new.lines().any(|line| line.contains(&user) && !line.contains("\"leases\""));
-            if works { Ok(()) } else { Err(format!("{} bytes of the log", new.len())) }
+            if works { Ok(which) } else { Err(format!("{} bytes of the log", new.len())) }
         })
         .await
     }
@@ -119,7 +125,7 @@ impl Controller {
         let user = format!("{USER}{}", STARTED.fetch_add(1, Ordering::Relaxed));
         let (kubeconfig, admin) = (plane.kubeconfig_for(&user, &[GROUP])?, free_port()?);
         let process = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
-            .args(["controller", "--lease-duration", "2", "--lease-namespace", NAMESPACE])
+            .args(["controller", "--lease-duration", LEASE, "--lease-namespace", NAMESPACE])
             .args(["--admin-bind", &format!("127.0.0.1:{admin}"), "--kubeconfig", &kubeconfig.to_string_lossy()])
             .env("NO_COLOR", "1")
             .admin(([127, 0, 0, 1], admin).into())
@@ -169,6 +175,17 @@ async fn wait_for_holder(plane: &ControlPlane, among: &[Controller]) -> Result<(
 struct Churn {
     stop: CancellationToken,
     tasks: Vec<JoinHandle<Result<usize>>>,
+    versions: Versions,
+}
+
+/// Which versions nodes had, and when at the latest: name, `resourceVersion`, time as in the audit log.
+type Versions = Arc<Mutex<Vec<(String, u64, String)>>>;
+
+fn note(versions: &Versions, node: &Node) -> Result<()> {
+    let version = node.metadata.resource_version.as_deref().unwrap_or_default().parse()?;
+    let entry = (node.metadata.name.clone().unwrap_or_default(), version, format!("{:.6}", jiff::Timestamp::now()));
+    versions.lock().unwrap().push(entry);
+    Ok(())
 }
 
 fn staying(number: usize) -> String {
@@ -178,20 +195,21 @@ fn staying(number: usize) -> String {
 impl Churn {
     fn start(plane: &ControlPlane) -> Self {
         let (api, stop): (Api<Node>, _) = (Api::all(plane.client()), CancellationToken::new());
+        let versions = Versions::default();
         let mut tasks = vec![tokio::spawn(come_and_go(api.clone(), stop.clone()))];
         for worker in 0..2 {
-            let (api, stop) = (api.clone(), stop.clone());
+            let (api, stop, versions) = (api.clone(), stop.clone(), Arc::clone(&versions));
             tasks.push(tokio::spawn(async move {
                 let mut edits = 0;
                 while !stop.is_cancelled() {
                     let name = staying((edits * 2 + worker) % STAYING);
-                    edit(&api, &name, edits).await.with_context(|| format!("edit {edits} of {name}"))?;
+                    edit(&api, &name, edits, &versions).await.with_context(|| format!("edit {edits} of {name}"))?;
                     edits += 1;
                 }
                 Ok(edits)
             }));
         }
-        Self { stop, tasks }
+        Self { stop, tasks, versions }
     }
 
     async fn stop(self) -> Result<usize> {
@@ -224,9 +242,9 @@ fn theirs(number: usize) -> Taint {
 }
 
 /// Takes a label of Mullion's away, and adds a taint or takes an own one away, with the version that was read.
-async fn edit(api: &Api<Node>, name: &str, edits: usize) -> Result<()> {
+async fn edit(api: &Api<Node>, name: &str, edits: usize, versions: &Versions) -> Result<()> {
     let drift = json!({"metadata": {"labels": {REVISION: null}}});
-    api.patch(name, &PatchParams::default(), &Patch::Merge(drift)).await?;
+    note(versions, &api.patch(name, &PatchParams::default(), &Patch::Merge(drift)).await?)?;
     let round = edits / (STAYING / 2);
     loop {
         let mut node = api.get(name).await?;
@@ -241,7 +259,7 @@ async fn edit(api: &Api<Node>, name: &str, edits: usize) -> Result<()> {
         }
         taints.push(new);
         match api.replace(name, &PostParams::default(), &node).await {
-            Ok(_) => return Ok(()),
+            Ok(node) => return note(versions, &node),
             Err(kube::Error::Api(status)) if status.code == 409 => {}
             Err(error) => return Err(error.into()),
         }
@@ -261,14 +279,13 @@ pub(crate) async fn one_writes_at_a_time(audited: &Audited) -> Result<()> {
     let began = std::time::Instant::now();
     for round in 0..ROUNDS {
         let what = || format!("round {round}");
-        let (which, _) = wait_for_holder(plane, &running).await.with_context(what)?;
-        let leader = running.remove(which);
         if round % 2 == 0 {
-            leader.process.kill().with_context(what)?;
+            let (which, _) = wait_for_holder(plane, &running).await.with_context(what)?;
+            running.remove(which).process.kill().with_context(what)?;
             // The next one starts while the other still waits for the lease to end.
             running.push(Controller::start(plane).await.with_context(what)?);
         } else {
-            audited.wait_for_work_of(&leader).await.with_context(what)?;
+            let leader = running.remove(audited.wait_for_work(&running).await.with_context(what)?);
             leader.signal("STOP").with_context(what)?;
             let taken = wait_for_holder(plane, &running).await.with_context(what);
             leader.signal("CONT").with_context(what)?;
@@ -287,6 +304,7 @@ pub(crate) async fn one_writes_at_a_time(audited: &Audited) -> Result<()> {
         let (_, after) = wait_for_holder(plane, &running).await?;
         transitions.insert(leader.user, (before.lease_transitions, after.lease_transitions));
     }
+    let versions = Arc::clone(&churn.versions);
     let edits = churn.stop().await?;
     nothing_is_missed(plane).await?;
     for one in running {
@@ -296,7 +314,7 @@ pub(crate) async fn one_writes_at_a_time(audited: &Audited) -> Result<()> {
 
     let log = std::fs::read_to_string(audited.log())?;
     let writes = log.lines().map(Write::of).collect::<Result<Vec<_>>>()?;
-    let story = Story::of(&writes)?;
+    let story = Story::of(&writes, &versions.lock().unwrap())?;
     eprintln!(
         "{edits} edits of others, {} lease writes, {} terms, {} with work, {} other writes, {} of them late and cut off",
         story.lease_writes,
@@ -349,6 +367,8 @@ struct Write {
     /// Whether a body came with it: nothing is written without.
     body: bool,
     what: String,
+    /// Of a node: its name, and the version that the write was made from.
+    node: Option<(String, u64)>,
     /// What the Lease says after a write of it.
     lease: Option<LeaseSpec>,
 }
@@ -358,6 +378,8 @@ impl Write {
         let event: Value = serde_json::from_str(line).with_context(|| line.to_owned())?;
         let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         let lease = event["objectRef"]["resource"] == "leases";
+        let node = text("/objectRef/name").filter(|_| event["objectRef"]["resource"] == "nodes");
+        let version = text("/requestObject/metadata/resourceVersion").and_then(|version| version.parse().ok());
         let spec = event.pointer("/responseObject/spec").cloned().filter(|_| lease);
         Ok(Self {
             user: text("/user/username").context("no user")?,
@@ -365,6 +387,7 @@ impl Write {
             code: event["responseStatus"]["code"].as_i64().unwrap_or(0),
             body: event.get("requestObject").is_some(),
             what: format!("{} {}", text("/verb").unwrap_or_default(), text("/requestURI").unwrap_or_default()),
+            node: node.zip(version),
             lease: if lease { Some(spec.map(serde_json::from_value).transpose()?.unwrap_or_default()) } else { None },
         })
     }
@@ -387,7 +410,7 @@ struct Story {
 
 impl Story {
     /// Fails where somebody wrote who did not lead.
-    fn of(writes: &[Write]) -> Result<Self> {
+    fn of(writes: &[Write], versions: &[(String, u64, String)]) -> Result<Self> {
         let mut story = Self::default();
         let mut lease: Vec<_> = writes.iter().filter(|write| write.lease.is_some() && write.code < 300).collect();
         lease.sort_by_key(|write| &write.received);
@@ -416,10 +439,14 @@ impl Story {
             }
             // Stopped between its last look at the clock and the system call that sends: microseconds, unless the
             // machine is busy. Continued, it hangs up at once, before the body: the server answers 504 to nobody, and
-            // has nothing to write. With a body only what is refused for its resourceVersion does no harm.
+            // has nothing to write. With a body only what is refused for its resourceVersion does no harm, or would have
+            // been, had the server not heard first that nobody waits for the answer.
+            let overtaken = write.node.as_ref().is_some_and(|(name, from)| {
+                versions.iter().any(|(node, version, at)| node == name && version > from && *at < write.received)
+            });
             let renewed = lease.iter().rfind(|one| one.user == write.user && one.received <= write.received);
             ensure!(
-                !write.body || write.code == 409,
+                !write.body || write.code == 409 || (write.code == 504 && overtaken),
                 "{} wrote at {} ({}, {}) in the term {term:?}; it last wrote the lease at {:?}",
                 write.user,
                 write.received,
