@@ -20,16 +20,15 @@
 //!
 //! | on | verbs |
 //! |---|---|
-//! | nodes | `get`, `list`, `watch`, `patch` |
-//! | namespaces, daemonsets | `get`, `list`, `watch` |
+//! | nodes | `list`, `watch`, `patch` |
+//! | namespaces, daemonsets | `list`, `watch` |
 //! | pods | `get`, `list`, `watch`, `patch` |
 //! | replicasets, jobs | `get` |
-//! | runtimeclasses | `get`, `list`, `watch`, `create`, `patch` |
+//! | runtimeclasses | `list`, `watch`, `create`, `patch` |
 //! | events of `events.k8s.io` | `create`, `patch` |
-//! | pods of the probe namespace | `create` (a dry run needs it, and stores nothing) |
-//! | mutating- and validatingwebhookconfigurations | `get` |
-//! | those two named `mullion`, with `--webhook-service` | `get`, `list`, `watch`, `patch` |
-//! | in its own namespace: leases of `coordination.k8s.io` | `get`, `create`, `update` |
+//! | mutating- and validatingwebhookconfigurations named `mullion` | `get`; with `--webhook-service` also `list`, `watch`, `patch` |
+//! | in the probe namespace: pods | `create` (a dry run needs it, and stores nothing) |
+//! | in its own namespace: leases of `coordination.k8s.io` | `create`; on `mullion-controller` `get`, `update` |
 //! | in its own namespace: configmaps | `create`; on `mullion-state` `get`, `list`, `watch`, `patch` |
 //! | in its own namespace, with `--webhook-service`: secrets | `create`; on `mullion-ca` and `mullion-tls` `get`, `list`, `watch`, `patch`, `delete` |
 

@@ -27,7 +27,7 @@ impl Drop for Follower {
     }
 }
 
-/// Follows the ConfigMap of `namespace` (`get`, `list`, `watch` on it). Failures are logged and tried again.
+/// Follows the ConfigMap of `namespace` (`list`, `watch` on it). Failures are logged and tried again.
 pub fn follow(client: Client, namespace: &str, streaming: bool) -> Follower {
     let (say, state) = channel::channel(None);
     let config = Config::default().fields(&format!("metadata.name={NAME}"));

@@ -7,9 +7,14 @@
 //!             state: world, policies, images, what was kept ← world::live, reload, registries, state
 //! ```
 //!
-//! Rights it needs: `get`, `list`, `watch` on nodes, namespaces and runtimeclasses, and in its own namespace on configmap
-//! `mullion-state`: without that it remembers only what it saw itself. And `get` on secrets, where a RegistryPolicy has
-//! pull secrets used; with `--tls-secret` `get`, `list` and `watch` on that one. It writes nothing.
+//! Rights it needs; it writes nothing:
+//!
+//! | on | verbs |
+//! |---|---|
+//! | nodes, namespaces, runtimeclasses | `list`, `watch` |
+//! | in its own namespace: configmap `mullion-state` | `get`, `list`, `watch`; without, it remembers only what it saw itself |
+//! | with `--tls-secret`: that secret | `list`, `watch` |
+//! | where a RegistryPolicy has pull secrets used: secrets | `get` |
 //!
 //! [`run`] puts the parts together; everything below it is usable on its own, as the tests do.
 

@@ -52,7 +52,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Starts watching nodes, RuntimeClasses and namespaces (`get`, `list`, `watch` on each). Returns at once: see
+    /// Starts watching nodes, RuntimeClasses and namespaces (`list`, `watch` on each). Returns at once: see
     /// [`Live::ready`]. Needs a tokio runtime. Nothing that fails later is fatal; it is logged and tried again.
     ///
     /// Taints and builds seen before are those of `kept`; while there is no such state, those that this process saw.

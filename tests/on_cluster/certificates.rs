@@ -1,10 +1,9 @@
 //! Certificates that the controller keeps and two webhooks follow, on a control plane of their own.
 //!
 //! The mutating configuration asks one webhook and the validating one the other, both failing closed: a call works only
-//! if both do. Processes have the rights that their documentation lists on Secrets and configurations, and no others.
+//! if both do. Processes have the rights that their documentation lists, and no others.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -27,6 +26,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
+use crate::rights::{self, Subject};
 use crate::shared::{DEADLINE, pod, wait_until_asked};
 
 /// A control plane for one test at a time: configurations `mullion` are the whole cluster's.
@@ -65,7 +65,9 @@ impl Mullion {
         let (home, team) = (plane.namespace("mullion").await?, plane.namespace("team").await?);
         let mut webhooks = Vec::new();
         let secret = format!("{}/mullion-tls", home.name);
-        let kubeconfig = kubeconfig(plane, &home, "webhook", &WEBHOOK_SECRETS).await?;
+        let user = format!("webhook-{}", home.name);
+        rights::of_webhook_with_tls_secret(plane, &home.name, Subject::User(&user)).await?;
+        let kubeconfig = plane.kubeconfig_for(&user, &[])?;
         for _ in 0..2 {
             let (port, admin) = (free_port()?, free_port()?);
             let process = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
@@ -85,7 +87,9 @@ impl Mullion {
         registration.only_namespace(&team).register(&plane.client()).await?;
 
         let controller_admin = free_port()?;
-        let kubeconfig = kubeconfig_of_controller(plane, &home).await?;
+        let user = format!("controller-{}", home.name);
+        rights::of_controller_with_certificates(plane, &home.name, "default", Subject::User(&user)).await?;
+        let kubeconfig = plane.kubeconfig_for(&user, &[])?;
         let controller = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
             .args(["controller", "--lease-namespace", &home.name, "--webhook-service", "mullion-webhook"])
             .args(["--certificate-name", "127.0.0.1", "--admin-bind", &format!("127.0.0.1:{controller_admin}")])
@@ -188,65 +192,6 @@ impl Webhook {
         ensure!(served(self.port, b"").await.is_err(), "a handshake without a certificate");
         Ok(())
     }
-}
-
-/// Verbs on the Secrets by name, and on all.
-type SecretRights = [(&'static str, &'static [&'static str])];
-
-const WEBHOOK_SECRETS: [(&str, &[&str]); 1] = [("mullion-tls", &["get", "list", "watch"])];
-const CONTROLLER_SECRETS: [(&str, &[&str]); 3] = [
-    ("mullion-ca", &["get", "list", "watch", "patch", "delete"]),
-    ("mullion-tls", &["get", "list", "watch", "patch", "delete"]),
-    ("", &["create"]),
-];
-
-/// A user with these rights on Secrets of `home`, none on others or on configurations, and all that matter elsewhere.
-async fn kubeconfig(plane: &ControlPlane, home: &TestNamespace, who: &str, secrets: &SecretRights) -> Result<PathBuf> {
-    let rules: Vec<_> = secrets
-        .iter()
-        .map(|(name, verbs)| {
-            let names: Vec<_> = Some(name).into_iter().filter(|name| !name.is_empty()).collect();
-            json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": names, "verbs": verbs})
-        })
-        .collect();
-    let (api, user) = ("rbac.authorization.k8s.io", format!("{who}-{}", home.name));
-    let subjects = json!([{"apiGroup": api, "kind": "User", "name": user}]);
-    let role = |kind: &str, rules: Value| json!({"apiVersion": format!("{api}/v1"), "kind": kind, "metadata": {"name": user, "namespace": home.name}, "rules": rules});
-    let binding = |kind: &str, role: &str| {
-        json!({"apiVersion": format!("{api}/v1"), "kind": kind, "metadata": {"name": user, "namespace": home.name},
-            "roleRef": {"apiGroup": api, "kind": role, "name": user}, "subjects": subjects})
-    };
-    let core =
-        ["nodes", "namespaces", "pods", "configmaps", "events", "limitranges", "resourcequotas", "serviceaccounts"];
-    let elsewhere = json!([
-        {"apiGroups": [""], "resources": core, "verbs": ["*"]},
-        {"apiGroups": ["apps", "batch", "node.k8s.io", "events.k8s.io", "coordination.k8s.io"], "resources": ["*"], "verbs": ["*"]},
-    ]);
-    let objects = [
-        role("Role", json!(rules)),
-        binding("RoleBinding", "Role"),
-        role("ClusterRole", elsewhere),
-        binding("ClusterRoleBinding", "ClusterRole"),
-    ];
-    let text: Vec<_> = objects.iter().map(ToString::to_string).collect();
-    plane.kubectl_with_input(&["apply", "-f", "-"], &text.join("\n")).await?;
-    plane.kubeconfig_for(&user, &[])
-}
-
-async fn kubeconfig_of_controller(plane: &ControlPlane, home: &TestNamespace) -> Result<PathBuf> {
-    let path = kubeconfig(plane, home, "controller", &CONTROLLER_SECRETS).await?;
-    let (api, user) = ("rbac.authorization.k8s.io", format!("controller-{}", home.name));
-    let name = format!("{user}-configurations");
-    let rules = json!([{"apiGroups": ["admissionregistration.k8s.io"], "resourceNames": ["mullion"],
-        "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
-        "verbs": ["get", "list", "watch", "patch"]}]);
-    let role =
-        json!({"apiVersion": format!("{api}/v1"), "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules});
-    let binding = json!({"apiVersion": format!("{api}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": name},
-        "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": name},
-        "subjects": [{"apiGroup": api, "kind": "User", "name": user}]});
-    plane.kubectl_with_input(&["apply", "-f", "-"], &format!("{role}\n{binding}")).await?;
-    Ok(path)
 }
 
 /// Status and body of a plain GET.

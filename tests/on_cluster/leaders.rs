@@ -20,6 +20,8 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::rights::{self, Subject};
+
 const MINUTE: Duration = Duration::from_secs(60);
 const ROUNDS: usize = 50;
 /// How many requests may be cut off between the last look at the clock and the wire, without their body: one was seen in
@@ -70,24 +72,10 @@ impl Audited {
             .scheduler(false)
             .start()
             .await?;
-        let (api, all) = ("rbac.authorization.k8s.io", ["get", "list", "watch", "create", "update", "patch"]);
-        // The same rights for every process: what the controller's documentation lists.
-        let rules = json!([
-            {"apiGroups": ["", "apps", "node.k8s.io"], "verbs": ["get", "list", "watch"],
-                "resources": ["nodes", "namespaces", "pods", "configmaps", "secrets", "daemonsets", "runtimeclasses"]},
-            {"apiGroups": [""], "resources": ["nodes"], "verbs": ["patch"]},
-            {"apiGroups": [""], "resources": ["configmaps", "secrets", "pods"], "verbs": all},
-            {"apiGroups": ["node.k8s.io"], "resources": ["runtimeclasses"], "verbs": all},
-            {"apiGroups": ["admissionregistration.k8s.io"], "resources": ["*"], "verbs": all},
-            {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": all},
-            {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"]},
-        ]);
-        let role = json!({"apiVersion": format!("{api}/v1"), "kind": "ClusterRole", "metadata": {"name": GROUP}, "rules": rules});
-        let binding = json!({"apiVersion": format!("{api}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": GROUP},
-            "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": GROUP},
-            "subjects": [{"apiGroup": api, "kind": "Group", "name": GROUP}]});
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
-        plane.kubectl_with_input(&["apply", "-f", "-"], &format!("{role}\n{binding}\n{namespace}")).await?;
+        plane.kubectl_with_input(&["create", "-f", "-"], &namespace.to_string()).await?;
+        // The same rights for every process.
+        rights::of_controller(&plane, NAMESPACE, "default", Subject::Group(GROUP)).await?;
         Ok(Self { plane, folder })
     }
 

@@ -34,6 +34,7 @@ mod reachability;
 #[path = "../registry/server.rs"]
 #[expect(dead_code, reason = "shared with the tests of the registry client, which push more kinds of things")]
 mod registry;
+mod rights;
 mod shape;
 mod shared;
 mod stability;
@@ -205,6 +206,8 @@ fn main() -> ExitCode {
         certified,
         [certificates::whatever_happens_to_certificates_heals, certificates::no_call_fails_while_certificates_change,]
     ));
+    let watched = Arc::new(rights::Lazily);
+    trials.extend(trials!(runtime, watched, [rights::the_documented_ones_are_enough_and_used]));
     let conclusion = libtest_mimic::run(&arguments, trials);
     if conclusion.has_failed() {
         shared.keep_logs();

@@ -15,6 +15,7 @@ use mullion_cluster::{
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+use crate::rights::{self, Subject};
 use crate::shared::{DEADLINE, create, dry_run, get, pod};
 
 const STATE: &str = "mullion-state";
@@ -141,61 +142,22 @@ async fn webhook(
     Ok((start(&arguments).await?, registration))
 }
 
-/// A kubeconfig with rights in the whole cluster and in Mullion's own namespace, and no others.
-async fn rights(
-    plane: &ControlPlane,
-    namespace: &TestNamespace,
-    user: &str,
-    cluster: &Value,
-    own: &Value,
-) -> Result<PathBuf> {
-    let api = "rbac.authorization.k8s.io";
-    let user = format!("{user}-{}", namespace.name);
-    let mut objects = Vec::new();
-    for (prefix, rules) in [("Cluster", cluster), ("", own)] {
-        let metadata = json!({"name": user, "namespace": namespace.name});
-        let metadata = if prefix.is_empty() { metadata } else { json!({"name": user}) };
-        let version = format!("{api}/v1");
-        objects.push(
-            json!({"apiVersion": version, "kind": format!("{prefix}Role"), "metadata": metadata, "rules": rules})
-                .to_string(),
-        );
-        objects.push(
-            json!({"apiVersion": version, "kind": format!("{prefix}RoleBinding"), "metadata": metadata,
-                "roleRef": {"apiGroup": api, "kind": format!("{prefix}Role"), "name": user},
-                "subjects": [{"apiGroup": api, "kind": "User", "name": user}]})
-            .to_string(),
-        );
+/// With the rights that the webhook's documentation lists; those on the ConfigMap can be left out.
+async fn webhooks(plane: &ControlPlane, namespace: &TestNamespace, on_state: bool) -> Result<PathBuf> {
+    let user = format!("{}-{}", if on_state { "webhook" } else { "blind" }, namespace.name);
+    if on_state {
+        rights::of_webhook(plane, &namespace.name, Subject::User(&user)).await?;
+    } else {
+        rights::of_blind_webhook(plane, Subject::User(&user)).await?;
     }
-    plane.kubectl_with_input(&["apply", "-f", "-"], &objects.join("\n")).await?;
     plane.kubeconfig_for(&user, &[])
 }
 
-/// With the rights that the webhook's documentation lists; those on the ConfigMap can be left out.
-async fn webhooks(plane: &ControlPlane, namespace: &TestNamespace, on_state: bool) -> Result<PathBuf> {
-    let read = ["get", "list", "watch"];
-    let cluster = json!([
-        {"apiGroups": [""], "resources": ["nodes", "namespaces"], "verbs": read},
-        {"apiGroups": ["node.k8s.io"], "resources": ["runtimeclasses"], "verbs": read},
-    ]);
-    let state = json!([{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [STATE], "verbs": read}]);
-    let own = if on_state { state } else { json!([]) };
-    rights(plane, namespace, if on_state { "webhook" } else { "blind" }, &cluster, &own).await
-}
-
-/// With the rights on configmaps that the controller's documentation lists, and all on everything else.
+/// With the rights that the controller's documentation lists.
 async fn controllers(plane: &ControlPlane, namespace: &TestNamespace) -> Result<PathBuf> {
-    let groups = ["apps", "node.k8s.io", "events.k8s.io", "coordination.k8s.io", "admissionregistration.k8s.io"];
-    let cluster = json!([
-        {"apiGroups": [""], "resources": ["nodes", "namespaces", "pods", "secrets", "events"], "verbs": ["*"]},
-        {"apiGroups": groups, "resources": ["*"], "verbs": ["*"]},
-    ]);
-    let own = json!([
-        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [STATE],
-            "verbs": ["get", "list", "watch", "patch"]},
-        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
-    ]);
-    rights(plane, namespace, "controller", &cluster, &own).await
+    let user = format!("controller-{}", namespace.name);
+    rights::of_controller(plane, &namespace.name, "default", Subject::User(&user)).await?;
+    plane.kubeconfig_for(&user, &[])
 }
 
 /// Waits until the ConfigMap says something, and gives its data.

@@ -17,6 +17,7 @@ use tokio::sync::{OnceCell, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::rights::{self, Subject};
 use crate::shared::{DEADLINE, bound, create, delete, differences, get, merge, pod, workload};
 
 const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
@@ -56,7 +57,9 @@ impl Missed {
                 NodeSpec::windows("win2022", "10.0.20348.2655").taint("os=windows:NoSchedule"),
             ])
             .await?;
-        let client = with_its_rights(&plane).await?;
+        let user = "controller-under-test";
+        rights::of_controller(&plane, "default", "default", Subject::User(user)).await?;
+        let client = plane.client_as(user, &[]).await?;
         Ok(Self { plane, client })
     }
 
@@ -74,32 +77,10 @@ impl Missed {
         let (metrics, stop) = (Metrics::new(), CancellationToken::new());
         let (client, numbers, token) = (self.client.clone(), metrics.clone(), stop.clone());
         let task = tokio::spawn(async move {
-            pods::run(Leading::new(client, "mullion", policies, numbers, say_ready, token).await).await;
+            pods::run(Leading::new(client, "default", policies, numbers, say_ready, token).await).await;
         });
         Ok(Controller { metrics, stop, task, _policies: keep })
     }
-}
-
-/// A client with the rights that the controller's documentation lists for this, and no others.
-async fn with_its_rights(plane: &ControlPlane) -> Result<Client> {
-    let rules = json!([
-        {"apiGroups": [""], "resources": ["nodes", "namespaces", "pods"], "verbs": ["get", "list", "watch"]},
-        {"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]},
-        {"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": ["get"]},
-        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get"]},
-        {"apiGroups": ["node.k8s.io"], "resources": ["runtimeclasses"], "verbs": ["get", "list", "watch"]},
-        {"apiGroups": ["admissionregistration.k8s.io"], "resources": ["mutatingwebhookconfigurations"], "verbs": ["get"]},
-        {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
-        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]},
-    ]);
-    let (api, user) = ("rbac.authorization.k8s.io", "pods-under-test");
-    let role =
-        json!({"apiVersion": format!("{api}/v1"), "kind": "ClusterRole", "metadata": {"name": user}, "rules": rules});
-    let binding = json!({"apiVersion": format!("{api}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": user},
-        "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": user},
-        "subjects": [{"apiGroup": api, "kind": "User", "name": user}]});
-    plane.kubectl_with_input(&["apply", "-f", "-"], &format!("{role}\n{binding}")).await?;
-    plane.client_as(user, &[]).await
 }
 
 /// A controller in this process.
@@ -329,7 +310,7 @@ pub async fn pods_on_the_wrong_nodes_are_told_of(missed: &Missed) -> Result<()> 
     controller.stop().await
 }
 
-fn with_findings(kind: &str, name: &str) -> Value {
+pub(crate) fn with_findings(kind: &str, name: &str) -> Value {
     let mut object = workload(kind, name, WINDOWS);
     let template = &mut object["spec"]["template"];
     template["metadata"]["labels"]["mullion.dev/findings"] = json!("MUL201");

@@ -33,6 +33,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::rights::{self, Subject};
+
 pub(crate) use classes::classes_are_kept_without_a_fight;
 pub(crate) use fleet::a_thousand_nodes_get_one_patch_each;
 pub(crate) use life::{nodes_of_every_kind, policies_change_only_what_is_ours};
@@ -135,29 +137,9 @@ async fn wait_for_taints(api: &Api<Node>, name: &str, expected: &[&str]) -> Resu
 }
 
 /// A client with the rights that the controller's documentation lists, and no others.
-pub(crate) async fn with_its_rights(plane: &ControlPlane) -> Result<Client> {
-    let rules = json!([
-        {"apiGroups": [""], "resources": ["nodes", "namespaces", "pods"], "verbs": ["get", "list", "watch"]},
-        {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["patch"]},
-        {"apiGroups": ["apps"], "resources": ["daemonsets"], "verbs": ["get", "list", "watch"]},
-        {"apiGroups": ["apps", "batch"], "resources": ["replicasets", "jobs"], "verbs": ["get"]},
-        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"]},
-        {"apiGroups": ["node.k8s.io"], "resources": ["runtimeclasses"],
-            "verbs": ["get", "list", "watch", "create", "patch"]},
-        {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
-        {"apiGroups": [""], "resources": ["pods", "configmaps"], "verbs": ["create"]},
-        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mullion-state"],
-            "verbs": ["get", "list", "watch", "patch"]},
-        {"apiGroups": ["admissionregistration.k8s.io"], "verbs": ["get"],
-            "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"]},
-    ]);
-    let (api, user) = ("rbac.authorization.k8s.io", "controller-under-test");
-    let role =
-        json!({"apiVersion": format!("{api}/v1"), "kind": "ClusterRole", "metadata": {"name": user}, "rules": rules});
-    let binding = json!({"apiVersion": format!("{api}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": user},
-        "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": user},
-        "subjects": [{"apiGroup": api, "kind": "User", "name": user}]});
-    plane.kubectl_with_input(&["apply", "-f", "-"], &format!("{role}\n{binding}")).await?;
+async fn with_its_rights(plane: &ControlPlane) -> Result<Client> {
+    let user = "controller-under-test";
+    rights::of_controller(plane, "default", "default", Subject::User(user)).await?;
     plane.client_as(user, &[]).await
 }
 

@@ -7,7 +7,7 @@ use kube::api::ListParams;
 use mullion_cluster::{ControlPlane, FailurePolicy, MullionProcess, Seen, free_port, wait_for};
 use serde_json::{Value, json};
 
-use crate::nodes;
+use crate::rights::{self, Subject};
 use crate::shared::{DEADLINE, admin_get, start_webhook};
 
 /// The condition `Reachable` in `mullion-state`.
@@ -50,8 +50,9 @@ pub async fn the_webhook_is_seen_or_missed(plane: &ControlPlane) -> Result<()> {
     plane.kubectl_with_input(&["create", "-f", "-"], &limits.to_string()).await?;
     let admin = free_port()?;
     // With the rights of the documentation, and no others.
-    nodes::with_its_rights(plane).await?;
-    let kubeconfig = plane.kubeconfig_for("controller-under-test", &[])?;
+    let user = "controller-under-test";
+    rights::of_controller(plane, "default", &namespace.name, Subject::User(user)).await?;
+    let kubeconfig = plane.kubeconfig_for(user, &[])?;
     let start_controller = async || {
         MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
             .args(["controller", "--admin-bind", &format!("127.0.0.1:{admin}"), "--lease-namespace", "default"])

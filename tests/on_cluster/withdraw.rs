@@ -14,6 +14,8 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use mullion_cluster::{ControlPlane, MullionProcess, NodeSpec, free_port, wait_for};
 use serde_json::{Value, json};
 
+use crate::rights::{self, Subject};
+
 const MINUTE: Duration = Duration::from_secs(60);
 const MANY: usize = 300;
 
@@ -41,27 +43,8 @@ impl Ran {
 
 /// A kubeconfig for a user with the rights that `mullion withdraw` documents.
 async fn kubeconfig(plane: &ControlPlane) -> Result<String> {
-    let list =
-        |group: &str, resources: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": ["list"]});
-    let rules = json!([
-        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "patch"]},
-        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": ["mullion-controller"],
-            "verbs": ["list", "get"]},
-        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mullion-state"],
-            "verbs": ["list", "get", "patch"]},
-        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
-        {"apiGroups": ["node.k8s.io"], "resources": ["runtimeclasses"], "verbs": ["list", "create", "delete"]},
-        list("", &["pods", "podtemplates", "replicationcontrollers"]),
-        list("apps", &["deployments", "statefulsets", "daemonsets", "replicasets"]),
-        list("batch", &["jobs", "cronjobs"]),
-    ]);
-    let (api, user) = ("rbac.authorization.k8s.io", "withdraw-under-test");
-    let role =
-        json!({"apiVersion": format!("{api}/v1"), "kind": "ClusterRole", "metadata": {"name": user}, "rules": rules});
-    let binding = json!({"apiVersion": format!("{api}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": user},
-        "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": user},
-        "subjects": [{"apiGroup": api, "kind": "User", "name": user}]});
-    plane.kubectl_with_input(&["apply", "-f", "-"], &format!("{role}\n{binding}")).await?;
+    let user = "withdraw-under-test";
+    rights::of_withdraw(plane, "default", Subject::User(user)).await?;
     Ok(plane.kubeconfig_for(user, &[])?.to_string_lossy().into_owned())
 }
 

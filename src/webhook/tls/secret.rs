@@ -48,7 +48,7 @@ impl fmt::Display for SecretName {
     }
 }
 
-/// Has `certificate` follow the Secret until `stop` is cancelled (`get`, `list`, `watch` on it), and `state` know
+/// Has `certificate` follow the Secret until `stop` is cancelled (`list`, `watch` on it), and `state` know
 /// when there is one. Failures are logged and tried again.
 pub async fn follow(
     client: Client,

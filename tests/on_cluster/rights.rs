@@ -1,0 +1,384 @@
+//! The rights that the documentation lists, and no others: `src/controller/mod.rs`, `src/webhook/mod.rs` and
+//! `src/controller/withdraw/mod.rs` as data, row by row. Every Mullion under test that has a user of its own is given
+//! these; one run shows that they are enough, and that each is used.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use kube::Api;
+use kube::api::PostParams;
+use mullion_cluster::{ControlPlane, MullionProcess, NodeSpec, WebhookRegistration, free_port, wait_for};
+use serde_json::{Value, json};
+
+use crate::missed::with_findings;
+use crate::shared::{DEADLINE, create, pod, wait_until_asked};
+
+/// Who is given rights.
+#[derive(Clone, Copy)]
+pub enum Subject<'a> {
+    User(&'a str),
+    Group(&'a str),
+}
+
+impl Subject<'_> {
+    fn name(&self) -> &str {
+        match self {
+            Self::User(name) | Self::Group(name) => name,
+        }
+    }
+}
+
+/// Rules, and the namespace of their Role; a ClusterRole without one.
+type Given<'a> = (Option<&'a str>, Value);
+
+/// The rows without `--webhook-service`.
+fn controller<'a>(namespace: &'a str, probe_namespace: &'a str) -> Vec<Given<'a>> {
+    let everywhere = json!([
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch", "patch"]},
+        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list", "watch"]},
+        {"apiGroups": ["apps"], "resources": ["daemonsets"], "verbs": ["list", "watch"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "patch"]},
+        {"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": ["get"]},
+        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get"]},
+        {"apiGroups": ["node.k8s.io"], "resources": ["runtimeclasses"], "verbs": ["list", "watch", "create", "patch"]},
+        {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+        {"apiGroups": ["admissionregistration.k8s.io"], "resourceNames": ["mullion"], "verbs": ["get"],
+            "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"]},
+    ]);
+    let probed = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}]);
+    let own = json!([
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": ["mullion-controller"],
+            "verbs": ["get", "update"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mullion-state"],
+            "verbs": ["get", "list", "watch", "patch"]},
+    ]);
+    vec![(None, everywhere), (Some(probe_namespace), probed), (Some(namespace), own)]
+}
+
+/// The rows with `--webhook-service`.
+fn certificates(namespace: &str) -> Vec<Given<'_>> {
+    let everywhere = json!([
+        {"apiGroups": ["admissionregistration.k8s.io"], "resourceNames": ["mullion"],
+            "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+            "verbs": ["list", "watch", "patch"]},
+    ]);
+    let own = json!([
+        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
+        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["mullion-ca", "mullion-tls"],
+            "verbs": ["get", "list", "watch", "patch", "delete"]},
+    ]);
+    vec![(None, everywhere), (Some(namespace), own)]
+}
+
+/// The rows of the whole cluster.
+fn webhook() -> Vec<Given<'static>> {
+    let everywhere = json!([
+        {"apiGroups": [""], "resources": ["nodes", "namespaces"], "verbs": ["list", "watch"]},
+        {"apiGroups": ["node.k8s.io"], "resources": ["runtimeclasses"], "verbs": ["list", "watch"]},
+    ]);
+    vec![(None, everywhere)]
+}
+
+/// The row of `mullion-state`.
+fn memory(namespace: &str) -> Vec<Given<'_>> {
+    let own = json!([{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mullion-state"],
+        "verbs": ["get", "list", "watch"]}]);
+    vec![(Some(namespace), own)]
+}
+
+/// The row of `--tls-secret`.
+fn tls_secret(namespace: &str) -> Vec<Given<'_>> {
+    let own = json!([{"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["mullion-tls"],
+        "verbs": ["list", "watch"]}]);
+    vec![(Some(namespace), own)]
+}
+
+fn withdraw(namespace: &str) -> Vec<Given<'_>> {
+    let everywhere = json!([
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "patch"]},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": ["mullion-controller"],
+            "verbs": ["list"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mullion-state"], "verbs": ["list"]},
+        {"apiGroups": ["node.k8s.io"], "resources": ["runtimeclasses"], "verbs": ["list", "create", "delete"]},
+        {"apiGroups": [""], "resources": ["pods", "podtemplates", "replicationcontrollers"], "verbs": ["list"]},
+        {"apiGroups": ["apps"], "resources": ["deployments", "statefulsets", "daemonsets", "replicasets"],
+            "verbs": ["list"]},
+        {"apiGroups": ["batch"], "resources": ["jobs", "cronjobs"], "verbs": ["list"]},
+    ]);
+    let own = json!([
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": ["mullion-controller"],
+            "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mullion-state"], "verbs": ["get", "patch"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
+    ]);
+    vec![(None, everywhere), (Some(namespace), own)]
+}
+
+/// Those of `mullion controller` in Mullion's `namespace`.
+pub async fn of_controller(
+    plane: &ControlPlane,
+    namespace: &str,
+    probe_namespace: &str,
+    subject: Subject<'_>,
+) -> Result<()> {
+    give(plane, "controller", subject, controller(namespace, probe_namespace)).await
+}
+
+/// The same with `--webhook-service`.
+pub async fn of_controller_with_certificates(
+    plane: &ControlPlane,
+    namespace: &str,
+    probe_namespace: &str,
+    subject: Subject<'_>,
+) -> Result<()> {
+    let all = [controller(namespace, probe_namespace), certificates(namespace)].concat();
+    give(plane, "controller", subject, all).await
+}
+
+/// Those of `mullion webhook` beside Mullion's `namespace`.
+pub async fn of_webhook(plane: &ControlPlane, namespace: &str, subject: Subject<'_>) -> Result<()> {
+    give(plane, "webhook", subject, [webhook(), memory(namespace)].concat()).await
+}
+
+/// The same with `--tls-secret`, the one that the controller keeps.
+pub async fn of_webhook_with_tls_secret(plane: &ControlPlane, namespace: &str, subject: Subject<'_>) -> Result<()> {
+    give(plane, "webhook", subject, [webhook(), memory(namespace), tls_secret(namespace)].concat()).await
+}
+
+/// Those of a webhook that may not read what is kept.
+pub async fn of_blind_webhook(plane: &ControlPlane, subject: Subject<'_>) -> Result<()> {
+    give(plane, "webhook", subject, webhook()).await
+}
+
+/// Those of `mullion withdraw`, where Mullion's namespace is this.
+pub async fn of_withdraw(plane: &ControlPlane, namespace: &str, subject: Subject<'_>) -> Result<()> {
+    give(plane, "withdraw", subject, withdraw(namespace)).await
+}
+
+async fn give(plane: &ControlPlane, program: &str, subject: Subject<'_>, given: Vec<Given<'_>>) -> Result<()> {
+    let api = "rbac.authorization.k8s.io";
+    let (kind, version) = (if let Subject::User(_) = subject { "User" } else { "Group" }, format!("{api}/v1"));
+    let mut objects = Vec::new();
+    for (at, (namespace, rules)) in given.iter().enumerate() {
+        let name = format!("{program}-{at}-{}", subject.name());
+        let prefix = if namespace.is_some() { "" } else { "Cluster" };
+        let metadata = json!({"name": name, "namespace": namespace});
+        objects.push(json!({"apiVersion": version, "kind": format!("{prefix}Role"), "metadata": metadata,
+            "rules": rules}));
+        objects.push(json!({"apiVersion": version, "kind": format!("{prefix}RoleBinding"), "metadata": metadata,
+            "roleRef": {"apiGroup": api, "kind": format!("{prefix}Role"), "name": name},
+            "subjects": [{"apiGroup": api, "kind": kind, "name": subject.name()}]}));
+    }
+    let text: Vec<_> = objects.iter().map(ToString::to_string).collect();
+    plane.kubectl_with_input(&["apply", "-f", "-"], &text.join("\n")).await?;
+    // The authorizer hears of them through watches.
+    for right in rights_of(program, &given) {
+        wait_for(&format!("{} to have {right:?}", subject.name()), DEADLINE, || may(plane, subject, &right)).await?;
+    }
+    Ok(())
+}
+
+async fn may(plane: &ControlPlane, subject: Subject<'_>, right: &Right) -> Result<()> {
+    let (user, groups) = match subject {
+        Subject::User(user) => (user, Vec::new()),
+        Subject::Group(group) => ("anybody", vec![group]),
+    };
+    let asked = json!({"metadata": {}, "spec": {"user": user, "groups": groups, "resourceAttributes": {
+        "group": right.group, "resource": right.resource, "verb": right.verb, "namespace": right.namespace,
+        "name": right.name}}});
+    let api: Api<SubjectAccessReview> = Api::all(plane.client());
+    let answer = api.create(&PostParams::default(), &serde_json::from_value(asked)?).await?;
+    ensure!(answer.status.as_ref().is_some_and(|status| status.allowed), "{:?}", answer.status);
+    Ok(())
+}
+
+/// One verb on one thing.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Right {
+    program: String,
+    verb: String,
+    group: String,
+    resource: String,
+    /// Of all, where it is empty.
+    namespace: String,
+    /// Of all, where it is empty.
+    name: String,
+}
+
+fn words(list: &Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn rights_of(program: &str, given: &[Given<'_>]) -> BTreeSet<Right> {
+    let mut all = BTreeSet::new();
+    for (namespace, rules) in given {
+        for rule in rules.as_array().into_iter().flatten() {
+            let mut names = words(&rule["resourceNames"]);
+            if names.is_empty() {
+                names.push(String::new());
+            }
+            let (resources, verbs) = (words(&rule["resources"]), words(&rule["verbs"]));
+            for (resource, verb) in resources.iter().flat_map(|one| verbs.iter().map(move |verb| (one, verb))) {
+                all.extend(names.iter().map(|name| Right {
+                    program: program.to_owned(),
+                    verb: verb.clone(),
+                    group: words(&rule["apiGroups"]).concat(),
+                    resource: resource.clone(),
+                    namespace: namespace.unwrap_or_default().to_owned(),
+                    name: name.clone(),
+                }));
+            }
+        }
+    }
+    all
+}
+
+// === they are enough, and each is used ===
+
+const GROUP: &str = "mullion-under-test";
+
+/// What only other trials need: programs with the same rights, which work where something is old or goes wrong.
+const RARE: [(&str, &str, &str); 7] = [
+    // Where lists are not streamed.
+    ("controller", "list", ""),
+    ("webhook", "list", ""),
+    // The same news again: `missed`, with the same rights.
+    ("controller", "patch", "events"),
+    // Another taint in the fleet: `nodes`.
+    ("controller", "patch", "runtimeclasses"),
+    // What is rotated, and what is broken: `certificates`.
+    ("controller", "patch", "secrets"),
+    ("controller", "delete", "secrets"),
+    // The last good policies, beside bad files: `memory`.
+    ("webhook", "get", "configmaps"),
+];
+
+impl Right {
+    fn is_rare(&self) -> bool {
+        let pods = self.resource == "pods";
+        RARE.iter().any(|(program, verb, resource)| {
+            self.program == *program
+                && self.verb == *verb
+                && (self.resource == *resource || resource.is_empty() && !pods)
+        })
+    }
+
+    /// Whether it is what that request, a line of the audit log, takes.
+    fn covers(&self, request: &Value) -> bool {
+        let object = &request["objectRef"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        text(&request["user"]["username"]) == self.program
+            && text(&request["verb"]) == self.verb
+            && text(&object["apiGroup"]) == self.group
+            && text(&object["resource"]) == self.resource
+            && (self.namespace.is_empty() || text(&object["namespace"]) == self.namespace)
+            && (self.name.is_empty() || text(&object["name"]) == self.name)
+    }
+}
+
+/// A control plane that writes down what the programs ask for.
+pub struct Audited {
+    plane: ControlPlane,
+    folder: tempfile::TempDir,
+}
+
+/// Started by the trial that asks.
+#[derive(Default)]
+pub struct Lazily;
+
+impl Lazily {
+    pub async fn get(&self) -> Box<Audited> {
+        Box::new(Audited::start().await.expect("the audited control plane starts"))
+    }
+}
+
+impl Audited {
+    async fn start() -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let policy = json!({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+            "rules": [{"level": "Metadata", "userGroups": [GROUP]}, {"level": "None"}]});
+        let file = folder.path().join("policy.json");
+        std::fs::write(&file, policy.to_string())?;
+        let plane = ControlPlane::builder()
+            .api_server_flag(format!("--audit-policy-file={}", file.display()))
+            .api_server_flag(format!("--audit-log-path={}", folder.path().join("audit.log").display()))
+            .start()
+            .await?;
+        Ok(Self { plane, folder })
+    }
+
+    /// The requests of the programs until now.
+    fn requests(&self) -> Result<Vec<Value>> {
+        let log = std::fs::read_to_string(self.folder.path().join("audit.log"))?;
+        // The last line may be half written.
+        let whole = log.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        whole.lines().map(|line| serde_json::from_str(line).context("a line of the audit log")).collect()
+    }
+
+    async fn start_program(&self, program: &str, flags: &[&str]) -> Result<MullionProcess> {
+        let (kubeconfig, admin) = (self.plane.kubeconfig_for(program, &[GROUP])?, free_port()?);
+        MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
+            .args([program, "--admin-bind", &format!("127.0.0.1:{admin}")])
+            .args(["--kubeconfig", &kubeconfig.to_string_lossy()])
+            .args(flags)
+            .start()
+            .await
+    }
+}
+
+/// Controller and webhook with everything on: all that they do, the API server lets them do, and each right is needed.
+pub async fn the_documented_ones_are_enough_and_used(audited: &Audited) -> Result<()> {
+    let plane = &audited.plane;
+    let (home, team) = (plane.namespace("mullion").await?, plane.namespace("team").await?);
+    of_controller_with_certificates(plane, &home.name, &team.name, Subject::User("controller")).await?;
+    of_webhook_with_tls_secret(plane, &home.name, Subject::User("webhook")).await?;
+
+    // Pods from before Mullion: one that waits for a toleration, and owners whose pods have findings.
+    let node = NodeSpec::windows("win2022", "10.0.20348.2655").taint("os=windows:NoSchedule");
+    plane.create_nodes(&[NodeSpec::linux("linux"), node]).await?;
+    let image = "mcr.microsoft.com/windows/servercore:ltsc2022";
+    let waits = json!({"nodeSelector": {"kubernetes.io/os": "windows"}, "containers": [{"name": "c", "image": image}]});
+    create(&team, &pod("waits", waits)).await?;
+    for kind in ["Deployment", "Job"] {
+        create(&team, &with_findings(kind, &kind.to_lowercase())).await?;
+    }
+
+    let (port, secret) = (free_port()?, format!("{}/mullion-tls", home.name));
+    let bind = format!("127.0.0.1:{port}");
+    let webhook = ["--bind", &*bind, "--tls-secret", &*secret, "--drain-delay", "0"];
+    let webhook = audited.start_program("webhook", &webhook).await?;
+    let flags = ["--lease-namespace", &*home.name, "--webhook-service", "mullion-webhook", "--certificate-name"];
+    let probes = ["127.0.0.1", "--probe-namespace", &*team.name, "--probe-interval", "1"];
+    let controller = audited.start_program("controller", &[flags, probes].concat()).await?;
+    // Without a bundle: the controller fills it in.
+    let registration = WebhookRegistration::new(&format!("https://{bind}"), "").only_namespace(&team);
+    registration.register(&plane.client()).await?;
+    wait_until_asked(&team).await?;
+
+    let mut documented =
+        rights_of("controller", &[self::controller(&home.name, &team.name), certificates(&home.name)].concat());
+    documented.extend(rights_of("webhook", &[self::webhook(), memory(&home.name), tls_secret(&home.name)].concat()));
+    documented.retain(|right| !right.is_rare());
+    wait_for("every documented right to be used", DEADLINE, async || {
+        let requests = audited.requests()?;
+        let unused = documented.iter().filter(|right| !requests.iter().any(|request| right.covers(request)));
+        let unused: Vec<_> = unused.collect();
+        ensure!(unused.is_empty(), "not used: {unused:?}");
+        Ok(())
+    })
+    .await?;
+
+    for (program, process) in [("controller", controller), ("webhook", webhook)] {
+        let (ended, log) = process.stop().await?;
+        let refused = log.to_lowercase().contains("forbidden") || log.contains("may not be");
+        ensure!(ended.success() && !refused, "{program}: {ended} {log}");
+    }
+    // "forbid" is RBAC's word; quotas and webhooks refuse in other ways.
+    let of_rbac = |request: &Value| request["annotations"]["authorization.k8s.io/decision"] == "forbid";
+    let refused: Vec<_> = audited.requests()?.into_iter().filter(of_rbac).collect();
+    ensure!(refused.is_empty(), "{refused:?}");
+    Ok(())
+}
