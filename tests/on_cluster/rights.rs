@@ -29,7 +29,7 @@ impl Subject<'_> {
     }
 }
 
-/// Rules, and the namespace of their Role; a ClusterRole without one.
+/// Rules, and the namespace of their Role; a `ClusterRole` without one.
 type Given<'a> = (Option<&'a str>, Value);
 
 /// The rows without `--webhook-service`.
