@@ -5,6 +5,7 @@
 //! class of such a name that somebody else made is left alone. Another handler makes another class: see
 //! [`class_of_build`].
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
@@ -47,8 +48,8 @@ pub enum Write {
 }
 
 /// What to write so that every build of a Windows node has its class; and what is wrong but not ours to change.
-pub fn plan<'a>(
-    nodes: impl Iterator<Item = &'a NodeFacts>,
+pub fn plan(
+    nodes: impl Iterator<Item = impl Borrow<NodeFacts>>,
     policy: &NodePolicy,
     standing: &BTreeMap<String, Standing>,
 ) -> (Vec<Write>, Vec<String>) {
@@ -83,11 +84,15 @@ pub fn plan<'a>(
 
 /// Builds of the Windows nodes, and every taint that marks them: those of the nodes there are, those of pools that may be
 /// at zero, and the policy's own.
-fn survey<'a>(nodes: impl Iterator<Item = &'a NodeFacts>, policy: &NodePolicy) -> (BTreeSet<Build>, BTreeSet<Taint>) {
+fn survey(
+    nodes: impl Iterator<Item = impl Borrow<NodeFacts>>,
+    policy: &NodePolicy,
+) -> (BTreeSet<Build>, BTreeSet<Taint>) {
     let mut builds: BTreeSet<Build> = policy.expected_pools.iter().map(|pool| pool.build).collect();
     let expected = policy.expected_pools.iter().flat_map(|pool| &pool.taints);
     let mut taints: BTreeSet<Taint> = expected.filter_map(|taint| Taint::parse(taint)).collect();
     for facts in nodes {
+        let facts = facts.borrow();
         if node::os(&facts.labels) != Some(Os::Windows) || node::is_virtual(&facts.labels, &facts.taints) {
             continue;
         }

@@ -12,6 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::windows::{Build, release_name};
@@ -52,7 +53,7 @@ const VIRTUAL_LABELS: [(&str, &str); 2] = [
 const VIRTUAL_TAINTS: [&str; 2] = ["virtual-kubelet.io/provider", "virtual-node.liqo.io/not-allowed"];
 
 /// What a plan reads of a node.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeFacts {
     /// `metadata.name`.
     pub name: String,

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::again::{backoff, is_older};
 use super::daemons::KnownDaemonSet;
-use super::known::{Known, Neighbours, known};
+use super::known::{Kept, Known, Neighbours, known};
 use super::requests::{Done, End, Report, Shared, now};
 use crate::controller::runtime_classes::{self, Standing};
 use crate::engine::creation::Claimants;
@@ -38,8 +38,8 @@ pub(super) struct Work {
     /// The taint of every policy so far, and what was ever seen on Windows nodes.
     trust: Arc<Trust>,
     world: Arc<Live>,
-    nodes: BTreeMap<String, Arc<Known>>,
-    arriving: BTreeMap<String, Arc<Known>>,
+    nodes: BTreeMap<String, Kept>,
+    arriving: BTreeMap<String, Kept>,
     nodes_complete: bool,
     pub(super) daemons: Collection<KnownDaemonSet>,
     /// `None` until DaemonSets and the world have been read: no taint is set on a guess.
@@ -120,7 +120,7 @@ impl Work {
             Event::Init => self.arriving.clear(),
             Event::InitApply(node) => {
                 let (name, known) = known(node);
-                self.arriving.insert(name, Arc::new(known));
+                self.arriving.insert(name, known.into());
             }
             Event::InitDone => {
                 let arrived = std::mem::take(&mut self.arriving);
@@ -129,16 +129,16 @@ impl Work {
                 for name in gone {
                     self.forget(&name);
                 }
-                for (name, known) in arrived {
+                for (name, kept) in arrived {
                     // Not held against what was seen: after a restore from a backup, versions start lower.
-                    self.take_in(name, &known);
+                    self.take_in(name, kept);
                 }
                 self.nodes_complete = true;
                 self.classes_due = true;
             }
             Event::Apply(node) => {
                 let (name, known) = known(node);
-                self.seen(name, &Arc::new(known));
+                self.seen(name, known.into());
             }
             Event::Delete(node) => self.forget(&known(node).0),
         }
@@ -146,26 +146,24 @@ impl Work {
 
     /// Takes the object in. Kubelets write their status every few minutes: what changes nothing that is read here
     /// only brings a newer version to patch against.
-    fn seen(&mut self, name: String, known: &Arc<Known>) {
-        let before = self.nodes.get(&name);
-        let late = |before: &Arc<Known>| before.uid == known.uid && is_older(&known.version, &before.version);
+    fn seen(&mut self, name: String, newest: Kept) {
+        let late = |before: &Kept| before.is_same(&newest) && is_older(&newest.version, &before.version);
         // One that was on its way before the answer to our own patch says nothing new.
-        if !before.is_some_and(late) {
-            self.take_in(name, known);
+        if !self.nodes.get(&name).is_some_and(late) {
+            self.take_in(name, newest);
         }
     }
 
-    fn take_in(&mut self, name: String, known: &Arc<Known>) {
-        let before = self.nodes.get(&name).cloned();
-        if before.as_ref().is_some_and(|before| before.uid != known.uid) {
+    fn take_in(&mut self, name: String, newest: Kept) {
+        let before = self.nodes.get(&name);
+        let changed = before.is_none_or(|before| !before.is_alike(&newest));
+        if before.is_some_and(|before| !before.is_same(&newest)) {
             // Deleted and made again, unseen: nothing that was said of the other holds.
             self.forget(&name);
-        }
-        if before.is_none() {
+        } else if before.is_none() {
             self.newcomers.insert(name.clone(), Instant::now() + PATIENCE);
         }
-        let changed = before.is_none_or(|before| before.uid != known.uid || before.facts != known.facts);
-        self.nodes.insert(name.clone(), Arc::clone(known));
+        self.nodes.insert(name.clone(), newest);
         self.classes_due |= changed;
         if self.conflicted.remove(&name) || changed {
             self.due.insert(name);
@@ -260,7 +258,7 @@ impl Work {
             let ready = |name: &&String| !self.busy.contains(*name) && !self.unmet(name, now_here);
             let Some(name) = self.due.iter().find(ready).cloned() else { return };
             self.due.remove(&name);
-            let Some(known) = self.nodes.get(&name).cloned() else { continue };
+            let Some(known) = self.nodes.get(&name).map(Kept::known) else { continue };
             if self.is_quiet(&name, &known) {
                 self.retries.remove(&name);
                 self.contested.remove(&name);
@@ -269,7 +267,7 @@ impl Work {
             self.busy.insert(name);
             let (shared, policies) = (Arc::clone(&self.shared), Arc::clone(&self.policies));
             let (trust, neighbours) = (Arc::clone(&self.trust), self.neighbours.clone());
-            self.running.push(shared.reconcile(known, policies, trust, neighbours).map(Done::Node).boxed());
+            self.running.push(shared.reconcile(Arc::new(known), policies, trust, neighbours).map(Done::Node).boxed());
         }
     }
 
@@ -283,7 +281,7 @@ impl Work {
     }
 
     fn start_classes(&mut self) {
-        let facts = self.nodes.values().map(|known| &known.facts);
+        let facts = self.nodes.values().map(Kept::facts);
         let (writes, complaints) = runtime_classes::plan(facts, &self.policies.nodes, &self.classes.entries);
         for complaint in complaints.iter().filter(|complaint| !self.complaints.contains(complaint)) {
             tracing::warn!("{complaint}");
@@ -315,7 +313,7 @@ impl Work {
             self.shared.told.forget(&name);
             return;
         };
-        let newer_seen = now_known.version != version;
+        let newer_seen = *now_known.version != *version;
         if waits_for.is_empty() {
             self.waiting.remove(&name);
         } else {
@@ -338,7 +336,7 @@ impl Work {
                 // The answer is newer than what the watch has brought, unless that has moved on by itself.
                 if !newer_seen {
                     let (name, known) = known(*node);
-                    self.seen(name, &Arc::new(known));
+                    self.seen(name, known.into());
                 }
             }
             // What was patched too late, or is gone, is not what is there now: a node of the same name came back.
@@ -376,6 +374,6 @@ impl Work {
     }
 
     pub(super) fn version_of(&self, name: &str) -> Option<String> {
-        self.nodes.get(name).map(|known| known.version.clone())
+        self.nodes.get(name).map(|kept| kept.version.to_string())
     }
 }
