@@ -36,8 +36,8 @@ pub struct Withdraw {
     /// Kubeconfig of the cluster; without it, the service account of the pod
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// Directory with the policies that were in force: a taint that only its node calls Mullion's goes if their
-    /// `NodePolicy`, the built-in one or `mullion-state` knows it. May be given several times
+    /// Directory with the policies that were in force, where their taint is another than the built-in one and
+    /// ConfigMap mullion-state is gone: a taint goes only if one of these knows it. May be given several times
     #[arg(long, value_name = "DIR")]
     pub policies: Vec<PathBuf>,
     /// The one namespace with controllers to stop; without it, every namespace with a lease or a state of Mullion's

@@ -17,6 +17,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::{MANAGER, patch_params, post_params};
+use crate::telemetry::in_words;
 use crate::world::watch::CALL;
 
 /// The longest note, in bytes, that the API server takes.
@@ -63,7 +64,7 @@ impl Events {
     pub(super) async fn tell(&self, about: &ObjectReference, news: &News) -> bool {
         match timeout(CALL, self.write(about, news)).await {
             Ok(Ok(())) => return true,
-            Ok(Err(error)) => tracing::warn!(about = about.name, %error, "cannot write an event"),
+            Ok(Err(error)) => tracing::warn!(about = about.name, error = in_words(&error), "cannot write an event"),
             Err(_) => tracing::warn!(about = about.name, "no answer to an event within {} s", CALL.as_secs()),
         }
         false

@@ -17,6 +17,7 @@ use crate::engine::node::{marks_windows, policy_taint};
 use crate::engine::world::{Nodes, World};
 use crate::policy::PolicySet;
 use crate::state::{Condition, MAX_POLICIES, MAX_SEEN, Seen, State, time_text};
+use crate::telemetry::in_words;
 
 /// How often changes are looked for: what happens within is one write, be it 5,000 nodes that come up.
 const GATHER: Duration = Duration::from_secs(1);
@@ -69,7 +70,7 @@ pub(super) async fn run(leading: Leading) {
                 () = stop.cancelled() => return,
             };
             if let Err(error) = written {
-                tracing::warn!(error = format!("{error:#}"), ?wait, "what was learned is not kept; trying again");
+                tracing::warn!(error = in_words(error.as_ref()), ?wait, "what was learned is not kept; trying again");
                 metrics.state_written(Outcome::Failed);
                 again = Some(Instant::now() + wait);
                 wait = (wait * 2).min(BACKOFF.1);

@@ -85,11 +85,12 @@ pub struct Args {
     /// Kubeconfig of the cluster; without it, the service account of the pod
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// Namespace of the lease by which one of several controllers leads
+    /// Mullion's own namespace: of the lease by which one of several controllers leads, of ConfigMap mullion-state and of
+    /// the Secrets; without it, that of this pod, or of the kubeconfig's context
     #[arg(long, value_name = "NS")]
     pub lease_namespace: Option<String>,
-    /// Service of the webhook: keeps its certificates in the Secrets mullion-ca and mullion-tls of the lease's
-    /// namespace, and the CA in the webhook configurations named mullion. Without it, no certificates are touched
+    /// Service of the webhook in that namespace: keeps certificates for it in the Secrets mullion-ca and mullion-tls, and
+    /// the CA in the webhook configurations named mullion. Without it, no certificates are touched
     #[arg(long, value_name = "NAME")]
     pub webhook_service: Option<String>,
     /// Further DNS name or IP address of the webhook, where it is registered by URL; may be given several times
@@ -107,8 +108,8 @@ pub struct Args {
     /// How long the lease outlasts its holder, in whole seconds; it is renewed, and looked at, 7.5 times as often
     #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = clap::value_parser!(u16).range(1..), hide = true)]
     pub lease_duration: u16,
-    /// Namespace in which the API server is had to make a pod once a minute, as a dry run, to see that it asks the
-    /// webhook: one about whose pods it is told to
+    /// Namespace of the pod that is sent to the API server once a minute, as a dry run, to see whether it asks the
+    /// webhook: one whose pods the webhook configurations cover
     #[arg(long, value_name = "NS", default_value = "default", value_parser = namespace_name)]
     pub probe_namespace: String,
     /// How often that is done, in seconds

@@ -12,6 +12,7 @@ use tokio::time::{sleep, timeout};
 
 use super::leading::Leading;
 use crate::state::{Condition, State, time_text};
+use crate::telemetry::in_words;
 
 /// The condition of `mullion-state` that says whether the controller has stopped.
 pub(super) const CONDITION: &str = "Withdrawn";
@@ -111,12 +112,17 @@ fn is_withdrawn(followed: &Followed) -> bool {
     followed.borrow().as_ref().is_some_and(|state| state.withdrawn.is_some())
 }
 
-/// From the API server itself, however long that takes.
+/// From the API server itself, however long that takes. What hinders it is said once, not with each attempt.
 async fn read(leading: &Leading) -> State {
+    let mut said = String::new();
     loop {
-        match leading.store.read().await {
+        let error = match leading.store.read().await {
             Ok(state) => return state,
-            Err(error) => tracing::warn!(error = format!("{error:#}"), "nothing is done until this can be read"),
+            Err(error) => in_words(error.as_ref()),
+        };
+        if error != said {
+            tracing::warn!(error, "nothing is done about nodes, RuntimeClasses and pods until this can be read");
+            said = error;
         }
         sleep(RETRY).await;
     }
@@ -149,7 +155,7 @@ async fn say(leading: &Leading, state: &State, status: &str) {
         })
         .await;
     if let Err(error) = written {
-        tracing::warn!(error = format!("{error:#}"), "cannot say that Mullion is withdrawn, or no longer");
+        tracing::warn!(error = in_words(error.as_ref()), "cannot say that Mullion is withdrawn, or no longer");
         sleep(RETRY).await;
     }
 }

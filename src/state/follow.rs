@@ -9,7 +9,7 @@ use kube::{Api, Client};
 use tokio::sync::watch as channel;
 use tokio::task::JoinHandle;
 
-use super::store::state_of;
+use super::store::{complain, understood};
 use super::{NAME, State};
 use crate::world::watch;
 
@@ -32,7 +32,18 @@ pub fn follow(client: Client, namespace: &str, streaming: bool) -> Follower {
     let (say, state) = channel::channel(None);
     let config = Config::default().fields(&format!("metadata.name={NAME}"));
     let mut changes = watch::changes::<ConfigMap>(Api::namespaced(client, namespace), config, streaming);
+    let namespace = namespace.to_owned();
     let task = tokio::spawn(async move {
+        // Said once for as long as it stands.
+        let mut problems = Vec::new();
+        let mut read = |map: &ConfigMap| {
+            let (state, found) = understood(map);
+            if found != problems {
+                complain(&namespace, &found);
+                problems = found;
+            }
+            state
+        };
         // What a list that is still arriving held.
         let mut arriving = State::default();
         while let Some(event) = changes.next().await {
@@ -42,11 +53,11 @@ pub fn follow(client: Client, namespace: &str, streaming: bool) -> Follower {
                     continue;
                 }
                 Event::InitApply(map) => {
-                    arriving = state_of(&map);
+                    arriving = read(&map);
                     continue;
                 }
                 Event::InitDone => std::mem::take(&mut arriving),
-                Event::Apply(map) => state_of(&map),
+                Event::Apply(map) => read(&map),
                 Event::Delete(_) => State::default(),
             };
             say.send_if_modified(|standing| {

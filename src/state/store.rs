@@ -93,7 +93,10 @@ impl Store {
 
 /// The last good policy files, for a program that finds bad ones at its start; an error after 10 s without an answer.
 pub async fn last_good(client: Client, namespace: &str) -> anyhow::Result<Vec<PolicyFile>> {
-    Ok(Store::new(client, namespace).read().await?.policies)
+    let found = Store::new(client, namespace).get().await?;
+    let (state, problems) = found.as_ref().map(understood).unwrap_or_default();
+    complain(namespace, &problems);
+    Ok(state.policies)
 }
 
 async fn within<T>(call: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
@@ -103,13 +106,23 @@ async fn within<T>(call: impl Future<Output = kube::Result<T>>) -> kube::Result<
     }
 }
 
-/// What the ConfigMap says; what is not understood is logged, and goes when its key is written next.
-pub(super) fn state_of(map: &ConfigMap) -> State {
-    let (state, problems) = State::read(map.data.as_ref().unwrap_or(&BTreeMap::new()));
+/// What the ConfigMap says, and what of it is not understood.
+pub(super) fn understood(map: &ConfigMap) -> (State, Vec<String>) {
+    State::read(map.data.as_ref().unwrap_or(&BTreeMap::new()))
+}
+
+fn state_of(map: &ConfigMap) -> State {
+    understood(map).0
+}
+
+/// Logs what is not understood; it goes when its key is written next.
+pub(super) fn complain(namespace: &str, problems: &[String]) {
     for problem in problems {
-        tracing::warn!(problem, "ConfigMap {NAME}: not understood and left out");
+        tracing::warn!(
+            problem,
+            "ConfigMap {NAME}: not understood and left out; kubectl edit configmap {NAME} -n {namespace} corrects it"
+        );
     }
-    state
 }
 
 /// The members of a merge patch from one to the other. Keys that this Mullion does not know stay, and so does what a

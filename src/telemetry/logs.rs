@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::sync::OnceLock;
 
-use tracing::{Metadata, Subscriber};
+use tracing::{Level, Metadata, Subscriber};
 use tracing_subscriber::filter::{EnvFilter, LevelFilter, filter_fn};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
@@ -27,7 +27,7 @@ pub struct LogArgs {
     #[arg(long, value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
     /// What is logged: a level, or directives as in mullion=debug,kube=warn. Without it, what the environment variable
-    /// `MULLION_LOG` says, else info. PUT /log-level on the admin port changes it
+    /// MULLION_LOG says, else info. PUT /log-level on the admin port changes it
     #[arg(long, value_name = "LEVEL", value_parser = checked)]
     pub log_level: Option<String>,
 }
@@ -113,13 +113,19 @@ where
         LogFormat::Text => events.with_ansi(colour).boxed(),
         LogFormat::Json => events.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed(),
     };
-    (tracing_subscriber::registry().with(filter).with(filter_fn(harmless)).with(events), handle)
+    (tracing_subscriber::registry().with(filter).with(filter_fn(worth_it)).with(events), handle)
 }
 
 /// Whether the events of a place in the code may be logged at all. kube's client logs whole answers of the API server
 /// that it cannot read, at `warn` and below (kube-client, `src/client/mod.rs`, `Client::request`): a Secret among them.
-fn harmless(place: &Metadata<'_>) -> bool {
-    place.target() != "kube_client::client"
+/// And kube warns of failures that it hands on as well (`on_failure` in kube-client, `src/client/builder.rs`;
+/// kube-runtime, `src/watcher.rs`): who gets them says more, namely about what, and what happens next.
+fn worth_it(place: &Metadata<'_>) -> bool {
+    match place.target() {
+        "kube_client::client" => false,
+        "kube_client::client::builder" | "kube_runtime::watcher" => *place.level() > Level::WARN,
+        _ => true,
+    }
 }
 
 fn checked(wanted: &str) -> Result<String, BadLevel> {
@@ -243,6 +249,19 @@ mod tests {
         let (memory, subscriber, _handle) = logged(LogFormat::Text, "info");
         tracing::subscriber::with_default(subscriber, || tracing::info!(target: "mullion::here", number = 7, "heard"));
         assert!(memory.text().contains("INFO mullion::here: heard number=7"), "{}", memory.text());
+    }
+
+    #[test]
+    fn what_kube_hands_on_is_not_said_twice() {
+        let (memory, subscriber, _handle) = logged(LogFormat::Text, "warn,kube_client=debug");
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::error!(target: "kube_client::client::builder", "failed with status 500");
+            tracing::warn!(target: "kube_runtime::watcher", "watch initlist error with 403");
+            tracing::debug!(target: "kube_client::client::builder", "requesting");
+            tracing::warn!(target: "kube_runtime::controller", "heard");
+        });
+        let text = memory.text();
+        assert!(text.contains("requesting") && text.contains("heard") && text.lines().count() == 2, "{text}");
     }
 
     #[tokio::test]

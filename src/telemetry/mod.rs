@@ -2,16 +2,19 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | `failures` | errors of the cluster in words |
 //! | `logs` | where events go, in which form, and from which level on; the level changes while it runs |
 //! | `metrics` | the webhook's metrics and events (the controller's are in `controller::metrics`) |
 //! | `watches` | how the watches of the cluster are doing, in both servers |
 //! | [`admin`] | the part of the admin port that both servers have |
 
 pub mod admin;
+mod failures;
 mod logs;
 mod metrics;
 mod watches;
 
+pub(crate) use failures::in_words;
 pub use logs::{BadLevel, LOG_VARIABLE, LogArgs, LogFormat, init, level, set_level};
 pub(crate) use metrics::CertificateLabels;
 pub use metrics::{

@@ -43,7 +43,9 @@ pub enum TlsError {
         problem: std::io::Error,
     },
     /// There is no such Secret.
-    #[error("{origin} does not exist; mullion controller --webhook-service makes it, where it may")]
+    #[error(
+        "{origin} does not exist; mullion controller --webhook-service NAME makes it, once it runs and may write there"
+    )]
     Missing {
         /// The Secret.
         origin: String,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
@@ -32,6 +32,8 @@ async fn config(kubeconfig: Option<&Path>) -> anyhow::Result<Config> {
             let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
             config.with_context(unusable)
         }
-        None => Config::incluster().context("not inside a cluster; pass --kubeconfig FILE"),
+        None => Config::incluster().map_err(|error| {
+            anyhow!("this is no pod with a service account ({error}); pass --kubeconfig FILE, as in ~/.kube/config")
+        }),
     }
 }

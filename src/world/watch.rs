@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 use tower::BoxError;
 use tower::util::MapFutureLayer;
 
-use crate::telemetry::WatchHealth;
+use crate::telemetry::{WatchHealth, in_words};
 
 /// How long the API server may send nothing on a connection that waits for it. Longer than the 295 s after which kube's
 /// watcher takes a watch for dead; lists, and watches whose answer never starts, have no limit there. Bookmarks come every
@@ -76,7 +76,7 @@ pub async fn streams_lists(client: &Client) -> bool {
     for _ in 0..4 {
         match tokio::time::timeout(CALL, client.apiserver_version()).await {
             Ok(Ok(version)) => return version_streams(&version.major, &version.minor),
-            Ok(Err(error)) => tracing::warn!(%error, "cannot read the API server's version"),
+            Ok(Err(error)) => tracing::warn!(error = in_words(&error), "cannot read the API server's version"),
             Err(_) => tracing::warn!("the API server does not say its version within {} s", CALL.as_secs()),
         }
         tokio::time::sleep(wait).await;
@@ -163,7 +163,7 @@ where
                         self.config.initial_list_strategy = InitialListStrategy::ListWatch;
                         self.restart();
                     } else {
-                        self.pause(&error.to_string()).await;
+                        self.pause(&in_words(&error)).await;
                         // kube asks for the same version again if the answer as a whole is 410.
                         if is_gone(&error) || self.failures.is_multiple_of(RESUMES) {
                             self.restart();

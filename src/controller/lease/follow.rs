@@ -139,7 +139,10 @@ impl Seat {
                 let record = found.as_ref().map(Record::of);
                 self.last = found;
                 self.election.read(now, record, fraction());
-                self.standing(None);
+                // What is to be written next failed before, and may again: only a write ends that.
+                let due = self.election.next(now) == Step::Write;
+                let problem = self.say_standing.borrow().problem.clone().filter(|_| due);
+                self.standing(problem);
             }
             Err(error) => {
                 self.election.read_failed(now);
@@ -238,8 +241,10 @@ impl Seat {
                     _ => {}
                 }
                 if standing.holder != new.holder {
-                    let holder = new.holder.as_deref().unwrap_or("nobody");
-                    tracing::info!(holder, ours = holder == self.identity, "the lease has another holder");
+                    match new.holder.as_deref() {
+                        Some(holder) => tracing::info!(holder, ours = holder == self.identity, "the lease is held"),
+                        None => tracing::info!("nobody holds the lease"),
+                    }
                 }
                 *standing = new;
             }

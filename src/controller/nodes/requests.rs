@@ -20,6 +20,7 @@ use crate::engine::blockers::{blockers, needs_pods};
 use crate::engine::node::{Hold, NodeFacts, NodePatch, NodePlan, Trust, plan_node, wanted_taint};
 use crate::engine::world::Taint;
 use crate::policy::{ApplyTaint, PolicySet};
+use crate::telemetry::in_words;
 use crate::world::live::SlimNode;
 use crate::world::watch::CALL;
 
@@ -127,7 +128,11 @@ impl Shared {
         match bound::pods(self.client.clone(), &facts.name, policies, world).await {
             Ok(pods) => Ok(blockers(facts, taint, daemons, &pods)),
             Err(error) => {
-                tracing::warn!(node = facts.name, %error, "cannot read the pods of the node; its taint waits");
+                tracing::warn!(
+                    node = facts.name,
+                    error = in_words(error.as_ref()),
+                    "cannot read the pods of the node; its taint waits"
+                );
                 Err("the list of the node's pods, which cannot be read")
             }
         }
@@ -165,7 +170,7 @@ impl Shared {
             Ok(Err(kube::Error::Api(status))) if status.code == 409 => (End::Conflict, Outcome::Conflict),
             Ok(Err(kube::Error::Api(status))) if status.code == 404 => (End::Gone, Outcome::Gone),
             Ok(Err(error)) => {
-                tracing::warn!(node = name, %error, "cannot patch the node; trying again later");
+                tracing::warn!(node = name, error = in_words(&error), "cannot patch the node; trying again later");
                 (End::Failed, Outcome::Failed)
             }
             Err(_) => {
@@ -230,7 +235,11 @@ impl Shared {
             Ok(Err(kube::Error::Api(status))) if status.code == 409 => Outcome::Conflict,
             Ok(Err(kube::Error::Api(status))) if status.code == 404 => Outcome::Gone,
             Ok(Err(error)) => {
-                tracing::warn!(class = name, %error, "cannot write the RuntimeClass; trying again later");
+                tracing::warn!(
+                    class = name,
+                    error = in_words(&error),
+                    "cannot write the RuntimeClass; trying again later"
+                );
                 Outcome::Failed
             }
             Err(_) => {

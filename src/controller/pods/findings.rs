@@ -23,6 +23,7 @@ use crate::engine::answer::{Consequence, FINDINGS_LABEL};
 use crate::engine::review::{Circumstance, Review};
 use crate::engine::rules;
 use crate::policy::{Action, Lookup, Mode};
+use crate::telemetry::in_words;
 use crate::world::watch::{self, CALL};
 
 /// How long a group gathers pods before its owner is told: the pods of a Job that fails at once are soon gone again.
@@ -208,7 +209,7 @@ async fn tell(shared: &Shared, pod: &ObjectMeta, codes: &str) -> End {
         Ok(Ok(Some(whole))) if whole.metadata.uid == pod.uid => whole,
         Ok(Ok(_)) => return End::Gone,
         Ok(Err(error)) => {
-            tracing::warn!(namespace, name, %error, "cannot read a pod with findings");
+            tracing::warn!(namespace, name, error = in_words(&error), "cannot read a pod with findings");
             return End::Again;
         }
         Err(_) => return End::Again,
@@ -222,7 +223,12 @@ async fn tell(shared: &Shared, pod: &ObjectMeta, codes: &str) -> End {
     match shared.tell(pod, |owner| text::findings(owner, &found)).await {
         Ok(()) => End::Told,
         Err(error) => {
-            tracing::warn!(namespace, name, error = format!("{error:#}"), "cannot tell the owner of a pod's findings");
+            tracing::warn!(
+                namespace,
+                name,
+                error = in_words(error.as_ref()),
+                "cannot tell the owner of a pod's findings"
+            );
             End::Again
         }
     }

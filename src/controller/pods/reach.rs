@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use super::shared::Shared;
 use crate::controller::{CONFIGURATION, PODS_WEBHOOK};
 use crate::policy::{LabelOperator, LabelRequirement, LabelSelector, Labels};
+use crate::telemetry::in_words;
 use crate::world::watch::CALL;
 
 /// How often it is read.
@@ -54,7 +55,9 @@ pub(super) async fn follow(shared: &Shared) {
                     }
                 });
             }
-            Ok(Err(error)) => tracing::warn!(%error, "cannot read MutatingWebhookConfiguration {CONFIGURATION}"),
+            Ok(Err(error)) => {
+                tracing::warn!(error = in_words(&error), "cannot read MutatingWebhookConfiguration {CONFIGURATION}")
+            }
             Err(_) => tracing::warn!("no answer about MutatingWebhookConfiguration {CONFIGURATION}"),
         }
         tokio::time::sleep(EVERY).await;

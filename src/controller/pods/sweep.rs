@@ -18,6 +18,7 @@ use super::text;
 use crate::engine::constraint::OS_LABELS;
 use crate::engine::note::because;
 use crate::engine::world::{Os, World};
+use crate::telemetry::in_words;
 
 /// How often.
 const EVERY: Duration = Duration::from_secs(600);
@@ -37,7 +38,7 @@ pub(super) async fn run(shared: &Shared) {
     loop {
         match sweep(shared).await {
             Ok(found) => tell(shared, found).await,
-            Err(error) => tracing::warn!(error = format!("{error:#}"), "cannot read all pods; trying again later"),
+            Err(error) => tracing::warn!(error = in_words(error.as_ref()), "cannot read all pods; trying again later"),
         }
         tokio::time::sleep(EVERY).await;
     }
@@ -101,7 +102,7 @@ async fn tell(shared: &Shared, found: Found) {
         let told = shared.tell(&pod, |owner| Some(text::misplaced(owner, meant, &because))).await;
         if let Err(error) = told {
             // The next sweep finds it again.
-            tracing::warn!(pod = pod.name, error = format!("{error:#}"), "cannot tell of a pod on the wrong node");
+            tracing::warn!(pod = pod.name, error = in_words(error.as_ref()), "cannot tell of a pod on the wrong node");
         }
     }
 }

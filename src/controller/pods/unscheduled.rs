@@ -26,6 +26,7 @@ use crate::controller::metrics::Outcome;
 use crate::controller::patch_params;
 use crate::engine::world::World;
 use crate::policy::PolicySet;
+use crate::telemetry::in_words;
 use crate::world::watch::{self, CALL, Changes};
 
 /// How long a pod may wait for the scheduler before anything is done: one that is just being scheduled needs nothing.
@@ -345,7 +346,7 @@ async fn act(shared: &Shared, (namespace, name): &Key, uid: &str) -> End {
         Ok(Ok(Some(pod))) if pod.metadata.uid.as_deref() == Some(uid) => pod,
         Ok(Ok(_)) => return End::Settled,
         Ok(Err(error)) => {
-            tracing::warn!(namespace, name, %error, "cannot read an unscheduled pod");
+            tracing::warn!(namespace, name, error = in_words(&error), "cannot read an unscheduled pod");
             return End::Again;
         }
         Err(_) => return End::Again,
@@ -360,7 +361,12 @@ async fn act(shared: &Shared, (namespace, name): &Key, uid: &str) -> End {
             match told {
                 Ok(()) => End::Told(hash(&(owner_uid(&metadata), &report))),
                 Err(error) => {
-                    tracing::warn!(namespace, name, error = format!("{error:#}"), "cannot tell of an unscheduled pod");
+                    tracing::warn!(
+                        namespace,
+                        name,
+                        error = in_words(error.as_ref()),
+                        "cannot tell of an unscheduled pod"
+                    );
                     End::Again
                 }
             }
@@ -384,7 +390,12 @@ async fn write(shared: &Shared, api: &Api<WholePod>, name: &str, patch: serde_js
             tracing::info!(namespace, name, "tolerations appended to a pod that was created without them");
         }
         Ok(Err(error)) if outcome == Outcome::Failed => {
-            tracing::warn!(url = api.resource_url(), name, %error, "cannot append tolerations to a pod; trying again");
+            tracing::warn!(
+                url = api.resource_url(),
+                name,
+                error = in_words(&error),
+                "cannot append tolerations to a pod; trying again"
+            );
         }
         Err(_) => tracing::warn!(url = api.resource_url(), name, "no answer to a patch of a pod; trying again"),
         Ok(Err(_)) => {}

@@ -26,6 +26,7 @@ use super::metrics::Metrics;
 use super::{CONFIGURATION, PODS_WEBHOOK};
 use crate::engine::Door;
 use crate::state::{Condition, State, time_text};
+use crate::telemetry::in_words;
 use crate::world::watch::CALL;
 
 const DOORS: [Door; 2] = [Door::Mutate, Door::Validate];
@@ -69,6 +70,7 @@ async fn probe_for_ever(leading: &Leading, mut memory: Memory) {
     let Probing { namespace, interval } = &leading.probing;
     let mut ticks = tokio::time::interval(*interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut before = "reached";
     loop {
         ticks.tick().await;
         let probe = probe::ask(&leading.client, namespace).await;
@@ -77,6 +79,7 @@ async fn probe_for_ever(leading: &Leading, mut memory: Memory) {
         let known = if all_well && !memory.alarmed() { None } else { Some(registrations(&leading.client).await) };
         let found = outcome(&probe, |door| known.as_ref().is_none_or(|known| known.has(door)));
         count(&leading.metrics, &probe, &found);
+        log(&mut before, &probe, &found);
         let said = memory.judge(&found, namespace);
         if let Some(condition) = said.condition {
             write(leading, &condition).await;
@@ -95,17 +98,34 @@ fn count(metrics: &Metrics, probe: &Probe, outcome: &Outcome) {
             Reach::Unknown => {}
         }
     }
-    let (name, said) = match outcome {
-        Outcome::Reached => ("reached", ""),
-        Outcome::Missed { said, .. } => ("missed", said.as_str()),
-        Outcome::NotRegistered { .. } => ("not_registered", ""),
-        Outcome::Unknown { said } => ("unknown", said.as_str()),
-    };
-    metrics.probed(name);
-    if *outcome == Outcome::Reached {
-        tracing::debug!("the API server reaches the webhook");
-    } else {
-        tracing::warn!(outcome = name, mutate = ?probe.mutate, validate = ?probe.validate, said, "probe of the webhook");
+    metrics.probed(name(outcome));
+}
+
+fn name(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Reached => "reached",
+        Outcome::Missed { .. } => "missed",
+        Outcome::NotRegistered { .. } => "not_registered",
+        Outcome::Unknown { .. } => "unknown",
+    }
+}
+
+/// Says what is not as it was `before`: metrics, condition and Event tell that it lasts.
+fn log(before: &mut &'static str, probe: &Probe, outcome: &Outcome) {
+    let Probe { mutate, validate, said, .. } = probe;
+    let same = std::mem::replace(before, name(outcome)) == name(outcome);
+    match outcome {
+        _ if same => tracing::debug!(?mutate, ?validate, answer = said, "the webhook was probed"),
+        Outcome::Reached => tracing::info!("the API server reaches the webhook"),
+        Outcome::Missed { .. } => {
+            tracing::warn!(?mutate, ?validate, answer = said, "the API server does not reach the webhook");
+        }
+        Outcome::NotRegistered { .. } => tracing::warn!(
+            "the API server does not know the webhook: install Mullion's chart, or apply its webhook configurations"
+        ),
+        Outcome::Unknown { .. } => {
+            tracing::warn!(answer = said, "it cannot be seen whether the API server reaches the webhook");
+        }
     }
 }
 
@@ -130,7 +150,7 @@ async fn write(leading: &Leading, condition: &Condition) {
         }
     });
     if let Err(error) = written.await {
-        tracing::warn!("the condition {} is not written, and tried again: {error:#}", judge::TYPE);
+        tracing::warn!("the condition {} is not written, and tried again: {}", judge::TYPE, in_words(error.as_ref()));
     }
 }
 
