@@ -24,7 +24,7 @@ impl Readiness {
         if *self.leads.borrow() {
             let synced = *self.synced.borrow();
             return (!synced).then(|| {
-                "this controller leads, and has not read all nodes, namespaces, DaemonSets and RuntimeClasses yet"
+                "this controller leads, and has not read all nodes, namespaces, DaemonSets and RuntimeClasses yet; if that lasts, its log says why"
                     .to_owned()
             });
         }

@@ -27,7 +27,7 @@ pub struct LogArgs {
     #[arg(long, value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
     /// What is logged: a level, or directives as in mullion=debug,kube=warn. Without it, what the environment variable
-    /// MULLION_LOG says, else info. PUT /log-level on the admin port changes it
+    /// `MULLION_LOG` says, else info. PUT /log-level on the admin port changes it
     #[arg(long, value_name = "LEVEL", value_parser = checked)]
     pub log_level: Option<String>,
 }

@@ -44,7 +44,7 @@ pub enum TlsError {
     },
     /// There is no such Secret.
     #[error(
-        "{origin} does not exist; mullion controller --webhook-service NAME makes it, once it runs and may write there"
+        "{origin} does not exist; mullion controller --webhook-service NAME makes one, mullion-tls, in its own namespace"
     )]
     Missing {
         /// The Secret.

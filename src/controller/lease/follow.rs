@@ -241,9 +241,10 @@ impl Seat {
                     _ => {}
                 }
                 if standing.holder != new.holder {
-                    match new.holder.as_deref() {
-                        Some(holder) => tracing::info!(holder, ours = holder == self.identity, "the lease is held"),
-                        None => tracing::info!("nobody holds the lease"),
+                    if let Some(holder) = new.holder.as_deref() {
+                        tracing::info!(holder, ours = holder == self.identity, "the lease is held");
+                    } else {
+                        tracing::info!("nobody holds the lease");
                     }
                 }
                 *standing = new;

@@ -56,7 +56,7 @@ pub(super) async fn follow(shared: &Shared) {
                 });
             }
             Ok(Err(error)) => {
-                tracing::warn!(error = in_words(&error), "cannot read MutatingWebhookConfiguration {CONFIGURATION}")
+                tracing::warn!(error = in_words(&error), "cannot read MutatingWebhookConfiguration {CONFIGURATION}");
             }
             Err(_) => tracing::warn!("no answer about MutatingWebhookConfiguration {CONFIGURATION}"),
         }
