@@ -59,7 +59,7 @@ pub async fn run(leading: Leading) {
     let mut kept = state.state.clone();
     // Which taints an earlier policy set is only known once that has been read.
     tokio::select! {
-        Ok(_) = async { kept.wait_for(Option::is_some).await.map(drop) } => {}
+        Ok(()) = async { kept.wait_for(Option::is_some).await.map(drop) } => {}
         () = stop.cancelled() => return,
     }
     // `!=` also takes nodes without the label: those that have only the older one.
