@@ -52,7 +52,7 @@ pub(super) async fn run(shared: Arc<Shared>, streaming: bool) {
         work.start();
         tokio::select! {
             Some(event) = changes.next() => work.event(event),
-            Some((key, what, end)) = work.running.next(), if !work.running.is_empty() => work.done(&key, what, end),
+            Some((key, began, end)) = work.running.next(), if !work.running.is_empty() => work.done(&key, began, end),
             _ = ticks.tick() => {
                 if work.tick() {
                     changes = follow(&work.shared, streaming);
@@ -73,6 +73,8 @@ struct Kept {
     uid: String,
     what: What,
     due: Instant,
+    /// When the work that is under way began; `None` while there is none.
+    began: Option<Instant>,
     failures: u32,
 }
 
@@ -99,7 +101,7 @@ struct Work {
     queue: BTreeSet<(Instant, Key)>,
     /// What has been told of whose pods.
     said: HashMap<u64, Instant>,
-    running: FuturesUnordered<BoxFuture<'static, (Key, What, End)>>,
+    running: FuturesUnordered<BoxFuture<'static, (Key, Instant, End)>>,
     seen: Seen,
     began: Instant,
     not_before: Instant,
@@ -171,7 +173,8 @@ impl Work {
             Said::TooEarly | Said::Repair(..) => Some(What::Look),
             Said::Report(report) => Some(What::Tell(hash(&(owner, &report)))),
         };
-        let before = self.pods.get(&key).filter(|before| before.uid == uid).cloned();
+        // What is under way may have read the pod before it was as it is now.
+        let before = self.pods.get(&key).filter(|before| before.uid == uid && before.began.is_none()).cloned();
         let pods = self.arriving.as_mut().unwrap_or(&mut self.pods);
         let Some(what) = what else {
             pods.remove(&key);
@@ -192,7 +195,7 @@ impl Work {
             (Some(before), What::Tell(news)) if matches!(before.what, What::Tell(known) | What::Told(known) if known == news) => {
                 before
             }
-            _ => Kept { uid, what, due: Instant::now() + wait, failures: 0 },
+            _ => Kept { uid, what, due: Instant::now() + wait, began: None, failures: 0 },
         };
         self.queue.insert((kept.due, key.clone()));
         pods.insert(key, kept);
@@ -214,20 +217,22 @@ impl Work {
                 self.queue.insert((kept.due, key));
                 continue;
             }
-            let (shared, uid, what) = (Arc::clone(&self.shared), kept.uid.clone(), kept.what);
+            let (shared, uid) = (Arc::clone(&self.shared), kept.uid.clone());
             // Not again while it is under way; the end of it says when.
             kept.due = now + AGAIN;
+            kept.began = Some(now);
             let act = async move {
                 let end = act(&shared, &key, &uid).await;
-                (key, what, end)
+                (key, now, end)
             };
             self.running.push(act.boxed());
         }
     }
 
-    fn done(&mut self, key: &Key, began_as: What, end: End) {
+    fn done(&mut self, key: &Key, began: Instant, end: End) {
         // What has changed meanwhile has a time of its own.
-        let Some(kept) = self.pods.get_mut(key).filter(|kept| kept.what == began_as) else { return };
+        let Some(kept) = self.pods.get_mut(key).filter(|kept| kept.began == Some(began)) else { return };
+        kept.began = None;
         match end {
             End::Told(news) => {
                 kept.what = What::Told(news);

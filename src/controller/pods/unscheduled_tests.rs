@@ -147,11 +147,38 @@ async fn only_pods_with_work_are_kept_and_a_list_replaces_them() {
     assert!(work.pods.is_empty());
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_changes_while_its_pod_is_read_is_looked_at_again() {
+    for changed in [false, true] {
+        // As it was read: held back by a gate.
+        let (shared, asked) = shared(|_, _| {
+            let mut gated = pod("shop");
+            gated["spec"]["schedulingGates"] = json!([{"name": "g"}]);
+            (200, gated)
+        });
+        let mut work = Work::new(shared);
+        let free = || Event::Apply(serde_json::from_value(pod("shop")).unwrap());
+        work.event(free());
+        tokio::time::advance(SETTLE).await;
+        work.start();
+        if changed {
+            work.event(free());
+        }
+        let (key, began, end) = work.running.next().await.unwrap();
+        assert!(matches!(end, End::Settled));
+        work.done(&key, began, end);
+        assert_eq!((work.pods.len(), asked.lock().unwrap().len()), (usize::from(changed), 1));
+        tokio::time::advance(SETTLE).await;
+        work.start();
+        assert_eq!(work.running.len(), usize::from(changed), "it is read again");
+    }
+}
+
 #[tokio::test]
 async fn there_are_never_more_than_can_be_kept() {
     let (shared, _) = shared(|_, _| (500, status(500)));
     let mut work = Work::new(shared);
-    let kept = Kept { uid: "u".to_owned(), what: What::Look, due: Instant::now(), failures: 0 };
+    let kept = Kept { uid: "u".to_owned(), what: What::Look, due: Instant::now(), began: None, failures: 0 };
     work.pods = (1..MAX_KEPT).map(|n| (("shop".to_owned(), format!("p{n}")), kept.clone())).collect();
     for name in ["a", "b", "c"] {
         work.event(Event::Apply(named(name, |_| {})));
@@ -185,8 +212,8 @@ async fn news_of_one_owner_is_told_by_one_pod() {
     }
     for _ in 0..2 {
         work.start();
-        while let Some((key, what, end)) = work.running.next().await {
-            work.done(&key, what, end);
+        while let Some((key, began, end)) = work.running.next().await {
+            work.done(&key, began, end);
         }
     }
     work.tick();
