@@ -10,7 +10,7 @@ use rcgen::{
 use rustls::pki_types::ServerName;
 
 use super::SKEW;
-use super::read::Authority;
+use super::read::{self, Authority};
 
 /// `O` of the subject of every CA made here.
 pub(super) const ORGANIZATION: &str = "Mullion";
@@ -62,6 +62,14 @@ pub(super) fn serving(ca: &Authority, names: &[ServerName<'_>], now: i64, lifeti
     let issuer = Issuer::from_ca_cert_der(&ca.certificate.der, &ca.key)?;
     let certificate = params.signed_by(&key, &issuer)?;
     Ok(Issued { certificate: certificate.pem(), key: key.serialize_pem() })
+}
+
+/// Whether clients that trust `ca` accept what it signs, found out by signing: a certificate that was damaged may have
+/// the right key, and a subject or extensions that no other repeats or respects.
+pub(super) fn signs(ca: &Authority, names: &[ServerName<'_>], now: i64, lifetime: Duration) -> bool {
+    let made = serving(ca, names, now, lifetime).ok();
+    let made = made.and_then(|made| read::serving(made.certificate.as_bytes(), made.key.as_bytes()).ok());
+    made.is_some_and(|made| made.accepted(&ca.certificate, names, now))
 }
 
 fn subject(name: &str) -> DistinguishedName {

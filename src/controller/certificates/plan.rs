@@ -1,8 +1,9 @@
-//! What to write next, from what the cluster holds. Pure: the clock is an argument, and keys are made elsewhere.
+//! What to write next, from what the cluster holds. Pure but for a trial signature by a CA before it is to sign: the clock
+//! is an argument, and what is written is made elsewhere.
 //!
 //! | what stands | what is done |
 //! |---|---|
-//! | no CA that can sign now, or one past two thirds of its life | a new one; those that are still needed become previous |
+//! | no CA that can sign now, and is trusted for it, or one past two thirds of its life | a new one; those that are still needed become previous |
 //! | a previous CA that nobody needs, or one that is needed and not noted | `mullion-ca` is put right |
 //! | a `caBundle` other than the CA and the previous ones | it is replaced |
 //! | no pair, or one that clients would not accept | a new one, [`SETTLE`](super::SETTLE) after the bundles changed |
@@ -13,8 +14,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use super::Settings;
 use super::read::{self, Authority, CaCertificate, Serving};
+use super::{Settings, issue};
 
 /// Most previous CAs that are kept: bundles would grow without end where every CA is lost as soon as it is made.
 const MOST_PREVIOUS: usize = 8;
@@ -101,9 +102,14 @@ pub(super) fn plan(seen: &Seen<'_>, settings: &Settings) -> Plan {
         }
     };
     let ca = authority.certificate.clone();
+    let needs_pair = standing.pair_needed(&ca, settings);
+    if !matches!(needs_pair, Pair::No) && !issue::signs(&authority, &settings.names, seen.now, settings.lifetime) {
+        let why = "what it signs would not be accepted: its certificate is damaged";
+        plan.steps.push(Step::NewCa { previous: standing.outlived(None), why });
+        return plan;
+    }
     plan.ca_expiry = Some(ca.valid.to);
     plan.authority = Some(authority);
-    let needs_pair = standing.pair_needed(&ca, settings);
     if seen.now >= ca.valid.part(2) && seen.all_bundles {
         // The pair has a long life ahead while the CA changes, also where `mullion-ca` is what cannot be written.
         match needs_pair {

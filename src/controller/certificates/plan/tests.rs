@@ -521,6 +521,19 @@ proptest! {
     }
 }
 
+/// A bit that is another, anywhere in a CA's certificate: in its subject, or in an extension, the key still fits.
+#[test]
+fn a_damaged_ca_is_made_anew() {
+    let good = ca_content(START, &SHORT);
+    for at in (30..good.get("ca.crt").len() - 30).step_by(3) {
+        let mut text = good.get("ca.crt").to_vec();
+        text[at] ^= 0x22;
+        let mut cluster = Cluster::empty(&SHORT);
+        cluster.ca = Some(with(&good, "ca.crt", &text));
+        cluster.settle(&format!("byte {at}"));
+    }
+}
+
 #[test]
 fn nothing_that_is_secret_is_shown() {
     let ca = ca_content(START, &SHORT);
