@@ -6,7 +6,7 @@
 //! |---|---|
 //! | no AdmissionReview v1: truncated, garbage, foreign, a member missing, object nested deeper than 127 | 400, text |
 //! | a kind or operation Mullion does not speak to; DELETE and CONNECT | allowed |
-//! | CREATE of a node at /mutate | allowed, with what [`nodes`] adds |
+//! | CREATE of a node at /mutate | allowed, with what `nodes` adds |
 //! | a known kind whose object is missing or no JSON object | allowed, audit annotation `unreadable` |
 //! | the review panics | allowed, warning, audit annotation `panicked` |
 //! | a probe of the controller | what the engine says, and its marks (`probe`) |

@@ -20,8 +20,13 @@ use crate::policy::{Action, Mode, RuntimeClassMode};
 /// What is to be done about an unscheduled pod.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Missed {
-    /// It lacks these tolerations, raw as in a pod spec: append them.
-    Repair(Vec<Value>),
+    /// It lacks tolerations: append them.
+    Repair {
+        /// Raw, as in a pod spec.
+        tolerations: Vec<Value>,
+        /// What else it lacks and cannot be given: with the tolerations alone it may land where it cannot run.
+        undone: Option<Report>,
+    },
     /// It cannot be helped any more: tell its owner.
     Report(Report),
     /// It needs nothing, or is not Mullion's business.
@@ -57,11 +62,12 @@ pub(super) fn missed(review: &Review, object: &Value, world: &World, reviewed: b
         return Missed::Nothing;
     }
     let tolerations: Vec<Value> = review.changes.iter().filter_map(toleration).cloned().collect();
-    if !tolerations.is_empty() {
-        return Missed::Repair(tolerations);
-    }
     let lacks = if reviewed { Vec::new() } else { lacks(review, world) };
-    if lacks.is_empty() { Missed::Nothing } else { Missed::Report(Report::Lacks(lacks)) }
+    let report = Some(lacks).filter(|lacks| !lacks.is_empty()).map(Report::Lacks);
+    if !tolerations.is_empty() {
+        return Missed::Repair { tolerations, undone: report };
+    }
+    report.map_or(Missed::Nothing, Missed::Report)
 }
 
 /// Not bound, not going, and not held back by a gate. Until its gates are gone a pod's selectors may still change, and with

@@ -6,17 +6,15 @@ use super::missed::Report;
 use crate::controller::events::{EventType, MAX_NOTE, News};
 use crate::engine::world::Os;
 
-/// Of pods that wait for a node and cannot be helped any more.
+/// Of pods that wait for a node and cannot be helped any more, or not enough.
 pub(super) fn unscheduled(owner: &ObjectReference, report: &Report) -> News {
     let were = were(owner);
     let note = match report {
         Report::Lacks(lacks) => joined(
-            &format!(
-                "{were} created without Mullion and cannot be scheduled. No pod can be given later what is missing: "
-            ),
+            &format!("{were} created without Mullion. No pod can be given later what is missing: "),
             lacks,
             ", ",
-            &format!(". Next: {}", anew(owner)),
+            &format!(". Without it a pod may find no node, or one that cannot run it. Next: {}", anew(owner)),
         ),
         Report::Refused(findings) => joined(
             &format!("{were} created without Mullion, which refuses such pods, and cannot be scheduled: "),

@@ -323,7 +323,8 @@ enum Said {
     Nothing,
     /// Its namespace is not known yet.
     TooEarly,
-    Repair(Option<serde_json::Value>),
+    /// The patch, and what it leaves undone.
+    Repair(serde_json::Value, Option<Report>),
     Report(Report),
 }
 
@@ -337,7 +338,10 @@ fn say(shared: &Shared, pod: WholePod) -> Said {
     let object = pod.object();
     let Some(review) = shared.review(&metadata, &object) else { return Said::Nothing };
     match missed(&review, &object, &shared.world.load(), reviewed) {
-        Missed::Repair(tolerations) => Said::Repair(repair::patch(&object, &tolerations)),
+        Missed::Repair { tolerations, undone } => match repair::patch(&object, &tolerations) {
+            Some(patch) => Said::Repair(patch, undone),
+            None => Said::Nothing,
+        },
         // What the scheduler finds a node for needs no word.
         Missed::Report(report) if unschedulable => Said::Report(report),
         Missed::Report(_) | Missed::Nothing => Said::Nothing,
@@ -358,9 +362,17 @@ async fn act(shared: &Shared, (namespace, name): &Key, uid: &str) -> End {
     };
     let metadata = pod.metadata.clone();
     match say(shared, pod) {
-        Said::Nothing | Said::Repair(None) => End::Settled,
+        Said::Nothing => End::Settled,
         Said::TooEarly => End::Again,
-        Said::Repair(Some(patch)) => write(shared, &api, name, patch).await,
+        Said::Repair(patch, undone) => {
+            // Told first: once it has its tolerations it is bound, and not looked at again.
+            if let Some(report) = undone
+                && let Err(error) = shared.tell(&metadata, |owner| Some(text::unscheduled(owner, &report))).await
+            {
+                tracing::warn!(namespace, name, error = in_words(error.as_ref()), "cannot tell what a pod lacks");
+            }
+            write(shared, &api, name, patch).await
+        }
         Said::Report(report) => {
             let told = shared.tell(&metadata, |owner| Some(text::unscheduled(owner, &report))).await;
             match told {

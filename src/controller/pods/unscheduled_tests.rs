@@ -106,7 +106,7 @@ async fn a_pod_that_is_gone_or_another_is_not_written() {
 async fn the_clusters_own_namespaces_are_left_alone() {
     let (shared, _) = shared(|_, _| (500, status(500)));
     let said = |namespace: &str| say(&shared, serde_json::from_value(pod(namespace)).unwrap());
-    assert!(matches!(said("shop"), Said::Repair(Some(_))));
+    assert!(matches!(said("shop"), Said::Repair(..)));
     assert!(matches!(said("kube-system"), Said::Nothing));
     assert!(matches!(said("mullion"), Said::Nothing));
     // Nothing is known of it: perhaps it is opted out.
