@@ -27,8 +27,8 @@ use crate::state::{MAX_SEEN, Seen, State};
 /// How long changes gather before a new snapshot is made: a rebuild walks every node, and a cluster that starts or
 /// drains a pool changes hundreds at once.
 const GATHER: Duration = Duration::from_millis(100);
-/// And they gather for at least as many times as long as the last snapshot took: that of 20,000 nodes takes 15 ms, ten
-/// times a second a seventh of a core for as long as nodes change.
+/// And they gather for at least as many times as long as the last snapshot took, so that snapshots never take more than
+/// a thirtieth of a core, however large the fleet.
 const REST: u32 = 30;
 
 /// How long the first snapshot waits for what was kept: a webhook that starts while the Windows pool is at zero should
