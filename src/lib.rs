@@ -37,6 +37,8 @@ pub mod cli;
 #[cfg(feature = "server")]
 pub mod controller;
 pub mod engine;
+#[cfg(feature = "server")]
+mod hash;
 pub mod manifest;
 pub mod policy;
 #[cfg(feature = "registry")]

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
 use kube::{Api, Client, Resource};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::engine::blockers::{BoundPod, is_windows_pod, reaches};
@@ -14,6 +14,7 @@ use crate::engine::node::policy_taint;
 use crate::engine::toleration::toleration_of;
 use crate::engine::world::World;
 use crate::policy::PolicySet;
+use crate::world::live::slim_metadata;
 use crate::world::objects::or_default;
 use crate::world::watch::CALL;
 
@@ -23,7 +24,7 @@ const MIRROR: &str = "kubernetes.io/config.mirror";
 #[derive(Resource, Deserialize, Clone, Debug)]
 #[resource(inherit = core::Pod)]
 struct SlimPod {
-    #[serde(deserialize_with = "pod_metadata")]
+    #[serde(deserialize_with = "slim_metadata")]
     metadata: ObjectMeta,
     /// Raw, as the engine reads it.
     #[serde(default)]
@@ -44,13 +45,6 @@ struct PodStatus {
 struct Condition {
     r#type: String,
     status: String,
-}
-
-/// Pods also need their owners and their end.
-fn pod_metadata<'de, D: Deserializer<'de>>(from: D) -> Result<ObjectMeta, D::Error> {
-    let mut metadata = ObjectMeta::deserialize(from)?;
-    metadata.managed_fields = None;
-    Ok(metadata)
 }
 
 fn full_name(metadata: &ObjectMeta) -> String {

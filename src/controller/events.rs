@@ -5,7 +5,6 @@
 //! as another "waits for A".
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
@@ -17,6 +16,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::{MANAGER, patch_params, post_params};
+use crate::hash::hash_of;
 use crate::telemetry::in_words;
 use crate::world::watch::CALL;
 
@@ -128,9 +128,7 @@ fn cut(note: &str) -> &str {
 }
 
 fn key(about: &ObjectReference, news: &News) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (&about.kind, &about.namespace, &about.name, &about.uid, news).hash(&mut hasher);
-    hasher.finish()
+    hash_of(&(&about.kind, &about.namespace, &about.name, &about.uid, news))
 }
 
 /// A DNS subdomain of at most 253 characters, as the API server wants it: a name that is as long gives some up, and one

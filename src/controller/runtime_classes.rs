@@ -16,6 +16,7 @@ use crate::engine::toleration::marks;
 use crate::engine::windows::Build;
 use crate::engine::world::{Os, Taint};
 use crate::policy::{ApplyTaint, Mode, NodePolicy, RuntimeClassesMode};
+use crate::world::objects::MANAGED_BY;
 
 /// A RuntimeClass as it stands, as far as it matters here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -118,7 +119,7 @@ fn class(name: &str, build: Build, policy: &NodePolicy, tolerations: &[Value]) -
     json!({
         "apiVersion": "node.k8s.io/v1",
         "kind": "RuntimeClass",
-        "metadata": { "name": name, "labels": { "app.kubernetes.io/managed-by": "mullion" } },
+        "metadata": { "name": name, "labels": { (MANAGED_BY.0): MANAGED_BY.1 } },
         "handler": policy.runtime_classes.handler,
         "scheduling": {
             "nodeSelector": { "kubernetes.io/os": "windows", node::BUILD_LABEL: build.to_string() },

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use super::{NAME, State};
 use crate::controller::{patch_params, post_params};
 use crate::policy::PolicyFile;
+use crate::world::objects::MANAGED_BY;
 use crate::world::watch::CALL;
 
 /// How often an update is computed again because somebody was faster.
@@ -78,7 +79,7 @@ impl Store {
     }
 
     async fn create(&self, state: &State) -> kube::Result<ConfigMap> {
-        let metadata = json!({ "name": NAME, "labels": { "app.kubernetes.io/managed-by": "mullion" } });
+        let metadata = json!({ "name": NAME, "labels": { (MANAGED_BY.0): MANAGED_BY.1 } });
         let map = serde_json::from_value(json!({ "metadata": metadata, "data": state.data() }));
         let map = map.map_err(kube::Error::SerdeError)?;
         within(self.api.create(&post_params(), &map)).await

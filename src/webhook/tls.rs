@@ -9,7 +9,6 @@
 //! survive a rotation too. Until there is a pair, handshakes fail.
 
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,6 +21,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
+use crate::hash::hash_of;
 use crate::telemetry::Metrics;
 
 pub mod directory;
@@ -208,10 +208,4 @@ impl Content {
         pair(&self.certificate, &self.key)
             .map_err(|problem| TlsError::Unusable { origin: self.origin.clone(), problem })
     }
-}
-
-fn hash_of(content: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    content.hash(&mut hasher);
-    hasher.finish()
 }

@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::node::v1 as node_api;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
@@ -121,8 +121,11 @@ pub(crate) fn slim_metadata<'de, D: Deserializer<'de>>(from: D) -> Result<Object
         namespace: Option<String>,
         uid: Option<String>,
         resource_version: Option<String>,
+        creation_timestamp: Option<Time>,
+        deletion_timestamp: Option<Time>,
         labels: Option<Map>,
         annotations: Option<Map>,
+        owner_references: Option<Vec<OwnerReference>>,
     }
     let slim = Slim::deserialize(from)?;
     Ok(ObjectMeta {
@@ -130,8 +133,11 @@ pub(crate) fn slim_metadata<'de, D: Deserializer<'de>>(from: D) -> Result<Object
         namespace: slim.namespace,
         uid: slim.uid,
         resource_version: slim.resource_version,
+        creation_timestamp: slim.creation_timestamp,
+        deletion_timestamp: slim.deletion_timestamp,
         labels: slim.labels,
         annotations: slim.annotations,
+        owner_references: slim.owner_references,
         ..ObjectMeta::default()
     })
 }

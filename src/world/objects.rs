@@ -128,9 +128,12 @@ fn quantity_text(quantity: &Value) -> String {
     quantity.as_str().map_or_else(|| quantity.to_string(), ToOwned::to_owned)
 }
 
+/// The label, and its value, of objects that Mullion made.
+pub(crate) const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "mullion");
+
 /// Whether Mullion made the object.
 pub(crate) fn is_ours(labels: &Map) -> bool {
-    labels.get("app.kubernetes.io/managed-by").is_some_and(|by| by == "mullion")
+    labels.get(MANAGED_BY.0).is_some_and(|by| by == MANAGED_BY.1)
 }
 
 /// `null` is what an absent member is: `kubectl` and hand-written YAML both have `labels: null`.

@@ -4,7 +4,6 @@
 //! when, and who held the lease at that time.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,6 +19,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::audit::AuditLog;
 use crate::rights::{self, Subject};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -41,7 +41,7 @@ const STAYING: usize = 12;
 /// A control plane that writes down what the controllers change, with the answers where the lease is concerned.
 pub struct Audited {
     plane: ControlPlane,
-    folder: tempfile::TempDir,
+    log: AuditLog,
 }
 
 /// Started by the trial that asks.
@@ -56,42 +56,30 @@ impl Lazily {
 
 impl Audited {
     async fn start() -> Result<Self> {
-        let folder = tempfile::tempdir()?;
         let writes = ["create", "update", "patch", "delete", "deletecollection"];
-        let policy = json!({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [
+        let log = AuditLog::of(&json!([
             {"level": "RequestResponse", "userGroups": [GROUP], "verbs": writes,
                 "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}]},
             {"level": "Request", "userGroups": [GROUP], "verbs": writes},
             {"level": "None"},
-        ]});
-        let file = folder.path().join("policy.json");
-        std::fs::write(&file, policy.to_string())?;
-        let plane = ControlPlane::builder()
-            .api_server_flag(format!("--audit-policy-file={}", file.display()))
-            .api_server_flag(format!("--audit-log-path={}", folder.path().join("audit.log").display()))
-            .scheduler(false)
-            .start()
-            .await?;
+        ]))?;
+        let plane = log.written_by(ControlPlane::builder()).scheduler(false).start().await?;
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
         plane.kubectl_with_input(&["create", "-f", "-"], &namespace.to_string()).await?;
         // The same rights for every process.
         rights::of_controller(&plane, NAMESPACE, "default", Subject::Group(GROUP)).await?;
-        Ok(Self { plane, folder })
-    }
-
-    fn log(&self) -> PathBuf {
-        self.folder.path().join("audit.log")
+        Ok(Self { plane, log })
     }
 
     /// Waits until one of the processes holds the lease and has written something else from now on: it is in the middle
     /// of its work. Which one.
     async fn wait_for_work(&self, among: &[Controller]) -> Result<usize> {
-        let from = usize::try_from(std::fs::metadata(self.log())?.len())?;
+        let from = usize::try_from(std::fs::metadata(self.log.path())?.len())?;
         wait_for("the leader to write", MINUTE, async || {
             // Anew each time: on a busy machine a lease this short is lost now and then.
             let (which, _) = wait_for_holder(&self.plane, among).await.map_err(|error| format!("{error:#}"))?;
             let user = among.get(which).map_or_else(String::new, |one| format!("\"username\":\"{}\"", one.user));
-            let log = std::fs::read(self.log()).map_err(|error| error.to_string())?;
+            let log = std::fs::read(self.log.path()).map_err(|error| error.to_string())?;
             let new = String::from_utf8_lossy(log.get(from..).unwrap_or_default()).into_owned();
             let works = new.lines().any(|line| line.contains(&user) && !line.contains("\"leases\""));
             if works { Ok(which) } else { Err(format!("{} bytes of the log", new.len())) }
@@ -300,7 +288,7 @@ pub(crate) async fn one_writes_at_a_time(audited: &Audited) -> Result<()> {
         ensure!(status.success(), "{status}\n{log}");
     }
 
-    let log = std::fs::read_to_string(audited.log())?;
+    let log = std::fs::read_to_string(audited.log.path())?;
     let writes = log.lines().map(Write::of).collect::<Result<Vec<_>>>()?;
     let story = Story::of(&writes, &versions.lock().unwrap())?;
     eprintln!(

@@ -14,6 +14,7 @@
 )]
 #![allow(unreachable_pub, reason = "modules of one test program")]
 
+mod audit;
 mod builds;
 mod certificates;
 mod differential;

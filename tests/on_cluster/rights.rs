@@ -11,6 +11,7 @@ use kube::api::PostParams;
 use mullion_cluster::{ControlPlane, MullionProcess, NodeSpec, WebhookRegistration, free_port, wait_for};
 use serde_json::{Value, json};
 
+use crate::audit::AuditLog;
 use crate::missed::with_findings;
 use crate::shared::{DEADLINE, create, pod, wait_until_asked};
 
@@ -282,7 +283,7 @@ impl Right {
 /// A control plane that writes down what the programs ask for.
 pub struct Audited {
     plane: ControlPlane,
-    folder: tempfile::TempDir,
+    log: AuditLog,
 }
 
 /// Started by the trial that asks.
@@ -297,22 +298,14 @@ impl Lazily {
 
 impl Audited {
     async fn start() -> Result<Self> {
-        let folder = tempfile::tempdir()?;
-        let policy = json!({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
-            "rules": [{"level": "Metadata", "userGroups": [GROUP]}, {"level": "None"}]});
-        let file = folder.path().join("policy.json");
-        std::fs::write(&file, policy.to_string())?;
-        let plane = ControlPlane::builder()
-            .api_server_flag(format!("--audit-policy-file={}", file.display()))
-            .api_server_flag(format!("--audit-log-path={}", folder.path().join("audit.log").display()))
-            .start()
-            .await?;
-        Ok(Self { plane, folder })
+        let log = AuditLog::of(&json!([{"level": "Metadata", "userGroups": [GROUP]}, {"level": "None"}]))?;
+        let plane = log.written_by(ControlPlane::builder()).start().await?;
+        Ok(Self { plane, log })
     }
 
     /// The requests of the programs until now.
     fn requests(&self) -> Result<Vec<Value>> {
-        let log = std::fs::read_to_string(self.folder.path().join("audit.log"))?;
+        let log = std::fs::read_to_string(self.log.path())?;
         // The last line may be half written.
         let whole = log.rsplit_once('\n').map_or("", |(whole, _)| whole);
         whole.lines().map(|line| serde_json::from_str(line).context("a line of the audit log")).collect()

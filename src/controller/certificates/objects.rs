@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::hash::{DefaultHasher, Hasher as _};
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
@@ -23,6 +22,8 @@ use super::plan::Content;
 use super::{CA_SECRET, TLS_SECRET};
 use crate::controller::metrics::Outcome;
 use crate::controller::{CONFIGURATION, patch_params, post_params};
+use crate::hash::hash_of;
+use crate::world::objects::MANAGED_BY;
 use crate::world::watch::CALL;
 
 /// The types that the Secrets have.
@@ -118,19 +119,13 @@ pub(super) struct Found {
 impl Found {
     /// Changes when the CA or a bundle does.
     pub(super) fn trust(&self) -> u64 {
-        hash((self.ca.as_ref().map(|ca| &ca.content), &self.bundles))
+        hash_of(&(self.ca.as_ref().map(|ca| &ca.content), &self.bundles))
     }
 
     /// Changes when the pair does.
     pub(super) fn pair(&self) -> u64 {
-        hash(self.tls.as_ref().map(|tls| &tls.content))
+        hash_of(&self.tls.as_ref().map(|tls| &tls.content))
     }
-}
-
-fn hash(content: impl std::hash::Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    content.hash(&mut hasher);
-    hasher.finish()
 }
 
 /// The objects of one Mullion.
@@ -265,7 +260,7 @@ impl Objects {
                     let request = self.request().delete(name, &params).map_err(broken)?;
                     self.client.request_text(request).await?;
                 }
-                let metadata = json!({ "name": name, "labels": { "app.kubernetes.io/managed-by": "mullion" } });
+                let metadata = json!({ "name": name, "labels": { (MANAGED_BY.0): MANAGED_BY.1 } });
                 let data: BTreeMap<_, _> = data.into_iter().filter(|(_, value)| value.is_some()).collect();
                 let body = json!({ "metadata": metadata, "type": r#type, "data": data });
                 let params = post_params();

@@ -18,6 +18,7 @@ use super::fence::{Fence, Hold};
 use super::record::{Claim, Record};
 use super::{NAME, Timing};
 use crate::controller::post_params;
+use crate::world::objects::MANAGED_BY;
 
 /// How long giving the lease up may take at the end: longer than a busy API server takes, and a pod's grace is 30 s.
 const VACATE: Duration = Duration::from_secs(3);
@@ -180,7 +181,7 @@ impl Seat {
             lease.metadata.resource_version = Some(version.to_owned());
             lease
         } else {
-            let labels = json!({ "app.kubernetes.io/managed-by": "mullion" });
+            let labels = json!({ (MANAGED_BY.0): MANAGED_BY.1 });
             let lease = json!({ "metadata": { "name": NAME, "labels": labels } });
             serde_json::from_value(lease).map_err(kube::Error::SerdeError)?
         };

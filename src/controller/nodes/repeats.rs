@@ -4,9 +4,10 @@
 //! takes that memory away too. It is lost with the process, which costs three more writes.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher as _};
+use std::hash::Hash;
 use std::time::Duration;
 
+use crate::hash::hash_of;
 use tokio::time::Instant;
 
 /// How often within [`HOUR`] the same is done.
@@ -35,9 +36,7 @@ pub(super) struct Enough {
 
 /// A key for [`Repeats`].
 pub(super) fn key(deed: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    deed.hash(&mut hasher);
-    hasher.finish()
+    hash_of(deed)
 }
 
 impl Repeats {

@@ -17,11 +17,12 @@ use tokio::time::{Instant, MissedTickBehavior, timeout};
 
 use super::missed;
 use super::object::{LabelledPod, WholePod, owner_uid};
-use super::shared::{AGAIN, Shared, backoff, hash};
+use super::shared::{AGAIN, Shared, backoff};
 use super::text;
 use crate::engine::answer::{Consequence, FINDINGS_LABEL};
 use crate::engine::review::{Circumstance, Review};
 use crate::engine::rules;
+use crate::hash::hash_of;
 use crate::policy::{Action, Lookup, Mode};
 use crate::telemetry::in_words;
 use crate::world::watch::{self, CALL};
@@ -190,7 +191,7 @@ fn key(pod: &ObjectMeta) -> Key {
 }
 
 fn id(pod: &ObjectMeta) -> u64 {
-    hash(&pod.uid)
+    hash_of(&pod.uid)
 }
 
 /// What finding the pod and its owner takes.

@@ -3,17 +3,18 @@
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::engine::note::DECISION;
+use crate::world::live::slim_metadata;
 use crate::world::objects::{Map, or_default};
 
 /// A pod with its whole spec, raw, for a review. Parsed, looked at, and dropped: none is kept.
 #[derive(Resource, Deserialize, Clone, Debug)]
 #[resource(inherit = core::Pod)]
 pub(super) struct WholePod {
-    #[serde(deserialize_with = "pod_metadata")]
+    #[serde(deserialize_with = "slim_metadata")]
     pub(super) metadata: ObjectMeta,
     #[serde(default)]
     pub(super) spec: Value,
@@ -25,7 +26,7 @@ pub(super) struct WholePod {
 #[derive(Resource, Deserialize, Clone, Debug)]
 #[resource(inherit = core::Pod)]
 pub(super) struct PlacedPod {
-    #[serde(deserialize_with = "pod_metadata")]
+    #[serde(deserialize_with = "slim_metadata")]
     pub(super) metadata: ObjectMeta,
     #[serde(default, deserialize_with = "or_default")]
     pub(super) spec: PlacedSpec,
@@ -37,7 +38,7 @@ pub(super) struct PlacedPod {
 #[derive(Resource, Deserialize, Clone, Debug)]
 #[resource(inherit = core::Pod)]
 pub(super) struct LabelledPod {
-    #[serde(deserialize_with = "pod_metadata")]
+    #[serde(deserialize_with = "slim_metadata")]
     pub(super) metadata: ObjectMeta,
 }
 
@@ -134,36 +135,6 @@ pub(super) fn reviewed(metadata: &ObjectMeta) -> bool {
 
 /// Labels that only Mullion puts on pods.
 const LABELS: [&str; 2] = [crate::engine::placement::BUILD_LABEL, crate::engine::answer::FINDINGS_LABEL];
-
-/// The members of `metadata` that are read here; what is not named is skipped while parsing.
-fn pod_metadata<'de, D: Deserializer<'de>>(from: D) -> Result<ObjectMeta, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Slim {
-        name: Option<String>,
-        namespace: Option<String>,
-        uid: Option<String>,
-        resource_version: Option<String>,
-        creation_timestamp: Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>,
-        deletion_timestamp: Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>,
-        labels: Option<Map>,
-        annotations: Option<Map>,
-        owner_references: Option<Vec<OwnerReference>>,
-    }
-    let slim = Slim::deserialize(from)?;
-    Ok(ObjectMeta {
-        name: slim.name,
-        namespace: slim.namespace,
-        uid: slim.uid,
-        resource_version: slim.resource_version,
-        creation_timestamp: slim.creation_timestamp,
-        deletion_timestamp: slim.deletion_timestamp,
-        labels: slim.labels,
-        annotations: slim.annotations,
-        owner_references: slim.owner_references,
-        ..ObjectMeta::default()
-    })
-}
 
 #[cfg(test)]
 mod tests {

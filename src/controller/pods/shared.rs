@@ -1,7 +1,6 @@
 //! What the three loops share: reviews of pods as they would be created now, and telling owners.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,6 +20,7 @@ use crate::controller::leading::Leading;
 use crate::controller::metrics::Metrics;
 use crate::engine::world::World;
 use crate::engine::{Kind, Request, Review, Subject, review};
+use crate::hash::hash_of;
 use crate::policy::PolicySet;
 
 /// How long news stands before it is told again, by counting its Event up: while it is true it should be there, and the API
@@ -115,7 +115,7 @@ impl Shared {
     ) -> anyhow::Result<()> {
         let owner = self.owners.of(pod).await?;
         let Some(news) = news(&owner) else { return Ok(()) };
-        let key = hash(&(&owner.uid, &news));
+        let key = hash_of(&(&owner.uid, &news));
         if self.told().get(&key).is_some_and(|at| at.elapsed() < AGAIN) {
             return Ok(());
         }
@@ -160,11 +160,4 @@ fn created_now(namespace: &str, object: &Value, world: &World, policies: &Policy
 pub(super) fn backoff(failures: u32) -> Duration {
     let (first, last) = BACKOFF;
     first.saturating_mul(1 << failures.min(16)).min(last)
-}
-
-/// A number for a value; of this process only.
-pub(super) fn hash(value: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
 }

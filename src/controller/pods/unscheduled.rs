@@ -20,11 +20,12 @@ use tokio::time::{Instant, MissedTickBehavior, timeout};
 use super::missed::{Missed, Report, missed};
 use super::object::{WholePod, owner_uid, reviewed};
 use super::reach::Reach;
-use super::shared::{AGAIN, Counted, Shared, backoff, hash};
+use super::shared::{AGAIN, Counted, Shared, backoff};
 use super::{repair, text};
 use crate::controller::metrics::Outcome;
 use crate::controller::patch_params;
 use crate::engine::world::World;
+use crate::hash::hash_of;
 use crate::policy::PolicySet;
 use crate::telemetry::in_words;
 use crate::world::watch::{self, CALL, Changes};
@@ -171,7 +172,7 @@ impl Work {
         let what = match say(&self.shared, pod) {
             Said::Nothing => None,
             Said::TooEarly | Said::Repair(..) => Some(What::Look),
-            Said::Report(report) => Some(What::Tell(hash(&(owner, &report)))),
+            Said::Report(report) => Some(What::Tell(hash_of(&(owner, &report)))),
         };
         // What is under way may have read the pod before it was as it is now.
         let before = self.pods.get(&key).filter(|before| before.uid == uid && before.began.is_none()).cloned();
@@ -294,7 +295,7 @@ fn fingerprint(world: &World) -> u64 {
     let own = |key: &str| key == "kubernetes.io/hostname";
     let kinds = nodes.iter().flat_map(|nodes| nodes.samples([])).map(|node| {
         let labels: Vec<_> = node.labels.iter().filter(|(key, _)| !own(key)).collect();
-        hash(&(node.os, labels))
+        hash_of(&(node.os, labels))
     });
     let kinds: BTreeSet<u64> = kinds.collect();
     let taints = nodes.map(|nodes| (nodes.windows_taints(), nodes.windows_builds()));
@@ -306,7 +307,7 @@ fn fingerprint(world: &World) -> u64 {
         .collect();
     let namespaces: Vec<_> =
         world.namespaces.iter().map(|(name, namespace)| (name, &namespace.labels, &namespace.annotations)).collect();
-    hash(&(kinds, taints, &world.seen_taints, &world.seen_builds, classes, namespaces))
+    hash_of(&(kinds, taints, &world.seen_taints, &world.seen_builds, classes, namespaces))
 }
 
 /// How long a pod made then has still to wait. Clocks differ: never longer than a new one.
@@ -376,7 +377,7 @@ async fn act(shared: &Shared, (namespace, name): &Key, uid: &str) -> End {
         Said::Report(report) => {
             let told = shared.tell(&metadata, |owner| Some(text::unscheduled(owner, &report))).await;
             match told {
-                Ok(()) => End::Told(hash(&(owner_uid(&metadata), &report))),
+                Ok(()) => End::Told(hash_of(&(owner_uid(&metadata), &report))),
                 Err(error) => {
                     tracing::warn!(
                         namespace,
