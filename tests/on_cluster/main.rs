@@ -16,6 +16,7 @@
 
 mod audit;
 mod builds;
+mod cases;
 mod certificates;
 mod differential;
 mod fields;
@@ -209,13 +210,16 @@ fn main() -> ExitCode {
     ));
     let watched = Arc::new(rights::Lazily);
     trials.extend(trials!(runtime, watched, [rights::the_documented_ones_are_enough_and_used]));
+    let sites = Arc::new(cases::Sites::default());
+    trials.extend(cases::trials(runtime.handle(), &sites));
     let conclusion = libtest_mimic::run(&arguments, trials);
     if conclusion.has_failed() {
         shared.keep_logs();
         limited.keep_logs();
         missed.keep_logs();
         asking.keep_logs();
+        sites.keep_logs();
     }
-    drop((shared, alone, weather, remembering, withdrawn, limited, missed, asking, certified));
+    drop((shared, alone, weather, remembering, withdrawn, limited, missed, asking, certified, sites));
     conclusion.exit_code()
 }

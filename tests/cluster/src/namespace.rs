@@ -1,5 +1,6 @@
 //! Namespaces of a test's own.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context as _, Result};
@@ -24,11 +25,20 @@ pub struct TestNamespace {
 }
 
 impl TestNamespace {
-    pub(crate) async fn create(client: Client, prefix: &str, labels: &[(&str, &str)]) -> Result<Self> {
+    pub(crate) async fn create(
+        client: Client,
+        prefix: &str,
+        labels: &BTreeMap<String, String>,
+        annotations: &BTreeMap<String, String>,
+    ) -> Result<Self> {
         let name = format!("{prefix}-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let labels = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let namespace = Namespace {
-            metadata: ObjectMeta { name: Some(name.clone()), labels: Some(labels), ..ObjectMeta::default() },
+            metadata: ObjectMeta {
+                name: Some(name.clone()),
+                labels: Some(labels.clone()),
+                annotations: Some(annotations.clone()),
+                ..ObjectMeta::default()
+            },
             ..Namespace::default()
         };
         within(

@@ -1,5 +1,6 @@
 //! The control plane: its options, its start, and what a test does with it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -434,7 +435,18 @@ impl ControlPlane {
 
     /// The same with labels, for namespace selectors.
     pub async fn namespace_with_labels(&self, prefix: &str, labels: &[(&str, &str)]) -> Result<TestNamespace> {
-        TestNamespace::create(self.client(), prefix, labels).await
+        let labels = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        self.namespace_of(prefix, &labels, &BTreeMap::new()).await
+    }
+
+    /// The same with labels and annotations that it has from the start: nothing that reads them sees it without.
+    pub async fn namespace_of(
+        &self,
+        prefix: &str,
+        labels: &BTreeMap<String, String>,
+        annotations: &BTreeMap<String, String>,
+    ) -> Result<TestNamespace> {
+        TestNamespace::create(self.client(), prefix, labels, annotations).await
     }
 
     /// Creates a node and waits until it is as a registered kubelet's node: Ready, with no taint but its own.

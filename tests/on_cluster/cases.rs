@@ -1,0 +1,91 @@
+//! Cases that are files: `tests/cases/README.md` says what they hold, and here they are run, a trial each.
+//!
+//! | module | what |
+//! |---|---|
+//! | `format`, `file` | the files, and reading them with lines |
+//! | `site` | a control plane of `clusters/`, shared by its cases, and the Mullions of `mullion/` on it |
+//! | `company` | webhooks of others, played here |
+//! | `run`, `ask`, `tool`, `watch` | a case's steps: requests, programs, and waiting for what comes of them |
+//! | `judge`, `matching`, `differ`, `lands` | whether that is what was expected: pure |
+
+mod ask;
+mod company;
+mod differ;
+mod file;
+mod format;
+mod judge;
+mod lands;
+mod matching;
+mod run;
+mod site;
+mod tool;
+mod watch;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Result, anyhow};
+use libtest_mimic::{Failed, Trial};
+use tokio::runtime::Handle;
+use tokio::sync::OnceCell;
+
+use site::Site;
+
+/// The control planes, each started by the first case that needs it.
+#[derive(Default)]
+pub struct Sites {
+    sites: Mutex<HashMap<String, Arc<Starting>>>,
+    failed: AtomicBool,
+}
+
+type Starting = OnceCell<std::result::Result<Site, String>>;
+
+impl Sites {
+    fn site(&self, cluster: &str) -> Arc<Starting> {
+        let mut sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(sites.entry(cluster.to_owned()).or_default())
+    }
+
+    /// If a case failed, keeps every log and says where.
+    pub fn keep_logs(&self) {
+        if self.failed.load(Ordering::Relaxed) {
+            for cell in self.sites.lock().unwrap_or_else(PoisonError::into_inner).values() {
+                if let Some(Ok(site)) = cell.get() {
+                    site.keep_logs();
+                }
+            }
+        }
+    }
+
+    async fn run(&self, name: &str, path: &Path) -> Result<()> {
+        let loaded = file::load(path)?;
+        let cell = self.site(&loaded.case.cluster);
+        let started = || async { Site::start(&loaded.case.cluster).await.map_err(|why| format!("{why:#}")) };
+        let site = cell.get_or_init(started).await;
+        let site = site.as_ref().map_err(|why| anyhow!("cluster {:?} does not start: {why}", loaded.case.cluster))?;
+        run::run(site, name, &file::shown(path), &loaded).await
+    }
+}
+
+/// A trial for each case.
+pub fn trials(handle: &Handle, sites: &Arc<Sites>) -> Vec<Trial> {
+    file::cases().into_iter().map(|(area, path)| trial(handle, sites, &area, path)).collect()
+}
+
+fn trial(handle: &Handle, sites: &Arc<Sites>, area: &str, path: PathBuf) -> Trial {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let (handle, sites) = (handle.clone(), Arc::clone(sites));
+    Trial::test(format!("cases::{area}::{stem}"), move || {
+        let state = Arc::clone(&sites);
+        let running = handle.spawn(async move { state.run(&stem, &path).await });
+        let failed = match handle.block_on(running) {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) => Failed::from(format!("{error:#}")),
+            Err(panicked) => Failed::from(panicked.to_string()),
+        };
+        sites.failed.store(true, Ordering::Relaxed);
+        Err(failed)
+    })
+}

@@ -1,0 +1,345 @@
+//! What case files and the files beside them hold: `tests/cases/README.md` explains it.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// `tests/cases/AREA/NAME.yaml`; its steps are read one by one, so that an error can name the step.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// One sentence: what is proved.
+    pub case: String,
+    /// Rows of `acceptance.tsv`.
+    #[expect(dead_code, reason = "for people")]
+    #[serde(default)]
+    pub covers: Vec<String>,
+    #[serde(default = "mixed")]
+    pub cluster: String,
+    #[serde(default = "default")]
+    pub mullion: String,
+    #[serde(default)]
+    pub company: Vec<String>,
+    #[serde(default)]
+    pub namespace: NamespaceMeta,
+    pub steps: Vec<Value>,
+}
+
+fn mixed() -> String {
+    "mixed".to_owned()
+}
+
+fn default() -> String {
+    "default".to_owned()
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NamespaceMeta {
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    #[serde(default)]
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// `tests/cases/clusters/NAME.yaml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cluster {
+    #[expect(dead_code, reason = "for people")]
+    pub about: String,
+    #[serde(default)]
+    pub plugins: Vec<String>,
+    #[serde(default)]
+    pub flags: Vec<String>,
+    pub nodes: BTreeMap<String, NodeLine>,
+    #[serde(default)]
+    pub objects: Vec<Value>,
+    pub controller: Option<String>,
+    /// `find` steps that must hold before the first case.
+    #[serde(default)]
+    pub ready: Vec<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeLine {
+    pub os: Os,
+    /// Of Windows nodes: `10.0.20348.2655`.
+    pub version: Option<String>,
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    #[serde(default)]
+    pub taints: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Os {
+    Linux,
+    Windows,
+}
+
+/// `tests/cases/mullion/NAME.yaml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Mullion {
+    /// Paths from the root of the repository.
+    #[serde(default)]
+    pub policies: Vec<String>,
+    /// Policy documents in place.
+    #[serde(default)]
+    pub documents: Vec<Value>,
+    #[serde(default)]
+    pub failure_policy: Failure,
+    #[serde(default)]
+    pub dead: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+pub enum Failure {
+    #[default]
+    Ignore,
+    Fail,
+}
+
+/// `tests/cases/company/NAME.yaml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Company {
+    #[expect(dead_code, reason = "for people")]
+    pub about: String,
+    #[serde(default)]
+    pub webhooks: Vec<Webhook>,
+    #[serde(default)]
+    pub objects: Vec<Value>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Webhook {
+    pub name: String,
+    #[serde(default = "never")]
+    pub reinvocation_policy: String,
+    #[serde(default = "pods")]
+    pub resources: Vec<String>,
+    #[serde(default = "create")]
+    pub operations: Vec<String>,
+    pub unless: Option<String>,
+    pub patch: Vec<Value>,
+}
+
+fn never() -> String {
+    "Never".to_owned()
+}
+
+fn pods() -> Vec<String> {
+    vec!["pods".to_owned()]
+}
+
+fn create() -> Vec<String> {
+    vec!["CREATE".to_owned()]
+}
+
+/// One step: its verb, the verb's value, and the keys beside it.
+#[derive(Debug)]
+pub struct Step {
+    pub verb: &'static str,
+    pub value: Value,
+    pub with: With,
+}
+
+/// The keys beside a verb; [`VERBS`] says which belong to which.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
+pub struct With {
+    pub manager: Option<String>,
+    pub force: bool,
+    #[serde(deserialize_with = "present")]
+    pub merge: Option<Value>,
+    #[serde(deserialize_with = "present")]
+    pub strategic: Option<Value>,
+    pub json: Option<Vec<Value>>,
+    pub subresource: Option<String>,
+    #[serde(deserialize_with = "present")]
+    pub body: Option<Value>,
+    pub input: Option<Input>,
+    pub prints: Option<Vec<String>>,
+    pub fails: Option<Vec<String>>,
+    #[serde(deserialize_with = "present")]
+    pub is: Option<Value>,
+    pub count: Option<usize>,
+    #[serde(rename = "as")]
+    pub user: Option<User>,
+    pub dry_run: bool,
+    pub repeat: Option<usize>,
+    #[serde(deserialize_with = "present")]
+    pub stored: Option<Value>,
+    pub changes: Option<Vec<String>>,
+    pub refused: Option<Refused>,
+    pub warned: Option<Vec<String>>,
+    pub unwarned: Option<Vec<String>>,
+}
+
+/// `null` is a value here: nothing is there.
+fn present<'de, D: serde::Deserializer<'de>>(reader: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(reader).map(Some)
+}
+
+/// Text as it is, or objects that are written as JSON.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Input {
+    Text(String),
+    Objects(Vec<Value>),
+    Object(Map<String, Value>),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+pub enum User {
+    Name(String),
+    Full {
+        user: String,
+        #[serde(default)]
+        groups: Vec<String>,
+    },
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase", default)]
+pub struct Refused {
+    pub by: Option<String>,
+    pub status: Option<u64>,
+    pub says: Vec<String>,
+    pub causes: Vec<String>,
+    pub causes_only: bool,
+}
+
+/// What an Event must be.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventOf {
+    pub about: String,
+    pub reason: Option<String>,
+    #[serde(default)]
+    pub says: Vec<String>,
+}
+
+const ASKED: &[&str] = &["stored", "changes", "refused", "warned", "unwarned", "as", "dryRun", "repeat"];
+const RUN: &[&str] = &["input", "prints", "fails", "warned", "unwarned", "repeat"];
+
+/// Every verb, and the keys that belong to it: its own, and those that several have.
+const VERBS: &[(&str, &[&str], &[&str])] = &[
+    ("create", &[], ASKED),
+    ("apply", &["manager", "force"], ASKED),
+    ("replace", &[], ASKED),
+    ("patch", &["merge", "strategic", "json", "subresource"], ASKED),
+    ("delete", &[], ASKED),
+    ("request", &["body"], ASKED),
+    ("kubectl", &["as"], RUN),
+    ("helm", &[], RUN),
+    ("adopt", &[], &[]),
+    ("find", &["is", "count"], &[]),
+    ("lands", &[], &[]),
+    ("event", &[], &[]),
+    ("remember", &[], &[]),
+    ("unchanged", &[], &[]),
+];
+
+impl Step {
+    /// Reads a step; the error says which key is not as it should be.
+    pub fn read(step: &Value) -> Result<Self> {
+        let map = step.as_object().context("a step is a map with one verb")?;
+        let found: Vec<_> = VERBS.iter().filter(|(verb, ..)| map.contains_key(*verb)).collect();
+        let names = || VERBS.iter().map(|(verb, ..)| *verb).collect::<Vec<_>>().join(", ");
+        let keys = || map.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let [(verb, own, shared)] = found[..] else {
+            bail!("a step has one verb of {}; here are {}", names(), keys());
+        };
+        let mut rest = map.clone();
+        let value = rest.remove(*verb).unwrap_or_default();
+        for key in rest.keys() {
+            let key = key.as_str();
+            let known = own.contains(&key) || shared.contains(&key);
+            ensure!(known, "`{key}` does not belong to `{verb}`, which takes {}", [*own, *shared].concat().join(", "));
+        }
+        let with: With = serde_json::from_value(Value::Object(rest))?;
+        let step = Self { verb, value, with };
+        step.check()?;
+        Ok(step)
+    }
+
+    /// What could not fail, or not work.
+    fn check(&self) -> Result<()> {
+        let With { refused, stored, is, changes, fails, prints, unwarned, repeat, .. } = &self.with;
+        if let Some(refused) = refused {
+            let Refused { by, status, says, causes, causes_only } = refused;
+            let empty = by.is_none() && status.is_none() && says.is_empty() && causes.is_empty();
+            ensure!(!empty, "`refused` says nothing about the refusal: give `by`, `status`, `says` or `causes`");
+            let known = by.as_ref().is_none_or(|by| super::judge::is_known(by));
+            ensure!(
+                known,
+                "`by: {}` is neither a webhook, `server`, nor a plugin whose words are known",
+                by.clone().unwrap_or_default()
+            );
+            ensure!(!causes_only || !causes.is_empty(), "`causesOnly` without `causes`");
+            ensure!(
+                stored.is_none() && changes.is_none(),
+                "what is `refused` has no answer to hold against `stored` or `changes`"
+            );
+        }
+        for (key, value) in [("stored", stored), ("is", is)] {
+            let empty = value.as_ref().is_some_and(|value| value.as_object().is_some_and(Map::is_empty));
+            ensure!(!empty, "an empty `{key}` asserts nothing");
+        }
+        ensure!(!stored.as_ref().is_some_and(Value::is_null), "an empty `stored` asserts nothing");
+        for (key, texts) in [("fails", fails), ("prints", prints), ("unwarned", unwarned)] {
+            ensure!(!texts.as_ref().is_some_and(Vec::is_empty), "an empty `{key}` asserts nothing");
+        }
+        ensure!(*repeat != Some(0), "`repeat: 0` does nothing");
+        let ways = [self.with.merge.is_some(), self.with.strategic.is_some(), self.with.json.is_some()];
+        let ways = ways.into_iter().filter(|way| *way).count();
+        ensure!(self.verb != "patch" || ways == 1, "`patch` takes one of `merge`, `strategic` and `json`");
+        let shape = match self.verb {
+            "create" | "apply" | "replace" | "lands" | "event" => {
+                self.value.as_object().is_some_and(|map| !map.is_empty())
+            }
+            "kubectl" | "helm" => self.value.as_array().is_some_and(|list| list.iter().all(Value::is_string)),
+            _ => self.value.is_string(),
+        };
+        ensure!(shape, "`{}` does not take {}", self.verb, self.value);
+        Ok(())
+    }
+
+    /// Whether the step alone asserts more than that a request succeeds.
+    pub fn asserts(&self) -> bool {
+        let With { stored, changes, refused, warned, unwarned, prints, fails, .. } = &self.with;
+        let waits = ["find", "lands", "event", "unchanged"].contains(&self.verb);
+        let lists = [changes, warned, unwarned, prints, fails].into_iter().any(Option::is_some);
+        waits || lists || stored.is_some() || refused.is_some()
+    }
+
+    /// What people call the step.
+    pub fn title(&self) -> String {
+        let about = match &self.value {
+            Value::String(text) => text.clone(),
+            Value::Array(list) => {
+                list.iter().map(|text| text.as_str().unwrap_or_default()).collect::<Vec<_>>().join(" ")
+            }
+            Value::Object(object) if object.contains_key("kind") => {
+                let name = &self.value["metadata"]["name"];
+                let name = name.as_str().or(self.value["metadata"]["generateName"].as_str()).unwrap_or_default();
+                format!("{}/{name}", object["kind"].as_str().unwrap_or_default())
+            }
+            Value::Object(object) => match object.get("about") {
+                Some(about) => format!("about {}", about.as_str().unwrap_or_default()),
+                None => object.keys().map(String::as_str).collect::<Vec<_>>().join(", "),
+            },
+            other => other.to_string(),
+        };
+        format!("{} {about}", self.verb)
+    }
+}

@@ -1,0 +1,153 @@
+//! What must come of a step: an answer or a program's words against what is expected, as sentences where they differ.
+
+use serde_json::Value;
+
+use super::ask::Answer;
+use super::format::{Refused, With};
+use super::matching::mismatches;
+use super::tool::Said;
+
+/// Words by which an admission plugin's refusal is known: it does not give its name.
+const PLUGINS: &[(&str, &[&str])] = &[
+    // plugin/pkg/admission/security/podsecurity; staging/src/k8s.io/pod-security-admission/admission
+    ("PodSecurity", &["violates PodSecurity"]),
+    // plugin/pkg/admission/podnodeselector
+    ("PodNodeSelector", &["pod node label selector conflicts with its namespace node label selector"]),
+    // plugin/pkg/admission/podtolerationrestriction
+    ("PodTolerationRestriction", &["conflict with its namespace whitelist"]),
+    // plugin/pkg/admission/runtimeclass
+    ("RuntimeClass", &["pod rejected: "]),
+    // plugin/pkg/admission/limitranger
+    ("LimitRanger", &["usage per Container is", "usage per Pod is", "max limit to request ratio per"]),
+    // staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota
+    ("ResourceQuota", &["exceeded quota", "failed quota", "status unknown for quota"]),
+    // plugin/pkg/admission/priority
+    ("Priority", &["no PriorityClass with name", "is not permitted in", "the integer value of priority"]),
+    // plugin/pkg/admission/noderestriction
+    (
+        "NodeRestriction",
+        &[
+            "can only create pods with spec.nodeName",
+            "can only evict pods",
+            "is not allowed to",
+            "can not create pods that",
+        ],
+    ),
+    // plugin/pkg/admission/serviceaccount
+    ("ServiceAccount", &["error looking up service account"]),
+    // staging/src/k8s.io/apiserver/pkg/admission/plugin/policy/validating
+    ("ValidatingAdmissionPolicy", &["ValidatingAdmissionPolicy '"]),
+];
+
+/// Whether `by` can be told at all.
+pub fn is_known(by: &str) -> bool {
+    by == "server" || by.contains('.') || PLUGINS.iter().any(|(name, _)| *name == by)
+}
+
+/// What is wrong about an answer.
+pub fn answer(answer: &Answer, with: &With) -> Vec<String> {
+    let mut wrong = Vec::new();
+    match &with.refused {
+        Some(_) if !answer.refused() => wrong.push("expected a refusal, and it was accepted".to_owned()),
+        Some(expected) => refusal(answer, expected, &mut wrong),
+        None if answer.refused() => {
+            wrong.push(format!("refused: {} {}", answer.status, answer.message()));
+        }
+        None => {
+            if let Some(stored) = &with.stored {
+                wrong.extend(mismatches(stored, Some(&answer.body)).iter().map(ToString::to_string));
+            }
+        }
+    }
+    warnings(&answer.warnings, with, &mut wrong);
+    wrong
+}
+
+fn refusal(answer: &Answer, expected: &Refused, wrong: &mut Vec<String>) {
+    let message = answer.message();
+    let mut miss = |what: String| wrong.push(format!("{what}; it was refused so: {} {message}", answer.status));
+    if let Some(by) = &expected.by
+        && !is_by(message, by)
+    {
+        miss(format!("expected a refusal by {by}"));
+    }
+    if let Some(status) = expected.status
+        && u64::from(answer.status) != status
+    {
+        miss(format!("expected status {status}"));
+    }
+    for text in &expected.says {
+        if !message.contains(text) {
+            miss(format!("expected the words {text:?}"));
+        }
+    }
+    let causes = answer.body["details"]["causes"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let found: Vec<String> =
+        causes.iter().map(|cause| format!("{} {}", text(&cause["reason"]), text(&cause["field"]))).collect();
+    for cause in &expected.causes {
+        if !found.contains(cause) {
+            miss(format!("expected the cause {cause:?} among {found:?}"));
+        }
+    }
+    if expected.causes_only {
+        for cause in found.iter().filter(|cause| !expected.causes.contains(cause)) {
+            miss(format!("the cause {cause:?} is not expected"));
+        }
+    }
+}
+
+fn is_by(message: &str, by: &str) -> bool {
+    let webhook = ["admission webhook \"", "failed calling webhook \""].iter().any(|words| message.contains(words));
+    let plugin = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
+    match PLUGINS.iter().find(|(name, _)| *name == by) {
+        Some((_, texts)) => !webhook && plugin(texts),
+        None if by == "server" => !webhook && !PLUGINS.iter().any(|(_, texts)| plugin(texts)),
+        None => message.contains(&format!("webhook \"{by}\"")),
+    }
+}
+
+/// Whether a warning is Mullion's: it begins with a rule's code, or names Mullion.
+fn is_ours(warning: &str) -> bool {
+    let code = warning.strip_prefix("MUL").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    code || warning.contains("Mullion")
+}
+
+fn warnings(warnings: &[String], with: &With, wrong: &mut Vec<String>) {
+    if let Some(expected) = &with.warned {
+        if expected.is_empty() {
+            let ours = warnings.iter().filter(|warning| is_ours(warning));
+            wrong.extend(ours.map(|warning| format!("expected no warning, found {warning:?}")));
+        }
+        for text in expected {
+            if !warnings.iter().any(|warning| warning.contains(text)) {
+                wrong.push(format!("expected a warning with {text:?}, found {warnings:?}"));
+            }
+        }
+    }
+    for text in with.unwarned.iter().flatten() {
+        let such = warnings.iter().filter(|warning| warning.contains(text));
+        wrong.extend(such.map(|warning| format!("expected no warning with {text:?}, found {warning:?}")));
+    }
+}
+
+/// What is wrong about how a program ended and what it said.
+pub fn tool(said: &Said, with: &With) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let all = format!("{}\n{}", said.stdout.trim(), said.stderr.trim());
+    let all = all.trim();
+    if said.success == with.fails.is_some() {
+        let how = if said.success { "expected it to fail, and it did not" } else { "it failed" };
+        wrong.push(format!("{how}:\n{all}"));
+    }
+    for text in with.prints.iter().chain(&with.fails).flatten() {
+        if !all.contains(text) {
+            wrong.push(format!("expected it to say {text:?}; it said:\n{all}"));
+        }
+    }
+    // kubectl says `Warning: …`; Helm logs the same with a time and a place before it.
+    let lines = said.stderr.lines().filter(|line| line.starts_with("Warning:") || line.contains("warnings.go"));
+    let found: Vec<String> = lines.map(|line| line.trim_start_matches("Warning:").trim().to_owned()).collect();
+    warnings(&found, with, &mut wrong);
+    wrong
+}

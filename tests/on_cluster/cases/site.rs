@@ -1,0 +1,308 @@
+//! A control plane of `tests/cases/clusters`, the Mullions at work on it, and whatever a case asks it to be.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use mullion_cluster::{
+    ControlPlane, FailurePolicy, MullionProcess, NodeSpec, Seen, TestNamespace, WebhookRegistration, free_port,
+    wait_for,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::OnceCell;
+
+use super::ask::{self, Kinds, Request};
+use super::company::{Company, configuration};
+use super::file;
+use super::format::{Cluster, Failure, Mullion, Os, Step, Webhook};
+use super::matching::mismatches;
+use crate::shared::{DEADLINE, admin_get, start_webhook_at};
+
+/// Namespaces are under the Mullion that this label names.
+pub const LABEL: &str = "mullion-case";
+
+pub struct Site {
+    pub plane: ControlPlane,
+    pub company: Company,
+    pub kinds: Kinds,
+    controller: Option<(MullionProcess, TempDir)>,
+    /// Where the API server is asked whether it knows by now.
+    probe: TestNamespace,
+    mullions: Mutex<HashMap<String, Arc<Starting>>>,
+}
+
+type Starting = OnceCell<std::result::Result<Running, String>>;
+
+/// A webhook that is registered; `None` if it is one that is dead.
+struct Running {
+    webhook: Option<MullionProcess>,
+    _policies: TempDir,
+}
+
+impl Site {
+    pub async fn start(name: &str) -> Result<Self> {
+        let cluster: Cluster = file::read("clusters", name)?;
+        let plugins: Vec<&str> = cluster.plugins.iter().map(String::as_str).collect();
+        let mut builder = ControlPlane::builder().admission_plugins(&plugins);
+        for flag in &cluster.flags {
+            builder = builder.api_server_flag(flag);
+        }
+        let plane = builder.start().await?;
+        plane.create_nodes(&nodes(&cluster)?).await?;
+        let company = Company::start().await?;
+        let probe = plane.namespace("probe").await?;
+        let mut site =
+            Self { plane, company, kinds: Kinds::default(), controller: None, probe, mullions: Mutex::default() };
+        for object in &cluster.objects {
+            site.create(object, "").await?;
+        }
+        if let Some(name) = &cluster.controller {
+            site.controller = Some(site.start_controller(name).await?);
+        }
+        for step in &cluster.ready {
+            site.is_ready(&Step::read(step)?).await?;
+        }
+        Ok(site)
+    }
+
+    /// Has the logs of everything kept, and says where.
+    pub fn keep_logs(&self) {
+        let mut kept = vec![self.plane.keep_logs()];
+        kept.extend(self.controller.iter().map(|(controller, _)| controller.keep_logs()));
+        let mullions = self.mullions.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = mullions.values().filter_map(|cell| cell.get()?.as_ref().ok()?.webhook.as_ref());
+        kept.extend(running.map(MullionProcess::keep_logs));
+        for folder in kept {
+            eprintln!("logs: {}", folder.display());
+        }
+    }
+
+    /// Creates an object of a file that is no case.
+    pub async fn create(&self, object: &Value, namespace: &str) -> Result<()> {
+        let client = self.plane.client();
+        let (version, kind) = (object["apiVersion"].as_str(), object["kind"].as_str().context("an object has a kind")?);
+        let path = self.kinds.find(&client, version, kind).await?.path(namespace);
+        let request = Request { method: "POST", path, body: Some(object.clone()), ..Request::default() };
+        let answer = ask::send(&client, &request).await?;
+        ensure!(
+            !answer.refused(),
+            "create {kind} {}: {} {}",
+            object["metadata"]["name"],
+            answer.status,
+            answer.message()
+        );
+        Ok(())
+    }
+
+    async fn delete(&self, path: String) -> Result<()> {
+        let request = Request { method: "DELETE", path, ..Request::default() };
+        ask::send(&self.plane.client(), &request).await.map(drop)
+    }
+
+    async fn start_controller(&self, name: &str) -> Result<(MullionProcess, TempDir)> {
+        let policies = policies(&file::read("mullion", name)?)?;
+        let admin = free_port()?;
+        let controller = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
+            .args(["controller", "--kubeconfig", &self.plane.kubeconfig().to_string_lossy()])
+            .args(["--policies", &policies.path().to_string_lossy(), "--admin-bind", &format!("127.0.0.1:{admin}")])
+            .admin(([127, 0, 0, 1], admin).into())
+            .start()
+            .await?;
+        Ok((controller, policies))
+    }
+
+    async fn is_ready(&self, step: &Step) -> Result<()> {
+        let (Some((kind, name)), Some(is)) =
+            (step.value.as_str().and_then(|about| about.split_once('/')), &step.with.is)
+        else {
+            bail!("`ready` has steps of `find: Kind/name` with `is`");
+        };
+        let client = self.plane.client();
+        let path = format!("{}/{name}", self.kinds.find(&client, None, kind).await?.path("default"));
+        wait_for(&step.title(), DEADLINE, async || {
+            let found = ask::get(&client, &path).await?;
+            let missing = mismatches(is, found.as_ref());
+            ensure!(missing.is_empty(), "{}", missing.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+            anyhow::Ok(())
+        })
+        .await
+    }
+
+    /// Waits until the Mullion of that name is asked about namespaces with its label.
+    pub async fn mullion(&self, name: &str) -> Result<()> {
+        let cell = Arc::clone(
+            self.mullions.lock().unwrap_or_else(PoisonError::into_inner).entry(name.to_owned()).or_default(),
+        );
+        let started = cell.get_or_init(|| async { self.start_mullion(name).await.map_err(|why| format!("{why:#}")) });
+        started.await.as_ref().map(drop).map_err(|why| anyhow!("Mullion {name:?} does not start: {why}"))
+    }
+
+    async fn start_mullion(&self, name: &str) -> Result<Running> {
+        let about: Mullion = file::read("mullion", name)?;
+        let policies = policies(&about)?;
+        let probe = self.plane.namespace_with_labels("asked", &[(LABEL, name)]).await?;
+        let webhook = if about.dead {
+            self.register_dead(name, &about, &probe).await?;
+            None
+        } else {
+            let admin = free_port()?;
+            let (webhook, registration) =
+                start_webhook_at(&self.plane, &policies.path().to_string_lossy(), admin).await?;
+            register(&self.plane, registration, name, &about).await?;
+            wait_for(&format!("the API server to ask Mullion {name:?}"), DEADLINE, async || {
+                self.ask_about_a_pod(&probe).await?;
+                let metrics = admin_get(admin, "/metrics").await?.1;
+                let asked = |door| metrics.contains(&format!("mullion_admission_reviews_total{{door=\"{door}\""));
+                ensure!(asked("mutate") && asked("validate"), "not both doors were asked");
+                anyhow::Ok(())
+            })
+            .await?;
+            Some(webhook)
+        };
+        probe.delete().await?;
+        Ok(Running { webhook, _policies: policies })
+    }
+
+    /// Somebody listens until it is seen that the API server asks; then nobody.
+    async fn register_dead(&self, name: &str, about: &Mullion, probe: &TestNamespace) -> Result<()> {
+        let doors = [TcpListener::bind("127.0.0.1:0").await?, TcpListener::bind("127.0.0.1:0").await?];
+        let [mutate, validate] = [doors[0].local_addr()?, doors[1].local_addr()?];
+        let registration = WebhookRegistration::new(&format!("https://{mutate}"), self.company.ca())
+            .validating_at(&format!("https://{validate}"));
+        register(&self.plane, registration, name, about).await?;
+        let asking = wait_for("the API server to ask a dead Mullion", DEADLINE, async || {
+            self.ask_about_a_pod(probe).await?;
+            Err::<(), _>(anyhow!("it did not ask at both doors"))
+        });
+        let asked = async {
+            for door in &doors {
+                door.accept().await?;
+            }
+            anyhow::Ok(())
+        };
+        tokio::select! { never = asking => never, asked = asked => asked }
+    }
+
+    /// A pod that Mullion is asked about whatever it may leave out. The answer does not matter.
+    async fn ask_about_a_pod(&self, namespace: &TestNamespace) -> Result<()> {
+        let image = "mcr.microsoft.com/windows/nanoserver:ltsc2022";
+        let spec =
+            json!({"nodeSelector": {"kubernetes.io/os": "windows"}, "containers": [{"name": "c", "image": image}]});
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}, "spec": spec});
+        let path = format!("/api/v1/namespaces/{}/pods?dryRun=All", namespace.name);
+        let request = Request { method: "POST", path, body: Some(pod), ..Request::default() };
+        ask::send(&self.plane.client(), &request).await.map(drop)
+    }
+
+    /// Waits until the API server knows every namespace and every mutating webhook there is: it follows both in order,
+    /// so what it knows of the last one it knows of all.
+    pub async fn settle(&self, id: &str) -> Result<()> {
+        let (path, label) = (format!("/witness/{id}"), format!("witness.example.com/{id}"));
+        let witness = Webhook {
+            name: "witness".to_owned(),
+            reinvocation_policy: "Never".to_owned(),
+            resources: vec!["configmaps".to_owned()],
+            operations: vec!["CREATE".to_owned()],
+            unless: None,
+            patch: Vec::new(),
+        };
+        let client_config = self.company.serve(&path, None, Vec::new());
+        let name = format!("witness-{id}");
+        let mut webhook = configuration(&name, &self.probe.name, &[(&witness, client_config)]);
+        webhook["webhooks"][0]["namespaceSelector"] = json!({"matchLabels": {&label: ""}});
+        self.create(&webhook, "").await?;
+        self.label(&self.probe.name, &label, Some("")).await?;
+        let client = self.plane.client();
+        let seen = wait_for("the API server to know its namespaces and webhooks", DEADLINE, async || {
+            let path = format!("/api/v1/namespaces/{}/configmaps?dryRun=All", self.probe.name);
+            let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe"}});
+            let request = Request { method: "POST", path, body: Some(body), ..Request::default() };
+            let answer = match ask::send(&client, &request).await {
+                Ok(answer) => answer,
+                Err(why) => return Seen::NotYet(format!("{why:#}")),
+            };
+            if self.company.calls(&format!("/witness/{id}")) > 0 {
+                Seen::Done(())
+            } else {
+                Seen::NotYet(format!("{} {}", answer.status, answer.message()))
+            }
+        })
+        .await;
+        self.delete(format!("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{name}")).await?;
+        self.label(&self.probe.name, &label, None).await?;
+        seen
+    }
+
+    /// Sets a label of a namespace, or takes it away.
+    pub async fn label(&self, namespace: &str, key: &str, value: Option<&str>) -> Result<()> {
+        let request = Request {
+            method: "PATCH",
+            path: format!("/api/v1/namespaces/{namespace}"),
+            content_type: "application/merge-patch+json",
+            body: Some(json!({"metadata": {"labels": {key: value}}})),
+            user: None,
+        };
+        let answer = ask::send(&self.plane.client(), &request).await?;
+        ensure!(!answer.refused(), "label the namespace {namespace}: {}", answer.message());
+        Ok(())
+    }
+
+    pub async fn remove(&self, paths: Vec<String>) -> Result<()> {
+        for path in paths {
+            self.delete(path).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The one place that says how Mullion is registered for cases.
+async fn register(plane: &ControlPlane, registration: WebhookRegistration, name: &str, about: &Mullion) -> Result<()> {
+    let validating = match about.failure_policy {
+        Failure::Fail => FailurePolicy::Fail,
+        Failure::Ignore => FailurePolicy::Ignore,
+    };
+    let registration = registration.named(&format!("mullion-{name}")).namespace_label(LABEL, name);
+    // A webhook that lives is waited for, however busy the machine is; a dead one is registered as in the chart.
+    let registration = if about.dead {
+        registration.failure_policy(validating).mutating_failure_policy(FailurePolicy::Ignore).timeout_seconds(1)
+    } else {
+        registration
+    };
+    registration.register(&plane.client()).await
+}
+
+/// A directory with the policies.
+fn policies(about: &Mullion) -> Result<TempDir> {
+    let folder = tempfile::tempdir()?;
+    for path in &about.policies {
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        let name = from.file_name().with_context(|| format!("{path:?} is no file"))?;
+        fs::copy(&from, folder.path().join(name)).with_context(|| format!("copy {path}"))?;
+    }
+    for (at, document) in about.documents.iter().enumerate() {
+        fs::write(folder.path().join(format!("document-{at}.yaml")), document.to_string())?;
+    }
+    Ok(folder)
+}
+
+fn nodes(cluster: &Cluster) -> Result<Vec<NodeSpec>> {
+    let nodes = cluster.nodes.iter().map(|(name, line)| {
+        let mut node = match (line.os, &line.version) {
+            (Os::Linux, None) => NodeSpec::linux(name),
+            (Os::Windows, Some(version)) => NodeSpec::windows(name, version),
+            _ => bail!("{name}: Windows nodes have a `version`, Linux nodes have none"),
+        };
+        for (key, value) in &line.labels {
+            node = node.label(key, value);
+        }
+        for taint in &line.taints {
+            node = node.taint(taint);
+        }
+        Ok(node)
+    });
+    nodes.collect()
+}
