@@ -13,6 +13,7 @@
 //! | `namespace` | [`TestNamespace`]: a namespace of a test's own |
 //! | `wait` | [`wait_for`]: every wait with a deadline |
 //! | `webhook` | [`WebhookRegistration`]: tells the API server about a webhook |
+//! | `chart` | what is registered: the objects of `charts/mullion` |
 //! | `mullion` | [`MullionProcess`]: the program under test |
 //!
 //! ```no_run
@@ -25,6 +26,7 @@
 //! # Ok(()) }
 //! ```
 
+mod chart;
 mod mullion;
 mod namespace;
 mod node;

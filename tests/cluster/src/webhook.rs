@@ -1,4 +1,4 @@
-//! Telling the API server about a webhook on loopback, with the names and rules that Mullion's chart installs.
+//! Telling the API server about a webhook on loopback, with the objects that Mullion's chart installs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,8 +8,10 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, 
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::chart;
 use crate::namespace::TestNamespace;
 use crate::plane::within;
 use crate::wait::{Seen, wait_for};
@@ -32,45 +34,55 @@ impl FailurePolicy {
     }
 }
 
-/// A `MutatingWebhookConfiguration` (path `/mutate`) and a `ValidatingWebhookConfiguration` (path `/validate`) of the same name.
-///
-/// | webhook | asked on |
-/// |---|---|
-/// | `pods.mullion.dev` | pods CREATE, pods/ephemeralcontainers UPDATE |
-/// | `templates.mullion.dev` | CREATE and UPDATE of every built-in kind with a pod template |
-/// | `nodes.mullion.dev` | nodes CREATE and UPDATE; only with [`WebhookRegistration::with_nodes`], only mutating |
-///
-/// Both use `matchPolicy: Equivalent`, the mutating one `reinvocationPolicy: IfNeeded`.
+/// The chart's `MutatingWebhookConfiguration` and `ValidatingWebhookConfiguration` (`charts/mullion`): rules, match conditions and all
+/// else as they are installed, but for where the webhook is and what a test asks for here.
 #[derive(Clone, Debug)]
 pub struct WebhookRegistration {
     url: String,
     validating_url: String,
     ca: String,
     name: String,
-    mutating_failure: FailurePolicy,
-    validating_failure: FailurePolicy,
-    timeout_seconds: u8,
+    mutating_failure: Option<FailurePolicy>,
+    validating_failure: Option<FailurePolicy>,
+    timeout_seconds: Option<u8>,
     namespace_labels: BTreeMap<String, String>,
     nodes: bool,
+    values: Vec<String>,
 }
 
 impl WebhookRegistration {
     /// For a webhook at `https://127.0.0.1:PORT` whose certificate `ca_pem` signed (empty: somebody else fills in
     /// `caBundle`): named `mullion`, failing closed, 10 s.
     ///
-    /// A test wants to learn that its webhook is down, hence `Fail`; the chart's mutating webhook ignores failures after one second.
+    /// A test wants to learn that its webhook is down, hence `Fail`, for whatever is asked. What a cluster has is
+    /// [`as_installed`](Self::as_installed).
     pub fn new(url: &str, ca_pem: &str) -> Self {
         Self {
             url: url.trim_end_matches('/').to_owned(),
             validating_url: url.trim_end_matches('/').to_owned(),
             ca: ca_pem.to_owned(),
             name: "mullion".to_owned(),
-            mutating_failure: FailurePolicy::Fail,
-            validating_failure: FailurePolicy::Fail,
-            timeout_seconds: 10,
+            mutating_failure: Some(FailurePolicy::Fail),
+            validating_failure: Some(FailurePolicy::Fail),
+            timeout_seconds: Some(10),
             namespace_labels: BTreeMap::new(),
             nodes: false,
+            values: Vec::new(),
         }
+    }
+
+    /// Failure policies and timeouts as the chart has them.
+    #[must_use]
+    pub fn as_installed(mut self) -> Self {
+        (self.mutating_failure, self.validating_failure, self.timeout_seconds) = (None, None, None);
+        self
+    }
+
+    /// A value of the chart, as `admission.failurePolicy=Fail`.
+    #[must_use]
+    pub fn value(mut self, value: &str) -> Self {
+        self.values.push(value.to_owned());
+        self
     }
 
     /// The name of both configurations, where a control plane has several.
@@ -87,29 +99,28 @@ impl WebhookRegistration {
         self
     }
 
-    /// The failure policy of both configurations.
+    /// The failure policy of every webhook in both configurations.
     #[must_use]
     pub fn failure_policy(mut self, policy: FailurePolicy) -> Self {
-        self.mutating_failure = policy;
-        self.validating_failure = policy;
+        (self.mutating_failure, self.validating_failure) = (Some(policy), Some(policy));
         self
     }
 
-    /// The failure policy of the mutating configuration alone.
+    /// The failure policy of every webhook in the mutating configuration.
     #[must_use]
     pub fn mutating_failure_policy(mut self, policy: FailurePolicy) -> Self {
-        self.mutating_failure = policy;
+        self.mutating_failure = Some(policy);
         self
     }
 
     /// How long the API server waits for an answer: 1 to 30 seconds.
     #[must_use]
     pub fn timeout_seconds(mut self, seconds: u8) -> Self {
-        self.timeout_seconds = seconds;
+        self.timeout_seconds = Some(seconds);
         self
     }
 
-    /// Only objects in namespaces with this label (and all others given); without any, all but `kube-system`.
+    /// Only objects in namespaces with this label (and all others given), of those that the chart leaves.
     #[must_use]
     pub fn namespace_label(mut self, key: &str, value: &str) -> Self {
         self.namespace_labels.insert(key.to_owned(), value.to_owned());
@@ -122,7 +133,7 @@ impl WebhookRegistration {
         self.namespace_label("kubernetes.io/metadata.name", &namespace.name)
     }
 
-    /// Also asks about nodes. A namespace selector does not hold for them.
+    /// Also asks about nodes. A namespace selector does not hold for them, hence not where tests share a control plane.
     #[must_use]
     pub fn with_nodes(mut self) -> Self {
         self.nodes = true;
@@ -131,28 +142,13 @@ impl WebhookRegistration {
 
     /// The mutating configuration, as it is registered.
     pub fn mutating(&self) -> Result<MutatingWebhookConfiguration> {
-        let mut webhooks = vec![
-            self.webhook("pods.mullion.dev", "/mutate", self.mutating_failure, &pod_rules()),
-            self.webhook("templates.mullion.dev", "/mutate", self.mutating_failure, &template_rules()),
-        ];
-        if self.nodes {
-            webhooks.push(self.webhook("nodes.mullion.dev", "/mutate", self.mutating_failure, &node_rules()));
-        }
-        for webhook in &mut webhooks {
-            if let Some(fields) = webhook.as_object_mut() {
-                fields.insert("reinvocationPolicy".to_owned(), json!("IfNeeded"));
-            }
-        }
-        self.configuration("MutatingWebhookConfiguration", &webhooks)
+        self.configuration("MutatingWebhookConfiguration", &format!("{}/mutate", self.url), self.mutating_failure)
     }
 
     /// The validating configuration, as it is registered.
     pub fn validating(&self) -> Result<ValidatingWebhookConfiguration> {
-        let webhooks = [
-            self.webhook("pods.mullion.dev", "/validate", self.validating_failure, &pod_rules()),
-            self.webhook("templates.mullion.dev", "/validate", self.validating_failure, &template_rules()),
-        ];
-        self.configuration("ValidatingWebhookConfiguration", &webhooks)
+        let url = format!("{}/validate", self.validating_url);
+        self.configuration("ValidatingWebhookConfiguration", &url, self.validating_failure)
     }
 
     /// Creates both configurations, or changes them to this. The API server takes a moment to use them: [`wait_until_called`].
@@ -180,59 +176,34 @@ impl WebhookRegistration {
         Ok(())
     }
 
-    fn webhook(&self, name: &str, path: &str, failure: FailurePolicy, rules: &Value) -> Value {
-        let selector = if self.namespace_labels.is_empty() {
-            json!({"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]}]})
-        } else {
-            json!({"matchLabels": self.namespace_labels})
-        };
-        let url = if path == "/validate" { &self.validating_url } else { &self.url };
-        json!({
-            "name": name,
-            "clientConfig": {"url": format!("{url}{path}"), "caBundle": k8s_openapi::ByteString(self.ca.clone().into_bytes())},
-            "rules": rules,
-            "failurePolicy": failure.name(),
-            "matchPolicy": "Equivalent",
-            "namespaceSelector": selector,
-            "sideEffects": "None",
-            "timeoutSeconds": self.timeout_seconds,
-            "admissionReviewVersions": ["v1"],
-        })
-    }
-
-    fn configuration<K: serde::de::DeserializeOwned>(&self, kind: &str, webhooks: &[Value]) -> Result<K> {
-        let object = json!({
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": kind,
-            "metadata": {"name": self.name},
-            "webhooks": webhooks,
-        });
+    fn configuration<K: DeserializeOwned>(&self, kind: &str, url: &str, failure: Option<FailurePolicy>) -> Result<K> {
+        let mut object = chart::object(kind, &self.values)?;
+        self.adapt(&mut object, url, failure).with_context(|| format!("the chart's {kind} has no webhooks"))?;
         serde_json::from_value(object).with_context(|| format!("build the {kind} {:?}", self.name))
     }
-}
 
-fn rule(group: &str, resources: &[&str], operations: &[&str], scope: &str) -> Value {
-    json!({"apiGroups": [group], "apiVersions": ["v1"], "resources": resources, "operations": operations, "scope": scope})
-}
-
-fn pod_rules() -> Value {
-    json!([
-        rule("", &["pods"], &["CREATE"], "Namespaced"),
-        rule("", &["pods/ephemeralcontainers"], &["UPDATE"], "Namespaced")
-    ])
-}
-
-fn template_rules() -> Value {
-    let both = ["CREATE", "UPDATE"];
-    json!([
-        rule("apps", &["daemonsets", "deployments", "replicasets", "statefulsets"], &both, "Namespaced"),
-        rule("batch", &["cronjobs", "jobs"], &both, "Namespaced"),
-        rule("", &["podtemplates", "replicationcontrollers"], &both, "Namespaced"),
-    ])
-}
-
-fn node_rules() -> Value {
-    json!([rule("", &["nodes"], &["CREATE", "UPDATE"], "Cluster")])
+    /// `None`: not what a configuration looks like.
+    fn adapt(&self, object: &mut Value, url: &str, failure: Option<FailurePolicy>) -> Option<()> {
+        *object.pointer_mut("/metadata/name")? = json!(self.name);
+        let webhooks = object.get_mut("webhooks")?.as_array_mut()?;
+        webhooks.retain(|webhook| self.nodes || webhook.get("name") != Some(&json!("nodes.mullion.dev")));
+        for webhook in webhooks {
+            let ca = k8s_openapi::ByteString(self.ca.clone().into_bytes());
+            *webhook.get_mut("clientConfig")? = json!({"url": url, "caBundle": ca});
+            if let Some(failure) = failure {
+                *webhook.get_mut("failurePolicy")? = json!(failure.name());
+            }
+            if let Some(seconds) = self.timeout_seconds {
+                *webhook.get_mut("timeoutSeconds")? = json!(seconds);
+            }
+            if let Some(selector) = webhook.get_mut("namespaceSelector").and_then(Value::as_object_mut)
+                && !self.namespace_labels.is_empty()
+            {
+                selector.insert("matchLabels".to_owned(), json!(self.namespace_labels));
+            }
+        }
+        Some(())
+    }
 }
 
 /// Creates `pod` as a dry run again and again until `shows` sees in the answer that the webhook was asked.
@@ -257,30 +228,4 @@ pub async fn wait_until_called(
         )
     })
     .await
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
-    use super::*;
-
-    #[test]
-    fn the_configurations_carry_the_contract() {
-        let registration = WebhookRegistration::new("https://127.0.0.1:9443/", "PEM")
-            .mutating_failure_policy(FailurePolicy::Ignore)
-            .with_nodes();
-        let mutating = serde_json::to_value(registration.mutating().unwrap()).unwrap();
-        let names: Vec<_> =
-            mutating["webhooks"].as_array().unwrap().iter().map(|webhook| webhook["name"].as_str().unwrap()).collect();
-        assert_eq!(names, ["pods.mullion.dev", "templates.mullion.dev", "nodes.mullion.dev"]);
-        let pods = &mutating["webhooks"][0];
-        assert_eq!(pods["clientConfig"], json!({"url": "https://127.0.0.1:9443/mutate", "caBundle": "UEVN"}));
-        assert_eq!((&pods["reinvocationPolicy"], &pods["failurePolicy"]), (&json!("IfNeeded"), &json!("Ignore")));
-        let validating = serde_json::to_value(registration.namespace_label("a", "b").validating().unwrap()).unwrap();
-        let templates = &validating["webhooks"][1];
-        assert_eq!(templates["clientConfig"]["url"], "https://127.0.0.1:9443/validate");
-        assert_eq!((&templates["failurePolicy"], &templates["matchPolicy"]), (&json!("Fail"), &json!("Equivalent")));
-        assert_eq!(templates["namespaceSelector"], json!({"matchLabels": {"a": "b"}}));
-        assert!(templates.get("reinvocationPolicy").is_none());
-    }
 }

@@ -10,7 +10,7 @@ use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use mullion_cluster::{
     ControlPlane, FailurePolicy, NodeSpec, ServingCert, TestNamespace, WebhookRegistration, wait_for, wait_until_called,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -172,4 +172,42 @@ async fn an_api_server_alone_has_ready_nodes() {
     assert_eq!(node.spec.unwrap().taints.unwrap().len(), 1);
     let namespace = plane.namespace("pods").await.unwrap();
     create(&namespace, "p").await.unwrap();
+}
+
+/// What tests register is what the chart has, but for the place of the webhook and what they ask for.
+#[test]
+fn registrations_are_the_charts() {
+    let registration = WebhookRegistration::new("https://127.0.0.1:9443/", "PEM");
+    let names = |object: &Value| -> Vec<String> {
+        object["webhooks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|webhook| webhook["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let mutating = serde_json::to_value(registration.mutating().unwrap()).unwrap();
+    assert_eq!(names(&mutating), ["pods.mullion.dev", "templates.mullion.dev"]);
+    let pods = &mutating["webhooks"][0];
+    assert_eq!(pods["clientConfig"], json!({"url": "https://127.0.0.1:9443/mutate", "caBundle": "UEVN"}));
+    assert_eq!((&pods["failurePolicy"], &pods["timeoutSeconds"]), (&json!("Fail"), &json!(10)));
+    assert!(pods["matchConditions"].as_array().is_some_and(|conditions| !conditions.is_empty()));
+
+    let installed = registration.as_installed().with_nodes().named("other").namespace_label("a", "b");
+    let mutating = serde_json::to_value(installed.mutating().unwrap()).unwrap();
+    assert_eq!((names(&mutating).len(), &mutating["metadata"]["name"]), (3, &json!("other")));
+    let pods = &mutating["webhooks"][0];
+    assert_eq!((&pods["failurePolicy"], &pods["timeoutSeconds"]), (&json!("Ignore"), &json!(1)));
+    let own = json!([{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["mullion-system"]}]);
+    assert_eq!(pods["namespaceSelector"], json!({"matchLabels": {"a": "b"}, "matchExpressions": own}));
+    let validating = serde_json::to_value(installed.validating().unwrap()).unwrap();
+    assert_eq!(names(&validating), ["pods.mullion.dev", "templates.mullion.dev"]);
+    let failing = installed.value("admission.failurePolicy=Fail");
+    let validating = serde_json::to_value(failing.validating().unwrap()).unwrap();
+    assert_eq!(names(&validating), ["pods.mullion.dev", "other-pods.mullion.dev", "templates.mullion.dev"]);
+    let policies: Vec<&Value> =
+        validating["webhooks"].as_array().unwrap().iter().map(|webhook| &webhook["failurePolicy"]).collect();
+    assert_eq!(policies, ["Fail", "Ignore", "Ignore"]);
+    let error = failing.value("admission.timeoutSeconds.mutating=6").mutating().unwrap_err().to_string();
+    assert!(error.contains("maximum: got 6, want 5"), "{error}");
 }

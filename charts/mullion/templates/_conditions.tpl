@@ -1,0 +1,188 @@
+{{/*
+Match conditions: a webhook is asked if all of its conditions are true; an error is as good as no answer
+(failurePolicy). Every access to what may be absent is optional (`.?`, `[?]`, part of every Kubernetes from 1.29 on),
+and `optional.ofNonZeroValue` makes an empty list of the nulls that Go writes for lists without `omitempty`. Loops run
+over containers, affinity terms and annotations, so the cost grows with the object and stays below the limit of a
+million for an expression (k8s.io/apiserver/pkg/apis/cel/config.go, PerCallLimit). Words after // are for whoever reads
+the configuration in the cluster.
+
+Arguments: `spec`, the pod's spec as CEL; `annotations`, a list of the maps of annotations that count, as CEL; `present`,
+how it is seen that windowsOptions are there. Empty ones say nothing, but the API server refuses them beside
+`spec.os.name: linux`, and Mullion says it better.
+*/}}
+
+{{- define "mullion.cel.containers" -}}
+[{{ .spec }}.?containers, {{ .spec }}.?initContainers, {{ .spec }}.?ephemeralContainers]
+    .exists(l, optional.ofNonZeroValue(l.orValue([])).orValue([])
+{{- end }}
+
+{{- define "mullion.cel.terms" -}}
+optional.ofNonZeroValue({{ .spec }}.?affinity.?nodeAffinity.?requiredDuringSchedulingIgnoredDuringExecution
+    .?nodeSelectorTerms.orValue([])).orValue([])
+{{- end }}
+
+{{/* Whether anything says that the pod is for Windows: all that can be read from the pod alone. */}}
+{{- define "mullion.cel.windows" -}}
+// Its OS,
+{{ .spec }}.?os.?name.orValue('') == 'windows'
+// or its nodeSelector, by the OS or by a label that only Windows nodes have,
+|| ['kubernetes.io/os', 'beta.kubernetes.io/os'].exists(k, {{ .spec }}.?nodeSelector[?k].orValue('') == 'windows')
+|| ['node.kubernetes.io/windows-build', 'cloud.google.com/gke-windows-os-version']
+    .exists(k, {{ .spec }}.?nodeSelector[?k].hasValue())
+|| ['kubernetes.azure.com/os-sku', 'cloud.google.com/gke-os-distribution', 'node.openshift.io/os_id']
+    .exists(k, {{ .spec }}.?nodeSelector[?k].orValue('').lowerAscii().startsWith('windows'))
+// or the same by required node affinity, of which each alternative that is not empty must say so,
+|| {{ include "mullion.cel.terms" . }}.exists(t, t.?matchExpressions.hasValue() || t.?matchFields.hasValue())
+  && {{ include "mullion.cel.terms" . }}
+    .all(t, !t.?matchExpressions.hasValue() && !t.?matchFields.hasValue() || t.?matchExpressions.orValue([]).exists(e,
+      e.key in ['kubernetes.io/os', 'beta.kubernetes.io/os']
+        && (e.operator == 'In' && 'windows' in e.?values.orValue([]) && !('linux' in e.?values.orValue([]))
+          || e.operator == 'NotIn' && 'linux' in e.?values.orValue([]) && !('windows' in e.?values.orValue([])))
+      || e.key in ['node.kubernetes.io/windows-build', 'cloud.google.com/gke-windows-os-version']
+        && e.operator in ['In', 'Exists', 'Gt', 'Lt']
+      || e.key in ['kubernetes.azure.com/os-sku', 'cloud.google.com/gke-os-distribution', 'node.openshift.io/os_id']
+        && e.operator == 'In' && e.?values.orValue([]).all(v, v.lowerAscii().startsWith('windows'))))
+// or options that only Windows has, of the pod or of a container,
+|| {{ .spec }}.?securityContext.?windowsOptions{{ .present }}
+|| {{ include "mullion.cel.containers" . }}
+    .exists(c, c.?securityContext.?windowsOptions{{ .present }}))
+// or a RuntimeClass of Mullion's,
+|| {{ .spec }}.?runtimeClassName.orValue('').startsWith('mullion-windows-')
+// or its author, Mullion's own decision, or the probe that sees whether this way is open.
+|| {{ .annotations }}.exists(a, a[?'mullion.dev/os'].orValue('') == 'windows'
+    || a[?'mullion.dev/decision'].orValue('').startsWith('{"os":"windows"') || 'mullion.dev/probe' in a)
+{{- end }}
+
+{{/* Whether the author has placed it on Linux, and nothing else in it is for Mullion. */}}
+{{- define "mullion.cel.settledLinux" -}}
+{{- $settled := merge (dict "present" ".hasValue()") . }}
+// Its author has placed it on Linux,
+{{ .spec }}.?nodeSelector[?'kubernetes.io/os'].orValue('') == 'linux'
+// no annotation is for Mullion,
+&& !{{ .annotations }}.exists(a, a.exists(k, k.startsWith('mullion.dev/')))
+// and nothing is about Windows:
+&& !(
+  {{ include "mullion.cel.windows" $settled | nindent 2 | trim }}
+)
+{{- end }}
+
+{{/* The conditions under which a pod may be refused because /validate cannot be asked, beside being for Windows. */}}
+{{- define "mullion.cel.mayFail.kubeSystem" -}}
+request.namespace != 'kube-system'
+{{- end }}
+
+{{- define "mullion.cel.mayFail.hostProcess" -}}
+!(object.spec.?securityContext.?windowsOptions.?hostProcess.orValue(false)
+|| {{ include "mullion.cel.containers" . }}
+    .exists(c, c.?securityContext.?windowsOptions.?hostProcess.orValue(false))))
+{{- end }}
+
+{{- define "mullion.cel.mayFail.daemonSet" -}}
+!object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && o.kind == 'DaemonSet')
+{{- end }}
+
+{{- define "mullion.cel.mayFail.systemPriority" -}}
+!object.spec.?priorityClassName.orValue('').startsWith('system-')
+{{- end }}
+
+{{- define "mullion.podArguments" -}}
+spec: object.spec
+annotations: "[object.metadata.?annotations.orValue({})]"
+present: .orValue({}).size() > 0
+{{- end }}
+
+{{- define "mullion.conditions.mirror" -}}
+# A mirror pod shows what a kubelet already runs: a changed or refused one helps nobody.
+- name: not-a-mirror-pod
+  expression: "!('kubernetes.io/config.mirror' in object.metadata.?annotations.orValue({}))"
+{{- end }}
+
+{{- define "mullion.conditions.settledPod" -}}
+{{- if .Values.admission.skipSettledLinux }}
+- name: not-settled-on-linux
+  expression: |-
+    !(
+      {{ include "mullion.cel.settledLinux" (include "mullion.podArguments" . | fromYaml) | nindent 6 | trim }}
+    )
+{{- end }}
+{{- end }}
+
+{{- define "mullion.conditions.pods" -}}
+{{ include "mullion.conditions.mirror" . }}
+{{- include "mullion.conditions.settledPod" . }}
+{{- end }}
+
+{{/* failurePolicy: Fail: nothing but pods that say Windows, and that no node or cluster needs to come up. */}}
+{{- define "mullion.conditions.mayFail" -}}
+{{- $pod := include "mullion.podArguments" . | fromYaml }}
+{{ include "mullion.conditions.mirror" . }}
+- name: not-in-kube-system
+  expression: {{ include "mullion.cel.mayFail.kubeSystem" $pod | quote }}
+- name: not-of-a-daemonset
+  expression: {{ include "mullion.cel.mayFail.daemonSet" $pod | quote }}
+- name: not-of-a-system-priority
+  expression: {{ include "mullion.cel.mayFail.systemPriority" $pod | quote }}
+- name: not-host-process
+  expression: |-
+    {{ include "mullion.cel.mayFail.hostProcess" $pod | nindent 4 | trim }}
+- name: for-windows
+  expression: |-
+    {{ include "mullion.cel.windows" $pod | nindent 4 | trim }}
+{{- end }}
+
+{{/* Everybody else, so that no word is lost under failurePolicy: Fail. */}}
+{{- define "mullion.conditions.mayNotFail" -}}
+{{- $pod := include "mullion.podArguments" . | fromYaml }}
+{{- include "mullion.conditions.pods" . }}
+- name: not-asked-about-by-pods.mullion.dev
+  expression: |-
+    request.operation != 'CREATE' || !(
+      {{ include "mullion.cel.mayFail.kubeSystem" $pod }}
+      && {{ include "mullion.cel.mayFail.daemonSet" $pod }}
+      && {{ include "mullion.cel.mayFail.systemPriority" $pod }}
+      && {{ include "mullion.cel.mayFail.hostProcess" $pod | nindent 6 | trim }}
+      && (
+        {{ include "mullion.cel.windows" $pod | nindent 8 | trim }}
+      )
+    )
+{{- end }}
+
+{{- define "mullion.cel.template" -}}
+(request.kind.kind == 'PodTemplate' ? {{ . }}.?template
+  : request.kind.kind == 'CronJob' ? {{ . }}.?spec.?jobTemplate.?spec.?template : {{ . }}.?spec.?template).orValue({})
+{{- end }}
+
+{{- define "mullion.conditions.templates" -}}
+# What else is written to a workload, by people and all day by controllers, makes no pod different.
+- name: template-is-new
+  expression: |-
+    request.operation == 'CREATE'
+    || {{ include "mullion.cel.template" "object" | nindent 4 | trim }}
+      != {{ include "mullion.cel.template" "oldObject" | nindent 6 | trim }}
+# What a Deployment or CronJob makes was judged when they were written.
+- name: not-of-another-workload
+  expression: |-
+    !object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && (
+      o.kind in ['DaemonSet', 'Deployment', 'ReplicaSet', 'StatefulSet'] && o.apiVersion.startsWith('apps/')
+      || o.kind in ['CronJob', 'Job'] && o.apiVersion.startsWith('batch/')
+      || o.kind == 'ReplicationController' && o.apiVersion.startsWith('v1')))
+{{- if .Values.admission.skipSettledLinux }}
+- name: not-settled-on-linux
+  expression: |-
+    ![
+      {{ include "mullion.cel.template" "object" | nindent 6 | trim }}
+    ].exists(template, [template.?spec.orValue({})].exists(spec, [[
+      // of the pods, of the object, and what was there before: a DaemonSet in which Mullion placed something is asked about
+      template.?metadata.?annotations.orValue({}), object.metadata.?annotations.orValue({}),
+      request.operation == 'UPDATE' ? oldObject.metadata.?annotations.orValue({}) : {}
+    ]].exists(annotations,
+      {{ include "mullion.cel.settledLinux" (dict "spec" "spec" "annotations"
+           "annotations") | nindent 6 | trim }}
+    )))
+{{- end }}
+{{- end }}
+
+{{- define "mullion.conditions.nodes" -}}
+- name: a-windows-node
+  expression: "object.metadata.?labels[?'kubernetes.io/os'].orValue('') == 'windows'"
+{{- end }}

@@ -1,0 +1,67 @@
+{{/* What each webhook is asked about. DELETE is nobody's: what cannot run may always go. */}}
+
+{{- define "mullion.labels" -}}
+app.kubernetes.io/name: mullion
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "mullion.rules.newPods" -}}
+- {apiGroups: [""], apiVersions: [v1], resources: [pods], operations: [CREATE], scope: Namespaced}
+{{- end }}
+
+{{/* Every other change of a pod is none that Mullion speaks to. */}}
+{{- define "mullion.rules.pods" -}}
+{{ include "mullion.rules.newPods" . }}
+- {apiGroups: [""], apiVersions: [v1], resources: [pods/ephemeralcontainers], operations: [UPDATE], scope: Namespaced}
+{{- end }}
+
+{{/* The API server refuses a resize on Windows in its own words before it would ask a validating webhook. */}}
+{{- define "mullion.rules.resize" -}}
+- {apiGroups: [""], apiVersions: [v1], resources: [pods/resize], operations: [UPDATE], scope: Namespaced}
+{{- end }}
+
+{{- define "mullion.rules.templates" -}}
+- {apiGroups: [apps], apiVersions: [v1], resources: [daemonsets, deployments, replicasets, statefulsets], operations: [CREATE, UPDATE], scope: Namespaced}
+- {apiGroups: [batch], apiVersions: [v1], resources: [cronjobs, jobs], operations: [CREATE, UPDATE], scope: Namespaced}
+- {apiGroups: [""], apiVersions: [v1], resources: [podtemplates, replicationcontrollers], operations: [CREATE, UPDATE], scope: Namespaced}
+{{- end }}
+
+{{/* CREATE only: in a kubelet's UPDATE a changed taint makes NodeRestriction refuse the kubelet's own request. */}}
+{{- define "mullion.rules.nodes" -}}
+- {apiGroups: [""], apiVersions: [v1], resources: [nodes], operations: [CREATE], scope: Cluster}
+{{- end }}
+
+{{/* Its own pods must start when nothing of Mullion runs. */}}
+{{- define "mullion.namespaces" -}}
+matchExpressions:
+  - key: kubernetes.io/metadata.name
+    operator: NotIn
+    values: {{ prepend .Values.admission.excludedNamespaces .Release.Namespace | uniq | toJson }}
+{{- end }}
+
+{{/* caBundle is not here: the controller keeps it, and an upgrade takes away only what the chart has set. */}}
+{{- define "mullion.client" -}}
+service: {name: mullion-webhook, namespace: {{ .root.Release.Namespace }}, path: {{ .path }}, port: 443}
+{{- end }}
+
+{{- define "mullion.mutating" -}}
+clientConfig:
+  {{- include "mullion.client" (dict "root" . "path" "/mutate") | nindent 2 }}
+failurePolicy: Ignore
+matchPolicy: Equivalent
+reinvocationPolicy: IfNeeded
+sideEffects: None
+timeoutSeconds: {{ .Values.admission.timeoutSeconds.mutating }}
+admissionReviewVersions: [v1]
+{{- end }}
+
+{{- define "mullion.validating" -}}
+clientConfig:
+  {{- include "mullion.client" (dict "root" . "path" "/validate") | nindent 2 }}
+matchPolicy: Equivalent
+sideEffects: None
+timeoutSeconds: {{ .Values.admission.timeoutSeconds.validating }}
+admissionReviewVersions: [v1]
+{{- end }}
