@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `format`, `file` | the files, and reading them with lines |
 //! | `site` | a control plane of `clusters/`, shared by its cases, and the Mullions of `mullion/` on it |
-//! | `company` | webhooks of others, played here |
+//! | `company`, `witness` | webhooks of others, played here, and whether the API server asks them by now |
 //! | `run`, `ask`, `tool`, `watch` | a case's steps: requests, programs, and waiting for what comes of them |
 //! | `judge`, `matching`, `differ`, `lands` | whether that is what was expected: pure |
 
@@ -20,6 +20,7 @@ mod run;
 mod site;
 mod tool;
 mod watch;
+mod witness;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

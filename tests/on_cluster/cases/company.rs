@@ -24,7 +24,7 @@ use super::format::Webhook;
 #[derive(Debug, Default)]
 struct Hook {
     unless: Option<String>,
-    patch: Vec<Value>,
+    operations: Vec<Value>,
     calls: usize,
 }
 
@@ -71,11 +71,11 @@ impl Company {
     }
 
     /// Answers so at a path from now on; the `clientConfig` for it.
-    pub fn serve(&self, path: &str, unless: Option<String>, patch: Vec<Value>) -> Value {
+    pub fn serve(&self, path: &str, unless: Option<String>, operations: Vec<Value>) -> Value {
         self.hooks
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .insert(path.to_owned(), Hook { unless, patch, calls: 0 });
+            .insert(path.to_owned(), Hook { unless, operations, calls: 0 });
         let ca = ByteString(self.certificate.ca_pem().as_bytes().to_vec());
         json!({"url": format!("{}{path}", self.url), "caBundle": ca})
     }
@@ -124,7 +124,7 @@ async fn answer(State(hooks): State<Hooks>, uri: http::Uri, body: bytes::Bytes) 
             |hook| {
                 hook.calls += 1;
                 let done = hook.unless.as_ref().is_some_and(|at| request["object"].pointer(at).is_some());
-                if done { Ok(Vec::new()) } else { complete(&request["object"], &hook.patch) }
+                if done { Ok(Vec::new()) } else { complete(&request["object"], &hook.operations) }
             },
         )
     };
@@ -143,10 +143,10 @@ async fn answer(State(hooks): State<Hooks>, uri: http::Uri, body: bytes::Bytes) 
 }
 
 /// The patch with what makes the parents that are missing before each operation.
-pub fn complete(object: &Value, patch: &[Value]) -> Result<Vec<Value>> {
+pub fn complete(object: &Value, operations: &[Value]) -> Result<Vec<Value>> {
     let mut object = object.clone();
     let mut all = Vec::new();
-    for operation in patch {
+    for operation in operations {
         let path = operation["path"].as_str().context("an operation has a `path`")?;
         let mut steps = Vec::new();
         if operation["op"] == "add" {

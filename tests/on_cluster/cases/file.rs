@@ -89,6 +89,6 @@ fn loaded(name: &str, text: &str, document: Document) -> Result<Loaded> {
         steps.push((line, step));
     }
     ensure!(steps.iter().any(|(_, step)| step.asserts()), "{name}: no step asserts anything");
-    ensure!(!case.case.trim().is_empty(), "{name}: `case` is empty");
+    ensure!(!case.sentence.trim().is_empty(), "{name}: `case` is empty");
     Ok(Loaded { case, steps })
 }

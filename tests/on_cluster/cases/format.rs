@@ -11,7 +11,8 @@ use serde_json::{Map, Value};
 #[serde(deny_unknown_fields)]
 pub struct Case {
     /// One sentence: what is proved.
-    pub case: String,
+    #[serde(rename = "case")]
+    pub sentence: String,
     /// Rows of `acceptance.tsv`.
     #[expect(dead_code, reason = "for people")]
     #[serde(default)]

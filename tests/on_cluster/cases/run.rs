@@ -11,6 +11,7 @@ use super::file::{self, Loaded};
 use super::format::{Company, Step, With};
 use super::site::{LABEL, Site};
 use super::watch::Memory;
+use super::witness::Policies;
 use super::{differ, judge, tool};
 
 /// A case under way.
@@ -45,7 +46,7 @@ pub async fn run(site: &Site, name: &str, shown: &str, loaded: &Loaded) -> Resul
             namespace.delete().await?;
         }
     }
-    result.with_context(|| format!("\n{}\nnamespace {}", case.case, run.namespace))
+    result.with_context(|| format!("\n{}\nnamespace {}", case.sentence, run.namespace))
 }
 
 impl Run<'_> {
@@ -62,28 +63,28 @@ impl Run<'_> {
     /// Registers the webhooks of others for the case's namespace, and makes their objects.
     async fn invite(&mut self, company: &[String]) -> Result<()> {
         let site = self.site;
-        let mut webhooks = 0;
+        let mut policies = Policies::default();
         for name in company {
             let company: Company = file::read("company", name)?;
             for webhook in &company.webhooks {
                 let configured = format!("{}-{}", webhook.name, self.namespace);
-                let patch: Vec<Value> = webhook.patch.iter().map(|one| fill(one, &self.namespace)).collect();
-                let client = site.company.serve(&format!("/{configured}"), webhook.unless.clone(), patch);
-                site.create(&configuration(&configured, &self.namespace, &[(webhook, client)]), "").await?;
-                let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
-                self.outside.push(format!("{path}/{configured}"));
-                webhooks += 1;
+                let operations: Vec<Value> = webhook.patch.iter().map(|one| fill(one, &self.namespace)).collect();
+                let client = site.company.serve(&format!("/{configured}"), webhook.unless.clone(), operations);
+                let configuration = configuration(&configured, &self.namespace, &[(webhook, client)]);
+                self.outside.push(site.create(&configuration, "").await?);
             }
             for object in &company.objects {
                 let object = fill(object, &self.namespace);
                 site.create(&object, &self.namespace).await?;
                 self.remember_outside(&object).await?;
+                policies.mutating |= object["kind"] == "MutatingAdmissionPolicy";
+                policies.validating |= object["kind"] == "ValidatingAdmissionPolicy";
             }
         }
-        if webhooks > 0 {
-            site.settle(&self.namespace).await?;
+        if company.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        site.settle(&self.namespace, policies).await
     }
 
     /// An object outside of the namespace goes at the end.
@@ -122,7 +123,7 @@ impl Run<'_> {
     async fn adopt(&self, mullion: &str) -> Result<()> {
         self.site.mullion(mullion).await?;
         self.site.label(&self.namespace, LABEL, Some(mullion)).await?;
-        self.site.settle(&self.namespace).await
+        self.site.settle(&self.namespace, Policies::default()).await
     }
 
     async fn asked(&mut self, step: &Step, plain: Option<(String, Step)>) -> Result<()> {
@@ -193,7 +194,7 @@ impl Run<'_> {
                 }
             }
             "patch" | "delete" => {
-                request.path = self.path_of(step.value.as_str().unwrap_or_default(), namespace).await?
+                request.path = self.path_of(step.value.as_str().unwrap_or_default(), namespace).await?;
             }
             _ => {
                 let object = &step.value;

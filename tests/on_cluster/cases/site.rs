@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use mullion_cluster::{
-    ControlPlane, FailurePolicy, MullionProcess, NodeSpec, Seen, TestNamespace, WebhookRegistration, free_port,
-    wait_for,
+    ControlPlane, FailurePolicy, MullionProcess, NodeSpec, TestNamespace, WebhookRegistration, free_port, wait_for,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -16,9 +15,9 @@ use tokio::net::TcpListener;
 use tokio::sync::OnceCell;
 
 use super::ask::{self, Kinds, Request};
-use super::company::{Company, configuration};
+use super::company::Company;
 use super::file;
-use super::format::{Cluster, Failure, Mullion, Os, Step, Webhook};
+use super::format::{Cluster, Failure, Mullion, Os, Step};
 use super::matching::mismatches;
 use crate::shared::{DEADLINE, admin_get, start_webhook_at};
 
@@ -31,7 +30,7 @@ pub struct Site {
     pub kinds: Kinds,
     controller: Option<(MullionProcess, TempDir)>,
     /// Where the API server is asked whether it knows by now.
-    probe: TestNamespace,
+    pub probe: TestNamespace,
     mullions: Mutex<HashMap<String, Arc<Starting>>>,
 }
 
@@ -81,8 +80,8 @@ impl Site {
         }
     }
 
-    /// Creates an object of a file that is no case.
-    pub async fn create(&self, object: &Value, namespace: &str) -> Result<()> {
+    /// Creates an object that is no step's, and says where it is.
+    pub async fn create(&self, object: &Value, namespace: &str) -> Result<String> {
         let client = self.plane.client();
         let (version, kind) = (object["apiVersion"].as_str(), object["kind"].as_str().context("an object has a kind")?);
         let path = self.kinds.find(&client, version, kind).await?.path(namespace);
@@ -95,7 +94,7 @@ impl Site {
             answer.status,
             answer.message()
         );
-        Ok(())
+        Ok(format!("{}/{}", request.path, object["metadata"]["name"].as_str().unwrap_or_default()))
     }
 
     async fn delete(&self, path: String) -> Result<()> {
@@ -196,45 +195,6 @@ impl Site {
         let path = format!("/api/v1/namespaces/{}/pods?dryRun=All", namespace.name);
         let request = Request { method: "POST", path, body: Some(pod), ..Request::default() };
         ask::send(&self.plane.client(), &request).await.map(drop)
-    }
-
-    /// Waits until the API server knows every namespace and every mutating webhook there is: it follows both in order,
-    /// so what it knows of the last one it knows of all.
-    pub async fn settle(&self, id: &str) -> Result<()> {
-        let (path, label) = (format!("/witness/{id}"), format!("witness.example.com/{id}"));
-        let witness = Webhook {
-            name: "witness".to_owned(),
-            reinvocation_policy: "Never".to_owned(),
-            resources: vec!["configmaps".to_owned()],
-            operations: vec!["CREATE".to_owned()],
-            unless: None,
-            patch: Vec::new(),
-        };
-        let client_config = self.company.serve(&path, None, Vec::new());
-        let name = format!("witness-{id}");
-        let mut webhook = configuration(&name, &self.probe.name, &[(&witness, client_config)]);
-        webhook["webhooks"][0]["namespaceSelector"] = json!({"matchLabels": {&label: ""}});
-        self.create(&webhook, "").await?;
-        self.label(&self.probe.name, &label, Some("")).await?;
-        let client = self.plane.client();
-        let seen = wait_for("the API server to know its namespaces and webhooks", DEADLINE, async || {
-            let path = format!("/api/v1/namespaces/{}/configmaps?dryRun=All", self.probe.name);
-            let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe"}});
-            let request = Request { method: "POST", path, body: Some(body), ..Request::default() };
-            let answer = match ask::send(&client, &request).await {
-                Ok(answer) => answer,
-                Err(why) => return Seen::NotYet(format!("{why:#}")),
-            };
-            if self.company.calls(&format!("/witness/{id}")) > 0 {
-                Seen::Done(())
-            } else {
-                Seen::NotYet(format!("{} {}", answer.status, answer.message()))
-            }
-        })
-        .await;
-        self.delete(format!("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{name}")).await?;
-        self.label(&self.probe.name, &label, None).await?;
-        seen
     }
 
     /// Sets a label of a namespace, or takes it away.

@@ -58,6 +58,6 @@ fn text(input: &Input) -> String {
     match input {
         Input::Text(text) => text.clone(),
         Input::Object(object) => Value::Object(object.clone()).to_string(),
-        Input::Objects(objects) => objects.iter().map(|object| format!("{object}\n---\n")).collect(),
+        Input::Objects(objects) => objects.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n"),
     }
 }

@@ -91,7 +91,7 @@ impl Run<'_> {
         ask::list(&self.site.plane.client(), &format!("/{group}/namespaces/{}/{plural}", self.namespace)).await
     }
 
-    /// The pods of an object, through ReplicaSets and Jobs; of a Pod, itself. Those on their way out do not count.
+    /// The pods of an object, through `ReplicaSet`s and Jobs; of a Pod, itself. Those on their way out do not count.
     async fn pods_of(&self, object: &Value) -> Result<Vec<Value>> {
         let uid = text(&object["metadata"]["uid"]);
         let mut owners: HashMap<String, String> = HashMap::new();
