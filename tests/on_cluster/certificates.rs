@@ -14,14 +14,14 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, 
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use mullion_cluster::{ControlPlane, MullionProcess, TestNamespace, WebhookRegistration, free_port, wait_for};
+use mullion_cluster::{Builder, ControlPlane, MullionProcess, TestNamespace, WebhookRegistration, free_port, wait_for};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
+use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -29,19 +29,9 @@ use tokio_rustls::TlsConnector;
 use crate::rights::{self, Subject};
 use crate::shared::{DEADLINE, pod, wait_until_asked};
 
-/// A control plane for one test at a time: configurations `mullion` are the whole cluster's.
-#[derive(Default)]
-pub struct Lazily(Mutex<Option<ControlPlane>>);
-
-impl Lazily {
-    pub async fn get(&self) -> MappedMutexGuard<'_, ControlPlane> {
-        let mut plane = self.0.lock().await;
-        if plane.is_none() {
-            let builder = ControlPlane::builder().controller_manager(false).scheduler(false).kwok(false);
-            *plane = Some(builder.start().await.expect("the control plane starts"));
-        }
-        MutexGuard::map(plane, |plane| plane.as_mut().expect("it was just started"))
-    }
+/// Configurations `mullion` are the whole cluster's; nothing here needs nodes.
+pub(crate) fn plane() -> Builder {
+    ControlPlane::builder().controller_manager(false).scheduler(false).kwok(false)
 }
 
 /// A Mullion that keeps its certificates.

@@ -21,8 +21,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::audit::AuditLog;
 use crate::rights::{self, Subject};
+use crate::shared::DEADLINE;
 
-const MINUTE: Duration = Duration::from_secs(60);
 const ROUNDS: usize = 50;
 /// How many requests may be cut off between the last look at the clock and the wire, without their body: one was seen in
 /// 75 stops, on a machine with more work than it had cores for.
@@ -75,7 +75,7 @@ impl Audited {
     /// of its work. Which one.
     async fn wait_for_work(&self, among: &[Controller]) -> Result<usize> {
         let from = usize::try_from(std::fs::metadata(self.log.path())?.len())?;
-        wait_for("the leader to write", MINUTE, async || {
+        wait_for("the leader to write", DEADLINE, async || {
             // Anew each time: on a busy machine a lease this short is lost now and then.
             let (which, _) = wait_for_holder(&self.plane, among).await.map_err(|error| format!("{error:#}"))?;
             let user = among.get(which).map_or_else(String::new, |one| format!("\"username\":\"{}\"", one.user));
@@ -129,7 +129,7 @@ async fn lease(plane: &ControlPlane) -> Result<LeaseSpec> {
 
 /// Waits until one of the processes holds the lease; which one, and what the Lease says.
 async fn wait_for_holder(plane: &ControlPlane, among: &[Controller]) -> Result<(usize, LeaseSpec)> {
-    wait_for("one of the controllers to hold the lease", MINUTE, async || {
+    wait_for("one of the controllers to hold the lease", DEADLINE, async || {
         for one in among {
             if let Ok(Some(ended)) = one.process.ended() {
                 let log = one.process.log().unwrap_or_default();
@@ -313,7 +313,7 @@ pub(crate) async fn one_writes_at_a_time(audited: &Audited) -> Result<()> {
 /// Every Windows node that is there has its labels and its one taint.
 async fn nothing_is_missed(plane: &ControlPlane) -> Result<()> {
     let api: Api<Node> = Api::all(plane.client());
-    wait_for("labels and taints on all nodes", MINUTE, async || {
+    wait_for("labels and taints on all nodes", DEADLINE, async || {
         for node in api.list(&kube::api::ListParams::default()).await?.items {
             let name = node.metadata.name.unwrap_or_default();
             let taints = node.spec.and_then(|spec| spec.taints).unwrap_or_default();

@@ -41,12 +41,15 @@ mod shape;
 mod shared;
 mod stability;
 mod survival;
+mod turns;
 mod withdraw;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
+
+use crate::turns::Turn;
 
 /// One trial for each of these functions, named by its path; each is given what `$state` turns into by `get`.
 macro_rules! trials {
@@ -55,7 +58,14 @@ macro_rules! trials {
             let (handle, state) = ($runtime.handle().clone(), Arc::clone(&$state));
             Trial::test(concat!(stringify!($module), "::", stringify!($name)), move || {
                 // A task of its own: a panic inside it becomes this trial's failure and nobody else's.
-                let running = handle.spawn(async move { $module::$name(&*state.get().await).await });
+                let running = handle.spawn(async move {
+                    let turn = state.get().await;
+                    let outcome = $module::$name(&*turn).await;
+                    if outcome.is_ok() {
+                        Turn::passed(turn);
+                    }
+                    outcome
+                });
                 match handle.block_on(running) {
                     Ok(Ok(())) => Ok(()),
                     Ok(Err(error)) => Err(Failed::from(format!("{error:#}"))),
@@ -106,7 +116,7 @@ fn main() -> ExitCode {
             outage::pods_are_created_while_the_webhook_is_away,
         ]
     ));
-    let alone = Arc::new(shared::OneAtATime::default());
+    let alone = Arc::new(turns::OneAtATime::default());
     trials.extend(trials!(
         runtime,
         alone,
@@ -127,7 +137,7 @@ fn main() -> ExitCode {
         ]
     ));
     // One more: API servers that restart are nobody else's business.
-    let weather = Arc::new(shared::OneAtATime::default());
+    let weather = Arc::new(turns::OneAtATime::default());
     trials.extend(trials!(
         runtime,
         weather,
@@ -137,7 +147,7 @@ fn main() -> ExitCode {
             survival::whatever_the_network_does,
         ]
     ));
-    let remembering = Arc::new(shared::OneAtATime::default());
+    let remembering = Arc::new(turns::OneAtATime::default());
     trials.extend(trials!(
         runtime,
         remembering,
@@ -150,7 +160,7 @@ fn main() -> ExitCode {
         ]
     ));
     // A control plane of their own: on the other, nodes come and go that are not theirs.
-    let withdrawn = Arc::new(shared::OneAtATime::default());
+    let withdrawn = Arc::new(turns::OneAtATime::default());
     trials.extend(trials!(
         runtime,
         withdrawn,
@@ -202,7 +212,7 @@ fn main() -> ExitCode {
             images::pods_are_admitted_while_the_registry_is_away,
         ]
     ));
-    let certified = Arc::new(certificates::Lazily::default());
+    let certified = Arc::new(turns::OneAtATime::with(certificates::plane));
     trials.extend(trials!(
         runtime,
         certified,

@@ -1,7 +1,7 @@
 //! The controller and the live world against a real control plane.
 //!
-//! Each function runs controllers over the whole cluster and takes its nodes away at the end: one at a time, and on a
-//! control plane where nothing else minds that Windows nodes get taints.
+//! Each function runs controllers over the whole cluster: one at a time, and on a control plane where nothing else minds
+//! that Windows nodes get taints.
 
 #![allow(clippy::indexing_slicing, clippy::type_complexity, reason = "tests")]
 
@@ -13,7 +13,6 @@ mod waiting;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use k8s_openapi::api::apps::v1::DaemonSet;
@@ -34,6 +33,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::rights::{self, Subject};
+use crate::shared::DEADLINE;
 
 pub(crate) use classes::classes_are_kept_without_a_fight;
 pub(crate) use fleet::a_thousand_nodes_get_one_patch_each;
@@ -44,7 +44,6 @@ pub(crate) use waiting::{
     a_taint_waits_for_a_windows_pod_out_of_reach, linux_daemonsets_hold_a_taint_where_they_run,
 };
 
-const MINUTE: Duration = Duration::from_secs(60);
 const OURS: &str = "os=windows:NoSchedule";
 
 /// A controller in this process.
@@ -75,7 +74,7 @@ impl Controller {
 
     async fn stop(self) -> Result<()> {
         drop(self.stop);
-        tokio::time::timeout(MINUTE, self.task).await.context("the controller did not stop")?.context("it panicked")
+        tokio::time::timeout(DEADLINE, self.task).await.context("the controller did not stop")?.context("it panicked")
     }
 
     fn patches(&self, outcome: &str) -> Result<u64> {
@@ -84,7 +83,7 @@ impl Controller {
 
     /// Gauges are set twice a second, and writes counted once they are answered.
     async fn wait_for_metric(&self, name: &str, expected: u64) -> Result<()> {
-        wait_for(&format!("{name} {expected}"), MINUTE, async || match self.metric(name) {
+        wait_for(&format!("{name} {expected}"), DEADLINE, async || match self.metric(name) {
             Ok(found) if found == expected => Ok(()),
             found => Err(format!("{found:?}")),
         })
@@ -128,7 +127,7 @@ fn labels(node: &Node) -> BTreeMap<String, String> {
 
 /// Waits until a node has exactly these taints, and gives the node.
 async fn wait_for_taints(api: &Api<Node>, name: &str, expected: &[&str]) -> Result<Node> {
-    wait_for(&format!("taints {expected:?} on {name}"), MINUTE, async || match api.get(name).await {
+    wait_for(&format!("taints {expected:?} on {name}"), DEADLINE, async || match api.get(name).await {
         Ok(node) if taints(&node) == expected => Seen::Done(node),
         Ok(node) => Seen::NotYet(format!("{:?}", taints(&node))),
         Err(error) => Seen::NotYet(error.to_string()),
@@ -146,7 +145,7 @@ async fn with_its_rights(plane: &ControlPlane) -> Result<Client> {
 /// Waits until an Event of that reason on the node says all of these, and gives its note.
 async fn wait_for_event(plane: &ControlPlane, node: &str, reason: &str, says: &[&str]) -> Result<String> {
     let api: Api<Event> = Api::namespaced(plane.client(), "default");
-    wait_for(&format!("an event {reason} on {node} that says {says:?}"), MINUTE, async || {
+    wait_for(&format!("an event {reason} on {node} that says {says:?}"), DEADLINE, async || {
         let found = match api.list(&ListParams::default()).await {
             Ok(found) => found.items,
             Err(error) => return Seen::NotYet(error.to_string()),
@@ -165,14 +164,6 @@ async fn wait_for_event(plane: &ControlPlane, node: &str, reason: &str, says: &[
 /// Policies from the text of one file.
 fn policies(text: &str) -> Result<Arc<PolicySet>> {
     Ok(Arc::new(PolicySet::from_files(&[("test.yaml", text)]).map_err(|problems| anyhow!("{problems:?}"))?))
-}
-
-async fn remove(plane: &ControlPlane, names: &[&str]) -> Result<()> {
-    let api: Api<Node> = Api::all(plane.client());
-    for name in names {
-        api.delete(name, &DeleteParams::default()).await?;
-    }
-    Ok(())
 }
 
 /// Nodes of three releases get labels, taint and RuntimeClasses; tainted, Linux and virtual ones keep what they have.
@@ -203,7 +194,7 @@ pub(crate) async fn nodes_get_labels_taints_and_classes(plane: &ControlPlane) ->
         ("nlinux", &[], None),
     ];
     for (name, expected_taints, expected_labels) in expected {
-        let node = wait_for(&format!("labels of {name}"), MINUTE, async || {
+        let node = wait_for(&format!("labels of {name}"), DEADLINE, async || {
             let node = api.get(name).await.map_err(|error| error.to_string())?;
             let has = labels(&node).contains_key("mullion.dev/windows-release");
             if has == expected_labels.is_some() { Ok(node) } else { Err(format!("{:?}", labels(&node))) }
@@ -219,30 +210,32 @@ pub(crate) async fn nodes_get_labels_taints_and_classes(plane: &ControlPlane) ->
     }
     for (release, build) in [("ltsc2022", "10.0.20348"), ("ltsc2025", "10.0.26100")] {
         let name = format!("mullion-windows-{release}");
-        let class = wait_for(&name, MINUTE, async || classes.get(&name).await).await?;
+        let class = wait_for(&name, DEADLINE, async || {
+            let class = classes.get(&name).await.map_err(|error| error.to_string())?;
+            let tolerations = class.scheduling.iter().flat_map(|one| one.tolerations.iter().flatten());
+            let mut values: Vec<&str> = tolerations.filter_map(|one| one.value.as_deref()).collect();
+            values.sort_unstable();
+            if values == ["Windows", "windows"] { Ok(class) } else { Err(format!("{values:?}")) }
+        })
+        .await?;
         ensure!(class.handler == "runhcs-wcow-process", "{}", class.handler);
         let scheduling = class.scheduling.context("no scheduling")?;
         let selector = scheduling.node_selector.context("no nodeSelector")?;
         ensure!(selector["node.kubernetes.io/windows-build"] == build, "{selector:?}");
-        ensure!(scheduling.tolerations.iter().flatten().count() >= 2, "{:?}", scheduling.tolerations);
-        classes.delete(&name, &DeleteParams::default()).await?;
     }
     ensure!(classes.get_opt("mullion-windows-23h2").await?.is_none(), "a virtual node got a RuntimeClass");
     // The others were planned together with it.
     ensure!(classes.get("mullion-windows-ltsc2019").await? == theirs, "a class of somebody else was written");
-    classes.delete("mullion-windows-ltsc2019", &DeleteParams::default()).await?;
     ensure!(*controller.ready.borrow(), "not ready after all that");
     // Four Windows nodes, one patch each: nothing is written twice.
-    let done = controller.patches("done")?;
-    ensure!(done == 4, "{done} patches for four nodes");
+    controller.wait_for_metric("mullion_node_patches_total{outcome=\"done\"}", 4).await?;
 
     // Out of force, it takes away what it put there.
     controller.policies.send_replace(set(with(|policy| policy.mode = Mode::Disabled)));
     let node = wait_for_taints(&api, "n2022", &["pool=spot:NoSchedule"]).await?;
     ensure!(!labels(&node).keys().any(|key| key.starts_with("mullion.dev/") || key == build), "{:?}", labels(&node));
     wait_for_taints(&api, "ntainted", &["os=Windows:NoSchedule"]).await?;
-    controller.stop().await?;
-    remove(plane, &["n2019", "n2022", "n2025", "ntainted", "nvirtual", "nlinux"]).await
+    controller.stop().await
 }
 
 /// The taint comes once the DaemonSet that runs on Windows nodes tolerates it, and the node says who is waited for.
@@ -263,7 +256,7 @@ pub(crate) async fn a_taint_waits_for_daemonsets(plane: &ControlPlane) -> Result
     let api: Api<Node> = Api::all(plane.client());
     let controller = Controller::start(with_its_rights(plane).await?, NodePolicy::default());
     let waits = format!("DaemonSet {}/agent", namespace.name);
-    wait_for("an event on the node", MINUTE, async || {
+    wait_for("an event on the node", DEADLINE, async || {
         let found = plane.kubectl(&["get", "events.events.k8s.io", "-n", "default", "-o", "json"]).await?;
         if found.contains("TaintWaits") && found.contains(&waits) { Ok(()) } else { bail!("{found}") }
     })
@@ -274,9 +267,7 @@ pub(crate) async fn a_taint_waits_for_daemonsets(plane: &ControlPlane) -> Result
     daemons.patch("agent", &PatchParams::default(), &Patch::Merge(&tolerate)).await?;
     let node = wait_for_taints(&api, "nwait", &[OURS]).await?;
     ensure!(labels(&node)["mullion.dev/windows-release"] == "ltsc2022", "{:?}", labels(&node));
-    controller.stop().await?;
-    namespace.delete().await?;
-    remove(plane, &["nwait"]).await
+    controller.stop().await
 }
 
 /// Two controllers and somebody with taints of their own, all at once: a hundred rounds, and nobody loses a taint.
@@ -304,7 +295,7 @@ pub(crate) async fn racing_writers_lose_no_taint(plane: &ControlPlane) -> Result
         expected.push(format!("os=windows-{}:NoSchedule", round % 2));
         expected.sort();
         for name in names {
-            wait_for(&format!("round {round}: {expected:?} on {name}"), MINUTE, async || {
+            wait_for(&format!("round {round}: {expected:?} on {name}"), DEADLINE, async || {
                 let node = api.get(name).await.map_err(|error| error.to_string())?;
                 let mut found = taints(&node);
                 found.sort();
@@ -320,7 +311,7 @@ pub(crate) async fn racing_writers_lose_no_taint(plane: &ControlPlane) -> Result
     }
     // Else nothing raced, and the rounds proved nothing.
     ensure!(conflicts > 0, "no write of {ROUNDS} rounds came too late");
-    remove(plane, &names).await
+    Ok(())
 }
 
 fn their_taint(round: usize) -> String {
@@ -359,20 +350,20 @@ async fn third_party(api: &Api<Node>, name: &str, round: usize) -> Result<()> {
 pub(crate) async fn the_world_follows_the_cluster(plane: &ControlPlane) -> Result<()> {
     let state = mullion::state::follow(plane.client(), "default", true);
     let live = Live::start(plane.client(), state.state.clone());
-    tokio::time::timeout(MINUTE, live.synced()).await.context("the world is not read")?;
+    tokio::time::timeout(DEADLINE, live.synced()).await.context("the world is not read")?;
     ensure!(live.ready() && live.world().nodes.is_some(), "synced without nodes");
     plane.create_node(&NodeSpec::windows("nworld", "10.0.25398.2330").taint("sku=windows:NoSchedule")).await?;
     let namespace = plane.namespace_with_labels("world", &[("team", "a")]).await?;
     let build = mullion::engine::windows::Build::new(25398);
-    wait_for("the new node and namespace", MINUTE, async || {
+    wait_for("the new node and namespace", DEADLINE, async || {
         let world = live.world();
         let node = world.nodes.as_ref().and_then(|nodes| nodes.get("nworld"));
         let team = world.namespaces.get(&namespace.name).and_then(|namespace| namespace.labels.get("team"));
         (node.and_then(|node| node.build) == Some(build) && team.is_some_and(|team| team == "a")).then_some(())
     })
     .await?;
-    remove(plane, &["nworld"]).await?;
-    wait_for("the node to go", MINUTE, async || {
+    Api::<Node>::all(plane.client()).delete("nworld", &DeleteParams::default()).await?;
+    wait_for("the node to go", DEADLINE, async || {
         live.world().nodes.as_ref().is_some_and(|nodes| nodes.get("nworld").is_none()).then_some(())
     })
     .await?;
@@ -383,5 +374,5 @@ pub(crate) async fn the_world_follows_the_cluster(plane: &ControlPlane) -> Resul
         "{:?}",
         world.seen_taints
     );
-    namespace.delete().await
+    Ok(())
 }

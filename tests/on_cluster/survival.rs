@@ -8,7 +8,6 @@ use anyhow::{Context as _, Result, ensure};
 use http::StatusCode;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
-use kube::api::DeleteParams;
 use mullion::controller::leading::Leading;
 use mullion::controller::metrics::Metrics;
 use mullion::policy::PolicySet;
@@ -33,14 +32,6 @@ async fn labelled(plane: &ControlPlane, name: &str, why: &str) -> Result<()> {
         Err(error) => Seen::NotYet(error.to_string()),
     })
     .await
-}
-
-async fn remove(plane: &ControlPlane, names: &[String]) -> Result<()> {
-    let nodes: Api<Node> = Api::all(plane.client());
-    for name in names {
-        nodes.delete(name, &DeleteParams::default()).await?;
-    }
-    Ok(())
 }
 
 /// The number of a metric of all resources together, or of those lines that contain `what`.
@@ -86,7 +77,7 @@ pub async fn the_api_server_restarts(plane: &ControlPlane) -> Result<()> {
         let (ended, log) = process.stop().await?;
         ensure!(ended.success() && !log.contains("panicked"), "{name}: {ended} {log}");
     }
-    remove(plane, &["nbefore", "nafter"].map(str::to_owned)).await
+    Ok(())
 }
 
 /// What goes wrong, and what is answered then.
@@ -165,5 +156,5 @@ pub async fn whatever_the_network_does(plane: &ControlPlane) -> Result<()> {
 
     stop.cancel();
     tokio::time::timeout(DEADLINE, controller).await.context("the controller did not stop")??;
-    remove(plane, &names).await
+    Ok(())
 }

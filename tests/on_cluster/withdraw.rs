@@ -1,10 +1,9 @@
 //! `mullion withdraw` against a real control plane, as a user with the rights its documentation lists and no others.
 //!
-//! Each function changes nodes and RuntimeClasses of the whole cluster and takes them away at the end: one at a time.
+//! Each function changes nodes and RuntimeClasses of the whole cluster: one at a time.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -15,8 +14,8 @@ use mullion_cluster::{ControlPlane, MullionProcess, NodeSpec, free_port, wait_fo
 use serde_json::{Value, json};
 
 use crate::rights::{self, Subject};
+use crate::shared::DEADLINE;
 
-const MINUTE: Duration = Duration::from_secs(60);
 const MANY: usize = 300;
 
 /// What one run said and how it ended.
@@ -65,7 +64,7 @@ async fn withdraw(kubeconfig: &str, arguments: &[&str]) -> Result<Ran> {
 /// Everything of every node but its status and what each write changes.
 async fn fleet(plane: &ControlPlane) -> Result<BTreeMap<String, Value>> {
     let nodes: Api<Node> = Api::all(plane.client());
-    wait_for("the nodes with what the controller manager gives them", MINUTE, async || {
+    wait_for("the nodes with what the controller manager gives them", DEADLINE, async || {
         let mut fleet = BTreeMap::new();
         for node in nodes.list(&ListParams::default()).await?.items {
             let mut node = serde_json::to_value(node)?;
@@ -74,6 +73,11 @@ async fn fleet(plane: &ControlPlane) -> Result<BTreeMap<String, Value>> {
                 "{}",
                 node["metadata"]
             );
+            // How long a kubelet may keep what it has read: the controller manager writes it anew as the cluster grows.
+            node["metadata"]["annotations"]
+                .as_object_mut()
+                .context("no object")?
+                .remove("node.alpha.kubernetes.io/ttl");
             for volatile in [("metadata", "managedFields"), ("metadata", "resourceVersion")] {
                 node[volatile.0].as_object_mut().context("no object")?.remove(volatile.1);
             }
@@ -119,7 +123,7 @@ async fn metric(port: u16, name: &str) -> Result<u64> {
 }
 
 async fn wait_for_labels(plane: &ControlPlane, count: usize) -> Result<()> {
-    wait_for(&format!("{count} labelled and tainted nodes"), MINUTE, async || {
+    wait_for(&format!("{count} labelled and tainted nodes"), DEADLINE, async || {
         let nodes = fleet(plane).await?;
         let taint = json!({"key": "os", "value": "windows", "effect": "NoSchedule"});
         let done = nodes.values().filter(|node| is_labelled(node)).filter(|node| {
@@ -130,13 +134,6 @@ async fn wait_for_labels(plane: &ControlPlane, count: usize) -> Result<()> {
         if done == count { Ok(()) } else { bail!("{done}") }
     })
     .await
-}
-
-async fn remove_all(plane: &ControlPlane) -> Result<()> {
-    plane.kubectl(&["delete", "nodes", "--all", "--wait=false"]).await?;
-    plane.kubectl(&["delete", "runtimeclasses", "--all"]).await?;
-    plane.kubectl(&["delete", "configmap", "mullion-state", "--ignore-not-found"]).await?;
-    Ok(())
 }
 
 /// Beside a running controller, every node is left as it was found, twice; nothing is put back until that is undone.
@@ -187,7 +184,7 @@ pub(crate) async fn nodes_are_left_as_they_were_found(plane: &ControlPlane) -> R
     ensure!(classes.list(&ListParams::default()).await?.items.is_empty(), "RuntimeClasses are left");
 
     // The controller runs on and does nothing: not for a new node, nor for one that changes.
-    wait_for("the controller to say that it is withdrawn", MINUTE, async || {
+    wait_for("the controller to say that it is withdrawn", DEADLINE, async || {
         let condition =
             plane.kubectl(&["get", "configmap", "mullion-state", "-o", "jsonpath={.data.conditions}"]).await?;
         let condition: Value = serde_json::from_str(&condition)?;
@@ -209,7 +206,7 @@ pub(crate) async fn nodes_are_left_as_they_were_found(plane: &ControlPlane) -> R
     // One that takes over now reads first that it must not.
     process.stop().await?;
     let (process, port) = controller(plane).await?;
-    wait_for("the new controller to lead, withdrawn", MINUTE, async || {
+    wait_for("the new controller to lead, withdrawn", DEADLINE, async || {
         ensure!(metric(port, "mullion_leader ").await? == 1, "it does not lead yet");
         ensure!(metric(port, "mullion_withdrawn ").await? == 1, "it does not know yet");
         anyhow::Ok(())
@@ -229,7 +226,7 @@ pub(crate) async fn nodes_are_left_as_they_were_found(plane: &ControlPlane) -> R
     let ran = withdraw(&rights, &[]).await?;
     ensure!(ran.code == Some(0), "{ran:?}");
     process.stop().await?;
-    remove_all(plane).await
+    Ok(())
 }
 
 /// Classes that a pod or a template names stay, with who it is; those of others are nobody's business.
@@ -283,8 +280,7 @@ pub(crate) async fn classes_that_are_named_stay(plane: &ControlPlane) -> Result<
     pods.delete("runs", &DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() }).await?;
     let ran = withdraw(&rights, &[]).await?;
     ensure!(ran.code == Some(0) && ran.summary()["classesKept"] == 0, "{ran:?}");
-    namespace.delete().await?;
-    remove_all(plane).await
+    Ok(())
 }
 
 /// A node cannot have a taint of others taken off by calling it Mullion's; what stays is named, with what to do.
@@ -331,5 +327,5 @@ pub(crate) async fn a_record_frees_no_node_of_foreign_taints(plane: &ControlPlan
     let freed = &after["\"dcustom\""];
     ensure!(freed["spec"].get("taints").is_none() && freed["metadata"]["labels"]["team"] == "a", "{freed}");
     ensure!(after["\"dforged\""] == before["\"dforged\""] && after["\"dlinux\""] == before["\"dlinux\""], "{after:?}");
-    remove_all(plane).await
+    Ok(())
 }

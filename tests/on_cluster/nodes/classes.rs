@@ -8,7 +8,7 @@ use mullion::policy::{ExpectedPool, Mode, NodePolicy};
 use mullion_cluster::{ControlPlane, wait_for};
 use serde_json::{from_value, json};
 
-use super::{Controller, MINUTE, set, with, with_its_rights};
+use super::{Controller, DEADLINE, set, with, with_its_rights};
 
 /// A class for a pool at zero; made again, put right, and after three times left; another handler, another class.
 pub(crate) async fn classes_are_kept_without_a_fight(plane: &ControlPlane) -> Result<()> {
@@ -23,7 +23,7 @@ pub(crate) async fn classes_are_kept_without_a_fight(plane: &ControlPlane) -> Re
     };
     let classes: Api<RuntimeClass> = Api::all(plane.client());
     let right = async |name: &str| {
-        wait_for(name, MINUTE, async || {
+        wait_for(name, DEADLINE, async || {
             let class = classes.get(name).await.map_err(|error| error.to_string())?;
             let tolerations = class.scheduling.clone().and_then(|one| one.tolerations).unwrap_or_default();
             let keys: Vec<_> = tolerations.iter().filter_map(|one| one.key.as_deref()).collect();
@@ -35,10 +35,6 @@ pub(crate) async fn classes_are_kept_without_a_fight(plane: &ControlPlane) -> Re
         })
         .await
     };
-    // One that was made for the nodes of another test would be written once more.
-    if classes.get_opt(plain).await?.is_some() {
-        classes.delete(plain, &DeleteParams::default()).await?;
-    }
     let process = "runhcs-wcow-process";
     let controller = Controller::start(with_its_rights(plane).await?, policy(process));
     let first = right(plain).await?;
@@ -72,7 +68,6 @@ pub(crate) async fn classes_are_kept_without_a_fight(plane: &ControlPlane) -> Re
     controller.stop().await?;
     for name in [plain, named] {
         classes.get(name).await.with_context(|| format!("{name} was removed"))?;
-        classes.delete(name, &DeleteParams::default()).await?;
     }
     Ok(())
 }

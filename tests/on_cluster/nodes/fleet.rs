@@ -9,7 +9,7 @@ use mullion::policy::NodePolicy;
 use mullion_cluster::{ControlPlane, NodeSpec, wait_for};
 use serde_json::json;
 
-use super::{Controller, MINUTE, OURS, labels, taints, wait_for_taints};
+use super::{Controller, DEADLINE, OURS, labels, taints, wait_for_taints};
 
 const NODES: usize = 1_000;
 const AT_ONCE: usize = 32;
@@ -33,7 +33,7 @@ pub(crate) async fn a_thousand_nodes_get_one_patch_each(_: &ControlPlane) -> Res
     };
     stream::iter((0..NODES).map(create)).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
     let controller = Controller::start(plane.client(), NodePolicy::default());
-    wait_for("a patch for each node", MINUTE * 3, async || {
+    wait_for("a patch for each node", DEADLINE, async || {
         let done = controller.patches("done").map_err(|error| error.to_string())?;
         if done >= NODES as u64 { Ok(()) } else { Err(format!("{done} patches")) }
     })

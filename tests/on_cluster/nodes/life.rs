@@ -8,7 +8,7 @@ use mullion::policy::{ApplyTaint, Mode, NodeLabel, NodePolicy};
 use mullion_cluster::{ControlPlane, NodeSpec, wait_for};
 use serde_json::{Value, json};
 
-use super::{Controller, MINUTE, OURS, labels, remove, set, taints, wait_for_taints, with, with_its_rights};
+use super::{Controller, DEADLINE, OURS, labels, set, taints, wait_for_taints, with, with_its_rights};
 
 const BUILD: &str = "node.kubernetes.io/windows-build";
 const RELEASE: &str = "mullion.dev/windows-release";
@@ -21,7 +21,7 @@ async fn merge(api: &Api<Node>, name: &str, patch: &Value) -> Result<()> {
 }
 
 async fn wait_for_labels(api: &Api<Node>, name: &str, expected: [(&str, &str); 3]) -> Result<()> {
-    wait_for(&format!("{expected:?} on {name}"), MINUTE, async || {
+    wait_for(&format!("{expected:?} on {name}"), DEADLINE, async || {
         let node = api.get(name).await.map_err(|error| error.to_string())?;
         let found = labels(&node);
         let all = expected.iter().all(|(key, value)| found.get(*key).map_or("", String::as_str) == *value);
@@ -62,7 +62,7 @@ pub(crate) async fn nodes_of_every_kind(plane: &ControlPlane) -> Result<()> {
     // Cordoned and uncordoned by somebody: nothing for us, and nothing of ours is lost.
     plane.kubectl(&["cordon", "ncordoned"]).await?;
     let cordoned = ["node.kubernetes.io/unschedulable:NoSchedule", OURS];
-    wait_for("both taints", MINUTE, async || {
+    wait_for("both taints", DEADLINE, async || {
         let node = api.get("ncordoned").await.map_err(|error| error.to_string())?;
         let mut found = taints(&node);
         found.sort();
@@ -97,8 +97,7 @@ pub(crate) async fn nodes_of_every_kind(plane: &ControlPlane) -> Result<()> {
         wait_for_taints(&api, name, &[]).await?;
         wait_for_labels(&api, name, [(BUILD, build), (RELEASE, ""), (REVISION, "")]).await?;
     }
-    controller.stop().await?;
-    remove(plane, &["n2018", "ncordoned", "ndead", "ndrained", "nupgraded", "nvirtual"]).await
+    controller.stop().await
 }
 
 /// Each change of the policy, and each marker of somebody else, changes what is ours and nothing besides.
@@ -109,7 +108,7 @@ pub(crate) async fn policies_change_only_what_is_ours(plane: &ControlPlane) -> R
     // Audit first: after a second policy is in force, the first has changed nothing.
     let controller = Controller::start(with_its_rights(plane).await?, with(|policy| policy.mode = Mode::Audit));
     let mut ready = controller.ready.clone();
-    tokio::time::timeout(MINUTE, ready.wait_for(|ready| *ready)).await??;
+    tokio::time::timeout(DEADLINE, ready.wait_for(|ready| *ready)).await??;
     let audited = api.get("npolicy").await?;
     ensure!((taints(&audited), labels(&audited)) == (taints(&before), labels(&before)), "{audited:?}");
     let untainted = with(|policy| {
@@ -134,7 +133,7 @@ pub(crate) async fn policies_change_only_what_is_ours(plane: &ControlPlane) -> R
     ];
     for (policy, expected_taints, expected_labels) in steps {
         controller.policies.send_replace(set(policy));
-        wait_for(&format!("{expected_taints:?} and {expected_labels:?}"), MINUTE, async || {
+        wait_for(&format!("{expected_taints:?} and {expected_labels:?}"), DEADLINE, async || {
             let node = api.get("npolicy").await.map_err(|error| error.to_string())?;
             let found = labels(&node);
             let ours: Vec<&String> = found.keys().filter(|key| key.starts_with("mullion.dev/")).collect();
@@ -155,6 +154,5 @@ pub(crate) async fn policies_change_only_what_is_ours(plane: &ControlPlane) -> R
     let after = wait_for_taints(&api, "npolicy", &["team=a:NoSchedule"]).await?;
     ensure!(labels(&after) == labels(&before), "{:?}", labels(&after));
     ensure!(!after.metadata.annotations.unwrap_or_default().contains_key(OWNED), "the record stayed");
-    controller.stop().await?;
-    remove(plane, &["npolicy"]).await
+    controller.stop().await
 }

@@ -8,7 +8,7 @@ use mullion::policy::NodePolicy;
 use mullion_cluster::{ControlPlane, NodeSpec, wait_for};
 use serde_json::json;
 
-use super::{Controller, MINUTE, OURS, labels, remove, taints, wait_for_event, wait_for_taints, with_its_rights};
+use super::{Controller, DEADLINE, OURS, labels, taints, wait_for_event, wait_for_taints, with_its_rights};
 
 const CONTESTED: &str = "mullion_nodes_contested";
 const RELEASE: &str = "mullion.dev/windows-release";
@@ -40,7 +40,7 @@ pub(crate) async fn what_others_undo_is_left_to_them(plane: &ControlPlane) -> Re
 
     let wrong = json!({"metadata": {"labels": {RELEASE: "theirs"}}});
     let set = async || {
-        wait_for("the label to be right", MINUTE, async || {
+        wait_for("the label to be right", DEADLINE, async || {
             let node = api.get("nundone").await.map_err(|error| error.to_string())?;
             if labels(&node)[RELEASE] == "ltsc2022" { Ok(()) } else { Err(format!("{:?}", labels(&node))) }
         })
@@ -57,6 +57,5 @@ pub(crate) async fn what_others_undo_is_left_to_them(plane: &ControlPlane) -> Re
     let node = api.get("nundone").await?;
     ensure!(labels(&node)[RELEASE] == "theirs", "{:?}", labels(&node));
     ensure!(controller.patches("failed")? == 0, "{}", controller.metrics.encode()?);
-    controller.stop().await?;
-    remove(plane, &["nundone"]).await
+    controller.stop().await
 }

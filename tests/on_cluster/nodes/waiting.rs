@@ -9,9 +9,7 @@ use mullion::policy::NodePolicy;
 use mullion_cluster::{ControlPlane, NodeSpec, TestNamespace, UNMANAGED, wait_for};
 use serde_json::{Value, json};
 
-use super::{
-    Controller, MINUTE, OURS, labels, policies, remove, taints, wait_for_event, wait_for_taints, with_its_rights,
-};
+use super::{Controller, DEADLINE, OURS, labels, policies, taints, wait_for_event, wait_for_taints, with_its_rights};
 use crate::shared::{start_webhook, wait_until_asked};
 
 const NANOSERVER: &str = "mcr.microsoft.com/windows/nanoserver:ltsc2022";
@@ -33,7 +31,7 @@ async fn create(namespace: &TestNamespace, daemon: DaemonSet) -> Result<()> {
 /// Waits until that many pods of the namespace are Ready.
 async fn wait_for_ready(namespace: &TestNamespace, name: &str, count: i32) -> Result<()> {
     let api: Api<DaemonSet> = namespace.api();
-    wait_for(&format!("{count} ready pods of {name}"), MINUTE, async || {
+    wait_for(&format!("{count} ready pods of {name}"), DEADLINE, async || {
         let found = api.get(name).await.map_err(|error| error.to_string())?;
         let ready = found.status.map_or(0, |status| status.number_ready);
         if ready == count { Ok(()) } else { Err(format!("{ready} ready")) }
@@ -66,7 +64,7 @@ pub(crate) async fn a_taint_waits_for_a_windows_cni(plane: &ControlPlane) -> Res
     wait_for_event(plane, "ncni", "TaintWaits", &says).await?;
     waits(plane, "ncni").await?;
 
-    let (webhook, registration) = start_webhook(plane).await?;
+    let (_webhook, registration) = start_webhook(plane).await?;
     let registration = registration.namespace_label("mullion-test", "nodes");
     registration.register(&plane.client()).await?;
     wait_until_asked(&namespace).await?;
@@ -75,11 +73,7 @@ pub(crate) async fn a_taint_waits_for_a_windows_cni(plane: &ControlPlane) -> Res
     wait_for_taints(&api, "ncni", &[OURS]).await?;
     // It runs on, now and after the next failure of its pod.
     wait_for_ready(&namespace, "kube-flannel-ds-windows", 1).await?;
-    controller.stop().await?;
-    registration.remove(&plane.client()).await?;
-    drop(webhook);
-    namespace.delete().await?;
-    remove(plane, &["ncni"]).await
+    controller.stop().await
 }
 
 /// A Windows pod where policies only audit would not come back to a tainted node; one that is covered would.
@@ -110,11 +104,7 @@ pub(crate) async fn a_taint_waits_for_a_windows_pod_out_of_reach(plane: &Control
     controller.wait_for_metric("mullion_nodes_waiting", 1).await?;
     controller.policies.send_replace(policy("Enforce")?);
     wait_for_taints(&api, "naudit", &[OURS]).await?;
-    controller.stop().await?;
-    for namespace in [audited, covered] {
-        namespace.delete().await?;
-    }
-    remove(plane, &["naudit", "ncovered"]).await
+    controller.stop().await
 }
 
 /// A DaemonSet that says nothing of an operating system counts where its pod is Ready, and only there.
@@ -124,7 +114,7 @@ pub(crate) async fn linux_daemonsets_hold_a_taint_where_they_run(plane: &Control
     // It runs on Linux; on Windows nodes it never will.
     create(&namespace, daemon("logs", OPAQUE, &json!({UNMANAGED: "its kubelet is this test"}), json!({}))?).await?;
     let pods: Api<Pod> = namespace.api();
-    let on_linux = wait_for("its pod on the Linux node", MINUTE, async || {
+    let on_linux = wait_for("its pod on the Linux node", DEADLINE, async || {
         let all = pods.list(&kube::api::ListParams::default()).await.map_err(|error| error.to_string())?;
         let on = |node: &str| {
             let found =
@@ -162,11 +152,7 @@ pub(crate) async fn linux_daemonsets_hold_a_taint_where_they_run(plane: &Control
     let controller = Controller::start(with_its_rights(plane).await?, NodePolicy::default());
     wait_for_event(plane, "nsecond", "TaintWaits", &[&format!("DaemonSet {}/metrics", other.name)]).await?;
     waits(plane, "nsecond").await?;
-    controller.stop().await?;
-    for namespace in [namespace, other] {
-        namespace.delete().await?;
-    }
-    remove(plane, &["nlinux", "nfirst", "nsecond"]).await
+    controller.stop().await
 }
 
 /// A tenant's DaemonSet whose pods are never Ready counts where its verdict is Windows, or its image is for both, and
@@ -193,7 +179,5 @@ pub(crate) async fn a_broken_windows_daemonset_holds_a_taint(plane: &ControlPlan
     }
     let api: Api<Node> = Api::all(plane.client());
     wait_for_taints(&api, "npool-c", &[OURS]).await?;
-    controller.stop().await?;
-    namespace.delete().await?;
-    remove(plane, &["npool-a", "npool-b", "npool-c", "npool-linux"]).await
+    controller.stop().await
 }
