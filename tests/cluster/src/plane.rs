@@ -24,7 +24,7 @@ use crate::tools::{Tool, Tools};
 use crate::wait::{Seen, wait_for};
 
 /// The API server answered `/readyz` after 2.7 s on two idle cores; this leaves room for busy ones.
-const START_DEADLINE: Duration = Duration::from_secs(120);
+const START_DEADLINE: Duration = Duration::from_secs(300);
 /// For a single request to the API server: the client itself never gives up.
 const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
 /// For KWOK and the controllers to play their parts for one node.

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use mullion::policy::NodePolicy;
-use mullion_cluster::{ControlPlane, NodeSpec, TestNamespace, UNMANAGED, wait_for};
+use mullion_cluster::{ControlPlane, NodeSpec, Seen, TestNamespace, UNMANAGED, wait_for};
 use serde_json::{Value, json};
 
 use super::{Controller, DEADLINE, OURS, labels, policies, taints, wait_for_event, wait_for_taints, with_its_rights};
@@ -39,10 +39,17 @@ async fn wait_for_ready(namespace: &TestNamespace, name: &str, count: i32) -> Re
     .await
 }
 
-/// The node has its labels, and no taint.
-async fn waits(plane: &ControlPlane, node: &str) -> Result<()> {
-    let node = Api::<Node>::all(plane.client()).get(node).await?;
-    ensure!(taints(&node).is_empty() && labels(&node).contains_key("mullion.dev/windows-release"), "{node:?}");
+/// The node has its labels, and no taint. The Event that says so may come before the labels; a taint would come with
+/// them.
+async fn waits(plane: &ControlPlane, name: &str) -> Result<()> {
+    let api: Api<Node> = Api::all(plane.client());
+    let node = wait_for(&format!("the labels of {name}"), DEADLINE, async || match api.get(name).await {
+        Ok(node) if labels(&node).contains_key("mullion.dev/windows-release") => Seen::Done(node),
+        Ok(node) => Seen::NotYet(format!("{:?}", labels(&node))),
+        Err(error) => Seen::NotYet(error.to_string()),
+    })
+    .await?;
+    ensure!(taints(&node).is_empty(), "{node:?}");
     Ok(())
 }
 
