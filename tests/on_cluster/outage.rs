@@ -9,11 +9,7 @@ use crate::shared::*;
 pub async fn pods_are_created_while_the_webhook_is_away(shared: &Shared) -> Result<()> {
     let namespace = shared.plane.namespace("outage").await?;
     let (webhook, registration) = start_webhook(&shared.plane).await?;
-    let registration = registration
-        .named("outage")
-        .failure_policy(FailurePolicy::Ignore)
-        .timeout_seconds(1)
-        .only_namespace(&namespace);
+    let registration = registration.named("outage").failure_policy(FailurePolicy::Ignore).only_namespace(&namespace);
     registration.register(&shared.plane.client()).await?;
     wait_until_asked(&namespace).await?;
     let seen = create(&namespace, &pod("seen", json!({"containers": [{"name": "c", "image": "nginx"}]}))).await?;

@@ -82,7 +82,7 @@ pub async fn the_webhook_is_seen_or_missed(plane: &ControlPlane) -> Result<()> {
 
     let (webhook, registration) = start_webhook(plane).await?;
     let ours = |registration: mullion_cluster::WebhookRegistration| {
-        registration.failure_policy(FailurePolicy::Ignore).timeout_seconds(1).only_namespace(&namespace)
+        registration.failure_policy(FailurePolicy::Ignore).only_namespace(&namespace)
     };
     ours(registration).register(&plane.client()).await?;
     wait_for_reason(plane, "True", "Reached").await?;

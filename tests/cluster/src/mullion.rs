@@ -16,7 +16,7 @@ use crate::process::{Group, Rank, tail};
 use crate::wait::{Seen, wait_for};
 
 const NAME: &str = "mullion";
-const READY_DEADLINE: Duration = Duration::from_secs(30);
+const READY_DEADLINE: Duration = Duration::from_secs(180);
 
 /// How to start a [`MullionProcess`].
 #[derive(Debug)]

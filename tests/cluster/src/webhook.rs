@@ -52,7 +52,7 @@ pub struct WebhookRegistration {
 
 impl WebhookRegistration {
     /// For a webhook at `https://127.0.0.1:PORT` whose certificate `ca_pem` signed (empty: somebody else fills in
-    /// `caBundle`): named `mullion`, failing closed, 10 s.
+    /// `caBundle`): named `mullion`, failing closed, 30 s: the most there is, for busy machines.
     ///
     /// A test wants to learn that its webhook is down, hence `Fail`, for whatever is asked. What a cluster has is
     /// [`as_installed`](Self::as_installed).
@@ -64,7 +64,7 @@ impl WebhookRegistration {
             name: "mullion".to_owned(),
             mutating_failure: Some(FailurePolicy::Fail),
             validating_failure: Some(FailurePolicy::Fail),
-            timeout_seconds: Some(10),
+            timeout_seconds: Some(30),
             namespace_labels: BTreeMap::new(),
             nodes: false,
             values: Vec::new(),
