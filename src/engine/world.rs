@@ -66,6 +66,8 @@ pub struct Node {
     pub build: Option<Build>,
     /// `status.nodeInfo.containerRuntimeVersion`.
     pub container_runtime: String,
+    /// `metadata.uid`, where the world is a live one: another node may come under the same name.
+    pub uid: Option<Box<str>>,
 }
 
 /// An operating system a node can have.

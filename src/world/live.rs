@@ -190,7 +190,9 @@ fn name_of(metadata: &ObjectMeta) -> String {
 fn node_entry(slim: SlimNode, pool: &mut LabelPool) -> (String, Option<Arc<Node>>) {
     let name = name_of(&slim.metadata);
     let labels = slim.metadata.labels.unwrap_or_default();
-    (name.clone(), objects::node(name, labels, &slim.spec, slim.status, pool).map(Arc::new))
+    let uid = slim.metadata.uid.map(Into::into);
+    let node = objects::node(name.clone(), labels, &slim.spec, slim.status, pool);
+    (name, node.map(|node| Arc::new(Node { uid, ..node })))
 }
 
 fn class_entry(class: node_api::RuntimeClass) -> (String, Option<RuntimeClass>) {

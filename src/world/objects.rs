@@ -114,6 +114,7 @@ pub(crate) fn node(
         container_runtime: info.container_runtime_version,
         name,
         labels: pool.share(labels),
+        uid: None,
     })
 }
 

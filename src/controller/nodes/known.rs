@@ -9,7 +9,7 @@ use super::daemons::KnownDaemonSet;
 use crate::controller::runtime_classes::Standing;
 use crate::engine::blockers::{Daemon, all_covered};
 use crate::engine::node::{NodeFacts, OWNED, is_read};
-use crate::engine::world::{Nodes, World};
+use crate::engine::world::{Node, World};
 use crate::policy::PolicySet;
 use crate::world::live::SlimNode;
 use crate::world::objects;
@@ -84,8 +84,9 @@ impl Neighbours {
     }
 
     /// The node with all its labels, as selectors see it; `None` if the world has not seen it.
-    pub(super) fn with_labels(&self, facts: &NodeFacts) -> Option<NodeFacts> {
-        let node = self.world.nodes.as_ref()?.get(&facts.name)?;
+    pub(super) fn with_labels(&self, known: &Known) -> Option<NodeFacts> {
+        let facts = &known.facts;
+        let node = self.seen(&facts.name, known.uid.as_deref())?;
         let mut labels: BTreeMap<String, String> =
             node.labels.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
         // What is newer counts.
@@ -94,8 +95,13 @@ impl Neighbours {
     }
 
     /// Whether that node is part of what verdicts were made from.
-    pub(super) fn include(&self, node: &str) -> bool {
-        self.world.nodes.as_ref().is_some_and(|nodes: &Nodes| nodes.get(node).is_some())
+    pub(super) fn include(&self, name: &str, kept: &Kept) -> bool {
+        self.seen(name, kept.uid.as_deref()).is_some()
+    }
+
+    /// The node itself: one that had the name before had other labels.
+    fn seen(&self, name: &str, uid: Option<&str>) -> Option<&Node> {
+        self.world.nodes.as_ref()?.get(name).filter(|node| node.uid.as_deref() == uid)
     }
 }
 

@@ -65,7 +65,8 @@ pub async fn run(leading: Leading) {
     // `!=` also takes nodes without the label: those that have only the older one.
     let not_linux = Config::default().labels("kubernetes.io/os!=linux");
     let mut nodes = watch::changes::<SlimNode>(Api::all(client.clone()), not_linux, streaming);
-    let mut daemons = watch::changes::<SlimDaemonSet>(Api::all(client.clone()), Config::default(), streaming);
+    // Never from the API server's cache, which may be behind: nobody would wait for a DaemonSet that is not there yet.
+    let mut daemons = watch::paged_changes::<SlimDaemonSet>(Api::all(client.clone()), Config::default(), streaming);
     let mut classes = watch::changes::<node_api::RuntimeClass>(Api::all(client.clone()), Config::default(), streaming);
     let mut worlds = world.changes();
 

@@ -17,7 +17,7 @@ use crate::controller::metrics::{Metrics, Outcome};
 use crate::controller::runtime_classes::Write;
 use crate::controller::{bound, patch_params, post_params};
 use crate::engine::blockers::{blockers, needs_pods};
-use crate::engine::node::{Hold, NodeFacts, NodePatch, NodePlan, Trust, plan_node, wanted_taint};
+use crate::engine::node::{Hold, NodePatch, NodePlan, Trust, plan_node, wanted_taint};
 use crate::engine::world::Taint;
 use crate::policy::{ApplyTaint, PolicySet};
 use crate::telemetry::in_words;
@@ -87,7 +87,7 @@ impl Shared {
         let (facts, policy) = (&known.facts, &policies.nodes);
         let wanted = wanted_taint(facts, policy, &trust).filter(|_| policy.taint.apply == ApplyTaint::WhenTolerated);
         let (waits_for, sure) = match &wanted {
-            Some(taint) => match self.waits_for(facts, taint, &policies, neighbours.as_deref()).await {
+            Some(taint) => match self.waits_for(&known, taint, &policies, neighbours.as_deref()).await {
                 Ok(names) => (names, true),
                 Err(unknown) => (vec![unknown.to_owned()], false),
             },
@@ -111,14 +111,14 @@ impl Shared {
     /// Who does not tolerate the taint; an error where that cannot be found out, with words for what is missing.
     async fn waits_for(
         &self,
-        facts: &NodeFacts,
+        known: &Known,
         taint: &Taint,
         policies: &PolicySet,
         neighbours: Option<&Neighbours>,
     ) -> Result<Vec<String>, &'static str> {
         let Some(neighbours) = neighbours else { return Err("the list of DaemonSets, which cannot be read yet") };
         let Neighbours { daemons, world, covered } = neighbours;
-        let Some(facts) = &neighbours.with_labels(facts) else {
+        let Some(facts) = &neighbours.with_labels(known) else {
             return Err("the node's labels, which were not seen yet");
         };
         // Nearly always without a request: one for each node would slow down a fleet that comes up.

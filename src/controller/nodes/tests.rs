@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 use tokio::sync::watch as channel;
 
 use super::daemons::SlimDaemonSet;
-use super::known::Known;
+use super::known::{Known, Neighbours};
 use super::requests::{Done, End, Report, Shared};
 use super::work::Work;
 use super::{known, news};
 use crate::controller::events::Events;
 use crate::controller::metrics::Metrics;
-use crate::engine::world::{Taint, World};
+use crate::engine::world::{self, Nodes, Taint, World};
 use crate::policy::PolicySet;
 use crate::world::live::{Live, SlimNode};
 
@@ -70,6 +70,34 @@ async fn a_node_that_came_back_while_it_was_patched_is_not_forgotten() {
         }
         work.done(report("1", End::Gone));
         assert_eq!((work.version_of("w").is_some(), work.is_due("w")), (known, known));
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_came_back_unseen_is_met_anew() {
+    let mut work = work();
+    for uid in ["a", "b"] {
+        work.node_event(Event::Init);
+        work.node_event(Event::InitApply(node("1", uid)));
+        work.node_event(Event::InitDone);
+        assert!(work.is_unmet("w"), "{uid}: its taint would be judged by another node's labels");
+        work.met("w");
+    }
+    work.node_event(Event::Apply(node("2", "b")));
+    assert!(!work.is_unmet("w"), "the same node, changed");
+}
+
+#[test]
+fn labels_are_those_of_the_node_and_not_of_one_that_had_its_name() {
+    let labels = [("pool".to_owned(), "of-old".to_owned())].into_iter().collect();
+    let old = world::Node { name: "w".to_owned(), labels, uid: Some("a".into()), ..Default::default() };
+    let world = World { nodes: Some(Nodes::new(vec![old])), ..World::default() };
+    let neighbours = Neighbours::meet(&BTreeMap::new(), Arc::new(world), &PolicySet::default());
+    for (uid, pool) in [("a", Some("of-old")), ("b", None)] {
+        let known = known::known(node("1", uid)).1;
+        let found = neighbours.with_labels(&known);
+        assert_eq!(found.and_then(|facts| facts.labels.get("pool").cloned()).as_deref(), pool, "{uid}");
+        assert_eq!(neighbours.include("w", &known.into()), pool.is_some(), "{uid}");
     }
 }
 

@@ -157,10 +157,9 @@ impl Work {
     fn take_in(&mut self, name: String, newest: Kept) {
         let before = self.nodes.get(&name);
         let changed = before.is_none_or(|before| !before.is_alike(&newest));
-        if before.is_some_and(|before| !before.is_same(&newest)) {
+        if before.is_none_or(|before| !before.is_same(&newest)) {
             // Deleted and made again, unseen: nothing that was said of the other holds.
             self.forget(&name);
-        } else if before.is_none() {
             self.newcomers.insert(name.clone(), Instant::now() + PATIENCE);
         }
         self.nodes.insert(name.clone(), newest);
@@ -197,7 +196,9 @@ impl Work {
         self.neighbours_due = false;
         let met = Neighbours::meet(&self.daemons.entries, self.world.world(), &self.policies);
         let now = Instant::now();
-        self.newcomers.retain(|name, until| now < *until && !met.include(name));
+        let nodes = &self.nodes;
+        let included = |name: &String| nodes.get(name).is_some_and(|kept| met.include(name, kept));
+        self.newcomers.retain(|name, until| now < *until && !included(name));
         if self.neighbours.as_ref().is_none_or(|before| !before.alike(&met)) {
             self.due.extend(self.waiting.keys().cloned());
         }
@@ -371,6 +372,14 @@ impl Work {
 
     pub(super) fn is_due(&self, name: &str) -> bool {
         self.due.contains(name)
+    }
+
+    pub(super) fn met(&mut self, name: &str) {
+        self.newcomers.remove(name);
+    }
+
+    pub(super) fn is_unmet(&self, name: &str) -> bool {
+        self.unmet(name, Instant::now())
     }
 
     pub(super) fn version_of(&self, name: &str) -> Option<String> {
