@@ -18,11 +18,12 @@ mod lands;
 mod matching;
 mod run;
 mod site;
+mod tests;
 mod tool;
 mod watch;
 mod witness;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -70,9 +71,27 @@ impl Sites {
     }
 }
 
-/// A trial for each case.
-pub fn trials(handle: &Handle, sites: &Arc<Sites>) -> Vec<Trial> {
-    file::cases().into_iter().map(|(area, path)| trial(handle, sites, &area, path)).collect()
+/// A trial for each case, and those of the runner itself. `others` are all other trials.
+pub fn trials(handle: &Handle, sites: &Arc<Sites>, others: &[Trial]) -> Vec<Trial> {
+    let mut trials: Vec<Trial> =
+        file::cases().into_iter().map(|(area, path)| trial(handle, sites, &area, path)).collect();
+    let names: BTreeSet<String> = others.iter().map(|other| other.name().to_owned()).collect();
+    trials.extend([
+        pure("stored_must_have_what_is_expected", tests::stored_must_have_what_is_expected),
+        pure("changes_are_exactly_those", tests::changes_are_exactly_those),
+        pure("pods_land_on_exactly_these_nodes", tests::pods_land_on_exactly_these_nodes),
+        pure("answers_are_judged", tests::answers_are_judged),
+        pure("company_patches_make_their_parents", tests::company_patches_make_their_parents),
+        pure("bad_files_are_errors", tests::bad_files_are_errors),
+        pure("every_shared_file_is_used", tests::every_shared_file_is_used),
+        pure("every_acceptance_case_has_a_file", move || tests::every_acceptance_case_has_a_file(&names)),
+    ]);
+    trials
+}
+
+/// A trial that needs no control plane.
+fn pure(name: &str, test: impl FnOnce() -> Result<()> + Send + 'static) -> Trial {
+    Trial::test(format!("cases::runner::{name}"), || test().map_err(|error| Failed::from(format!("{error:#}"))))
 }
 
 fn trial(handle: &Handle, sites: &Arc<Sites>, area: &str, path: PathBuf) -> Trial {

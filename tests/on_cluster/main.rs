@@ -221,7 +221,8 @@ fn main() -> ExitCode {
     let watched = Arc::new(rights::Lazily);
     trials.extend(trials!(runtime, watched, [rights::the_documented_ones_are_enough_and_used]));
     let sites = Arc::new(cases::Sites::default());
-    trials.extend(cases::trials(runtime.handle(), &sites));
+    let cases = cases::trials(runtime.handle(), &sites, &trials);
+    trials.extend(cases);
     let conclusion = libtest_mimic::run(&arguments, trials);
     if conclusion.has_failed() {
         shared.keep_logs();

@@ -34,7 +34,8 @@ pub fn comparable(object: &Value, namespace: &str, of_status: bool) -> Value {
     if object["metadata"]["generateName"].is_string() {
         object["metadata"]["name"] = json!("{generated}");
     }
-    if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
+    // Not by index, which would write a null where there are none.
+    if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
         annotations.remove("deployment.kubernetes.io/revision"); // the Deployment controller's, some time later
         if annotations.is_empty() {
             object["metadata"].as_object_mut().map(|metadata| metadata.remove("annotations"));

@@ -67,13 +67,24 @@ pub struct Loaded {
     pub steps: Vec<(usize, Step)>,
 }
 
+impl Loaded {
+    /// The files beside the case that it uses: folder and name.
+    pub fn uses(&self) -> Vec<(&'static str, String)> {
+        let Case { cluster, mullion, company, .. } = &self.case;
+        let adopted = self.steps.iter().filter(|(_, step)| step.verb == "adopt");
+        let adopted = adopted.filter_map(|(_, step)| step.value.as_str()).map(|name| ("mullion", name));
+        let company = company.iter().map(|name| ("company", name.as_str()));
+        let all = [("clusters", cluster.as_str()), ("mullion", mullion)].into_iter().chain(company).chain(adopted);
+        all.filter(|(_, name)| *name != "none").map(|(kind, name)| (kind, name.to_owned())).collect()
+    }
+}
+
 pub fn load(path: &Path) -> Result<Loaded> {
     let (text, document) = document(path)?;
     loaded(&shown(path), &text, document)
 }
 
 /// The same from text.
-#[expect(dead_code, reason = "for the tests of bad files")]
 pub fn from_text(name: &str, text: &str) -> Result<Loaded> {
     loaded(name, text, only_document(name, text)?)
 }
@@ -90,5 +101,10 @@ fn loaded(name: &str, text: &str, document: Document) -> Result<Loaded> {
     }
     ensure!(steps.iter().any(|(_, step)| step.asserts()), "{name}: no step asserts anything");
     ensure!(!case.sentence.trim().is_empty(), "{name}: `case` is empty");
-    Ok(Loaded { case, steps })
+    let loaded = Loaded { case, steps };
+    for (kind, shared) in loaded.uses() {
+        let path = folder().join(kind).join(format!("{shared}.yaml"));
+        ensure!(path.is_file(), "{name}: there is no {}", shown(&path));
+    }
+    Ok(loaded)
 }

@@ -14,7 +14,6 @@ pub struct Case {
     #[serde(rename = "case")]
     pub sentence: String,
     /// Rows of `acceptance.tsv`.
-    #[expect(dead_code, reason = "for people")]
     #[serde(default)]
     pub covers: Vec<String>,
     #[serde(default = "mixed")]
@@ -300,6 +299,8 @@ impl Step {
         for (key, texts) in [("fails", fails), ("prints", prints), ("unwarned", unwarned)] {
             ensure!(!texts.as_ref().is_some_and(Vec::is_empty), "an empty `{key}` asserts nothing");
         }
+        let pods = self.value.as_str().is_some_and(|about| about.starts_with("pods of "));
+        ensure!(self.with.count.is_none() || pods, "`count` counts `pods of Kind/name`");
         ensure!(*repeat != Some(0), "`repeat: 0` does nothing");
         let ways = [self.with.merge.is_some(), self.with.strategic.is_some(), self.with.json.is_some()];
         let ways = ways.into_iter().filter(|way| *way).count();

@@ -1,0 +1,320 @@
+//! Tests of what runs the cases: that it fails where it must, in words that help.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+
+use super::ask::Answer;
+use super::company::complete;
+use super::differ::{comparable, differences, unexpected};
+use super::file::{self, from_text, shown, yaml_files};
+use super::format::{Cluster, Company, Mullion, With};
+use super::tool::Said;
+use super::{judge, lands, matching};
+
+/// Objects, what is expected of them, and where they are not so.
+pub fn stored_must_have_what_is_expected() -> Result<()> {
+    let tolerations = json!({"tolerations": [{"key": "os", "value": "windows"}, {"key": "team"}]});
+    let cases: Vec<(Value, Value, &[&str])> = vec![
+        (json!({"a": 1, "b": 2}), json!({"a": 1}), &[]),
+        (json!({"a": 1}), json!({"a": 2}), &["a: expected 2, found 1"]),
+        (json!({"a": 1}), json!({"a": "1"}), &["a: expected \"1\", found 1"]),
+        (json!({}), json!({"a": {"b": 1}}), &["a: expected {\"b\":1}, found nothing"]),
+        (
+            json!({"a": {"b": 1}}),
+            json!({"a": {"b": 2, "c": 3}}),
+            &["a.b: expected 2, found 1", "a.c: expected 3, found nothing"],
+        ),
+        (json!({"a": null}), json!({"a": null, "b": null}), &[]),
+        (json!({}), json!({"a": {"b": null, "c-": [1]}}), &[]),
+        (json!({}), json!({"a": {"b": null, "c": 1}}), &["a: expected {\"b\":null,\"c\":1}, found nothing"]),
+        (json!({}), json!({"a": {}}), &["a: expected {}, found nothing"]),
+        (json!({"a": {"b": 1}}), json!({"a": {"b": null}}), &["a.b: expected nothing, found 1"]),
+        (json!({"x/y.z": 1}), json!({"x/y.z": 2}), &["[x/y.z]: expected 2, found 1"]),
+        (json!([{"a": 1, "b": 2}]), json!([{"a": 1}]), &[]),
+        (json!({"l": [1, 2]}), json!({"l": [1]}), &["l: expected 1 entry [1], found 2 entries [1,2]"]),
+        (json!({"l": [1, 2]}), json!({"l": [2, 1]}), &["l[0]: expected 2, found 1", "l[1]: expected 1, found 2"]),
+        (tolerations.clone(), json!({"tolerations+": [{"key": "os"}]}), &[]),
+        (
+            tolerations.clone(),
+            json!({"tolerations+": [{"key": "os", "value": "Windows"}]}),
+            &[
+                "tolerations: expected an entry {\"key\":\"os\",\"value\":\"Windows\"}, found [{\"key\":\"os\",\"value\":\"windows\"},{\"key\":\"team\"}]",
+            ],
+        ),
+        (
+            json!({}),
+            json!({"tolerations+": [{"key": "os"}]}),
+            &["tolerations: expected an entry {\"key\":\"os\"}, found nothing"],
+        ),
+        (tolerations.clone(), json!({"tolerations-": [{"key": "gpu"}]}), &[]),
+        (
+            tolerations,
+            json!({"tolerations-": [{"key": "team"}]}),
+            &[
+                "tolerations: expected no entry {\"key\":\"team\"}, found [{\"key\":\"os\",\"value\":\"windows\"},{\"key\":\"team\"}]",
+            ],
+        ),
+        (json!({}), json!({"tolerations-": [{"key": "os"}]}), &[]),
+        (json!("text"), json!({"a": 1}), &["the whole: expected {\"a\":1}, found \"text\""]),
+    ];
+    for (actual, expected, wrong) in cases {
+        let found: Vec<String> =
+            matching::mismatches(&expected, Some(&actual)).iter().map(ToString::to_string).collect();
+        ensure!(found == wrong, "{expected} of {actual}: {found:?}");
+    }
+    ensure!(matching::mismatches(&Value::Null, None).is_empty(), "nothing is nothing");
+    ensure!(!matching::mismatches(&json!({}), None).is_empty(), "nothing is no map");
+    Ok(())
+}
+
+/// What is stored without and with Mullion, what may differ, and what is said if that is wrong.
+pub fn changes_are_exactly_those() -> Result<()> {
+    let plain = json!({"spec": {"containers": [{"image": "a", "env": []}], "b": 1}});
+    let ours = json!({"spec": {"containers": [{"image": "a"}], "b": 1, "nodeSelector": {"kubernetes.io/os": "linux"}},
+        "metadata": {"annotations": {"mullion.dev/decision": "x"}}});
+    let all = ["metadata.annotations[mullion.dev/decision]", "spec.containers[0].env", "spec.nodeSelector"];
+    let cases: [(&[&str], &[&str]); 6] = [
+        (&all, &[]),
+        (&["metadata", "spec"], &[]),
+        (&["metadata", "spec.containers", "spec.nodeSelector[kubernetes.io/os]"], &[]),
+        (&all[..2], &["spec.nodeSelector[kubernetes.io/os]: nothing became \"linux\", which `changes` does not name"]),
+        (
+            &["metadata", "spec", "spec.b"],
+            &["spec.b: expected to differ from what is stored without Mullion, and does not"],
+        ),
+        (
+            &["metadata", "spec.nodeSelector", "spec.containers[1]"],
+            &[
+                "spec.containers[0].env: [] became nothing, which `changes` does not name",
+                "spec.containers[1]: expected to differ from what is stored without Mullion, and does not",
+            ],
+        ),
+    ];
+    for (expected, wrong) in cases {
+        let expected: Vec<String> = expected.iter().map(|path| (*path).to_owned()).collect();
+        let found = unexpected(&differences(&plain, &ours), &expected);
+        ensure!(found == wrong, "{expected:?}: {found:?}");
+    }
+    let object = |namespace: &str, uid: &str, volume: &str| {
+        json!({"metadata": {"name": "a", "namespace": namespace, "uid": uid, "resourceVersion": uid},
+            "spec": {"selector": {"uid": uid}, "volumes": [volume]}, "status": {"phase": uid}})
+    };
+    let (one, other) = (object("n-1", "u1", "kube-api-access-x7k2p"), object("n-1-2", "u2", "kube-api-access-abcde"));
+    let (one, other) = (comparable(&one, "n-1", false), comparable(&other, "n-1-2", false));
+    ensure!(one == other, "{one} {other}");
+    Ok(())
+}
+
+/// Entries of `lands`, the nodes of the pods, and whether they fit.
+pub fn pods_land_on_exactly_these_nodes() -> Result<()> {
+    let cases: [(&[&str], &[&str], bool); 10] = [
+        (&["a", "b"], &["b", "a"], true),
+        (&["a", "b"], &["a", "a"], false),
+        (&["a"], &["a", "b"], false),
+        (&["a", "b"], &["a"], false),
+        (&[], &[], true),
+        (&[], &["a"], false),
+        (&["any of [a, b]", "a"], &["a", "b"], true),
+        (&["any of [a, b] x3", "nowhere"], &["a", "a", "b", "nowhere"], true),
+        (&["any of [a, b] x2", "any of [a, c]"], &["c", "b", "c"], false),
+        (&["any of [a, b]", "any of [a, b]", "a x2"], &["a", "a", "b", "b"], true),
+    ];
+    for (entries, nodes, fit) in cases {
+        let places: Vec<_> = entries.iter().map(|entry| lands::parse(entry)).collect::<Result<Vec<_>>>()?.concat();
+        let nodes: Vec<String> = nodes.iter().map(|node| (*node).to_owned()).collect();
+        ensure!(lands::fits(&places, &nodes) == fit, "{entries:?} and {nodes:?}");
+    }
+    for bad in ["", "any of []", "any of [a", "a x0", "a xb", "a b", "[a]"] {
+        ensure!(lands::parse(bad).is_err(), "{bad:?} was read");
+    }
+    Ok(())
+}
+
+fn expected(with: Value) -> Result<With> {
+    Ok(serde_json::from_value(with)?)
+}
+
+/// Answers of the API server, what is expected of them, and what is said where it is wrong.
+pub fn answers_are_judged() -> Result<()> {
+    let denied = |name: &str| format!("admission webhook \"{name}\" denied the request: MUL201 run-as-user: no");
+    let answer = |status: u16, message: &str| Answer {
+        status,
+        body: json!({"message": message, "details": {"causes": [{"reason": "MUL201", "field": "spec.x"}]}}),
+        warnings: vec!["MUL702 b: c".to_owned(), "would violate PodSecurity".to_owned()],
+    };
+    let ours = denied("pods.mullion.dev");
+    let plugin = "pods \"a\" is forbidden: violates PodSecurity \"restricted:latest\": x";
+    let cases: Vec<(u16, &str, Value, &str)> = vec![
+        (201, "", json!({}), ""),
+        (403, &ours, json!({}), "refused: 403"),
+        (201, "", json!({"stored": {"message": "other"}}), "message: expected \"other\""),
+        (201, "", json!({"refused": {"status": 403}}), "it was accepted"),
+        (403, &ours, json!({"refused": {"by": "pods.mullion.dev", "status": 403, "says": ["run-as-user"]}}), ""),
+        (
+            403,
+            &ours,
+            json!({"refused": {"by": "templates.mullion.dev"}}),
+            "expected a refusal by templates.mullion.dev",
+        ),
+        (403, &ours, json!({"refused": {"by": "server"}}), "expected a refusal by server"),
+        (403, &ours, json!({"refused": {"by": "PodSecurity"}}), "expected a refusal by PodSecurity"),
+        (403, &ours, json!({"refused": {"status": 422}}), "expected status 422"),
+        (403, &ours, json!({"refused": {"says": ["privileged"]}}), "expected the words \"privileged\""),
+        (403, plugin, json!({"refused": {"by": "PodSecurity"}}), ""),
+        (403, plugin, json!({"refused": {"by": "server"}}), "expected a refusal by server"),
+        (422, "spec.x: Forbidden", json!({"refused": {"by": "server"}}), ""),
+        (422, "spec.x: Forbidden", json!({"refused": {"by": "pods.mullion.dev"}}), "expected a refusal by pods"),
+        (403, &ours, json!({"refused": {"causes": ["MUL201 spec.x"], "causesOnly": true}}), ""),
+        (403, &ours, json!({"refused": {"causes": ["MUL201 spec.y"]}}), "expected the cause \"MUL201 spec.y\""),
+        (
+            403,
+            &ours,
+            json!({"refused": {"causes": ["MUL203 spec.x"], "causesOnly": true}}),
+            "the cause \"MUL201 spec.x\" is not expected",
+        ),
+        (201, "", json!({"warned": ["MUL702", "PodSecurity"]}), ""),
+        (201, "", json!({"warned": ["MUL703"]}), "expected a warning with \"MUL703\""),
+        (201, "", json!({"warned": []}), "expected no warning, found \"MUL702 b: c\""),
+        (201, "", json!({"unwarned": ["MUL703"]}), ""),
+        (201, "", json!({"unwarned": ["PodSecurity"]}), "expected no warning with \"PodSecurity\""),
+    ];
+    for (status, message, with, words) in cases {
+        let wrong = judge::answer(&answer(status, message), &expected(with.clone())?).join("\n");
+        let right = if words.is_empty() { wrong.is_empty() } else { wrong.contains(words) };
+        ensure!(right, "{status} {message} against {with}: {wrong:?}");
+    }
+    let said = |success, stderr: &str| Said { success, stdout: "created".to_owned(), stderr: stderr.to_owned() };
+    let warning = "Warning: MUL702 b: c";
+    let cases = [
+        (true, "", json!({"prints": ["created"]}), ""),
+        (true, "", json!({"prints": ["deleted"]}), "expected it to say \"deleted\""),
+        (true, "", json!({"fails": ["created"]}), "expected it to fail"),
+        (false, "no", json!({}), "it failed"),
+        (false, "no", json!({"fails": ["no"]}), ""),
+        (false, "no", json!({"fails": ["yes"]}), "expected it to say \"yes\""),
+        (true, warning, json!({"warned": ["MUL702"]}), ""),
+        (true, warning, json!({"warned": []}), "expected no warning"),
+        (true, "W1 warnings.go:70] MUL702 b: c", json!({"unwarned": ["MUL702"]}), "expected no warning with"),
+    ];
+    for (success, stderr, with, words) in cases {
+        let wrong = judge::tool(&said(success, stderr), &expected(with.clone())?).join("\n");
+        let right = if words.is_empty() { wrong.is_empty() } else { wrong.contains(words) };
+        ensure!(right, "{success} {stderr} against {with}: {wrong:?}");
+    }
+    Ok(())
+}
+
+/// Objects, what a webhook of others adds, and the patch that does it.
+pub fn company_patches_make_their_parents() -> Result<()> {
+    let add = |path: &str, value: Value| json!({"op": "add", "path": path, "value": value});
+    let cases = [
+        (json!({"l": [1]}), add("/l/-", json!(2)), json!({"l": [1, 2]})),
+        (json!({}), add("/l/-", json!(2)), json!({"l": [2]})),
+        (json!({"a": null}), add("/a/b/c~1d", json!("x")), json!({"a": {"b": {"c/d": "x"}}})),
+        (json!({"l": [{}]}), add("/l/0/a/b", json!(1)), json!({"l": [{"a": {"b": 1}}]})),
+    ];
+    for (object, operation, after) in cases {
+        let patch: json_patch::Patch =
+            serde_json::from_value(complete(&object, std::slice::from_ref(&operation))?.into())?;
+        let mut patched = object.clone();
+        json_patch::patch(&mut patched, &patch)?;
+        ensure!(patched == after, "{operation} on {object}: {patched}");
+    }
+    let absent = json!({"op": "remove", "path": "/a"});
+    ensure!(complete(&json!({}), &[absent]).is_err(), "what is not there was removed");
+    Ok(())
+}
+
+/// Files that are wrong, and the words that say so.
+pub fn bad_files_are_errors() -> Result<()> {
+    let step = |step: &str| format!("case: A\nsteps:\n  - create: {{kind: Pod}}\n    warned: []\n  - {step}\n");
+    let cases = [
+        ("case: A\n".to_owned(), "missing field `steps`"),
+        ("case: A\nstep: []\nsteps: []\n".to_owned(), "unknown field `step`"),
+        ("case: A\nsteps: []\n".to_owned(), "no step asserts anything"),
+        ("case: A\nsteps: [{create: {kind: Pod}}]\n".to_owned(), "no step asserts anything"),
+        ("case: ' '\nsteps: [{find: Pod/a}]\n".to_owned(), "`case` is empty"),
+        ("case: A\ncluster: other\nsteps: [{find: Pod/a}]\n".to_owned(), "there is no tests/cases/clusters/other.yaml"),
+        ("case: A\nmullion: other\nsteps: [{find: Pod/a}]\n".to_owned(), "there is no tests/cases/mullion/other.yaml"),
+        (
+            "case: A\ncompany: [other]\nsteps: [{find: Pod/a}]\n".to_owned(),
+            "there is no tests/cases/company/other.yaml",
+        ),
+        ("case: A\nnamespace: {label: {}}\nsteps: [{find: Pod/a}]\n".to_owned(), "unknown field `label`"),
+        ("case: A\nsteps: [{find: Pod/a}]\n---\ncase: B\n".to_owned(), "one document a file"),
+        ("case: A\nsteps: [{find: Pod/a\n".to_owned(), "a.yaml:"),
+        (step("make: {kind: Pod}"), "a.yaml:5: step 2: a step has one verb of create, apply"),
+        (step("{create: {kind: Pod}, delete: Pod/a}"), "a step has one verb"),
+        (step("{create: {kind: Pod}, is: {a: 1}}"), "`is` does not belong to `create`, which takes stored, changes"),
+        (step("{create: {kind: Pod}, storedd: {a: 1}}"), "`storedd` does not belong to `create`"),
+        (step("{create: {kind: Pod}, stored: {}}"), "an empty `stored` asserts nothing"),
+        (step("{create: {kind: Pod}, refused: {}}"), "`refused` says nothing"),
+        (step("{create: {kind: Pod}, refused: {reason: x}}"), "unknown field `reason`"),
+        (step("{create: {kind: Pod}, refused: {status: 403, causesOnly: true}}"), "`causesOnly` without `causes`"),
+        (step("{create: {kind: Pod}, refused: {by: SomePlugin}}"), "`by: SomePlugin` is neither"),
+        (step("{create: {kind: Pod}, refused: {status: 403}, changes: []}"), "has no answer to hold against"),
+        (step("{create: {kind: Pod}, unwarned: []}"), "an empty `unwarned` asserts nothing"),
+        (step("{create: {kind: Pod}, repeat: 0}"), "`repeat: 0` does nothing"),
+        (step("{create: Pod/a}"), "`create` does not take \"Pod/a\""),
+        (step("{patch: Pod/a}"), "`patch` takes one of"),
+        (step("{patch: Pod/a, merge: {}, json: []}"), "`patch` takes one of"),
+        (step("{kubectl: get pods}"), "`kubectl` does not take"),
+        (step("{find: Pod/a, is: {}}"), "an empty `is` asserts nothing"),
+        (step("{find: Pod/a, count: 2}"), "`count` counts `pods of Kind/name`"),
+        (step("{adopt: other}"), "there is no tests/cases/mullion/other.yaml"),
+    ];
+    for (text, words) in cases {
+        match from_text("a.yaml", &text) {
+            Ok(_) => ensure!(false, "read as a case:\n{text}"),
+            Err(error) => ensure!(format!("{error:#}").contains(words), "{words:?} is not said: {error:#}\n{text}"),
+        }
+    }
+    from_text("a.yaml", &step("{find: Pod/a, is: null}")).map(drop)
+}
+
+/// Every file that cases share is one that a case, or a cluster, uses.
+pub fn every_shared_file_is_used() -> Result<()> {
+    let mut used = BTreeSet::new();
+    for (_, path) in file::cases() {
+        used.extend(file::load(&path)?.uses());
+    }
+    ensure!(!used.is_empty(), "there are no cases");
+    for kind in file::SHARED {
+        for path in yaml_files(&file::folder().join(kind)) {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            match kind {
+                "clusters" => {
+                    let controller = file::read::<Cluster>(kind, &name)?.controller;
+                    used.extend(controller.map(|mullion| ("mullion", mullion)));
+                }
+                "mullion" => drop(file::read::<Mullion>(kind, &name)?),
+                _ => drop(file::read::<Company>(kind, &name)?),
+            }
+            ensure!(used.contains(&(kind, name)), "no case uses {}", shown(&path));
+        }
+    }
+    Ok(())
+}
+
+/// Every row of `acceptance.tsv` has a case or a trial, and every case covers rows that are there. `trials` are their names.
+pub fn every_acceptance_case_has_a_file(trials: &BTreeSet<String>) -> Result<()> {
+    let mut covered: BTreeSet<String> = BTreeSet::new();
+    for (_, path) in file::cases() {
+        covered.extend(file::load(&path)?.case.covers);
+    }
+    let table = std::fs::read_to_string(file::folder().join("acceptance.tsv"))?;
+    let mut rows = BTreeSet::new();
+    for line in table.lines().filter(|line| !line.starts_with('#')) {
+        let [code, what, trial] = line.split('\t').collect::<Vec<_>>()[..] else {
+            anyhow::bail!("acceptance.tsv: not three columns: {line}");
+        };
+        rows.insert(code.to_owned());
+        ensure!(trial == "-" || trials.contains(trial), "{code} names {trial}, which is no trial");
+        ensure!(trial != "-" || covered.contains(code), "{code} ({what}) has neither a case nor a trial");
+    }
+    let unknown: Vec<&String> = covered.difference(&rows).collect();
+    ensure!(unknown.is_empty(), "cases cover what acceptance.tsv does not have: {unknown:?}");
+    Ok(())
+}
