@@ -1,6 +1,6 @@
 //! Steps that wait for what comes of a request: objects, pods and their nodes, Events, and what must not come.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use mullion_cluster::wait_for;
@@ -36,14 +36,25 @@ fn is_going(object: &Value) -> bool {
     object["metadata"].get("deletionTimestamp").is_some()
 }
 
-/// Where a pod is; `None` while nobody has said.
-fn place(pod: &Value) -> Option<String> {
+/// Where a pod is, or why it is not anywhere yet.
+fn place(pod: &Value) -> std::result::Result<String, String> {
     if let Some(node) = pod["spec"]["nodeName"].as_str() {
-        return Some(node.to_owned());
+        return Ok(node.to_owned());
     }
-    let conditions = pod["status"]["conditions"].as_array()?;
-    let refused = conditions.iter().any(|one| one["type"] == "PodScheduled" && one["reason"] == "Unschedulable");
-    refused.then(|| NOWHERE.to_owned())
+    let conditions = pod["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    match conditions.iter().find(|one| one["type"] == "PodScheduled") {
+        Some(scheduled) if scheduled["reason"] == "Unschedulable" => Ok(NOWHERE.to_owned()),
+        Some(scheduled) => Err(format!("not scheduled yet ({})", text(&scheduled["message"]))),
+        None => Err("not scheduled yet".to_owned()),
+    }
+}
+
+/// What the scheduler said of the pods that it has refused.
+fn refusals(pods: &[Value]) -> String {
+    let conditions = pods.iter().filter_map(|pod| pod["status"]["conditions"].as_array()).flatten();
+    let refused = conditions.filter(|one| one["reason"] == "Unschedulable");
+    let said: BTreeSet<String> = refused.map(|one| format!("\n  nowhere: {}", text(&one["message"]))).collect();
+    said.into_iter().collect()
 }
 
 /// Why an object's controller is not done with it: `None` once it has seen the newest generation and made its pods.
@@ -151,11 +162,12 @@ impl Run<'_> {
             wait_for(&format!("pods of {about} on [{}]", entries.join(", ")), DEADLINE, async || {
                 let object = self.object(about).await?.with_context(|| format!("there is no {about}"))?;
                 let pods = self.pods_of(&object).await?;
-                let mut nodes: Vec<String> =
-                    pods.iter().map(|pod| place(pod).unwrap_or_else(|| "not scheduled yet".to_owned())).collect();
+                let mut nodes: Vec<String> = pods.iter().map(|pod| place(pod).unwrap_or_else(|why| why)).collect();
                 nodes.sort();
-                ensure!(lands::fits(&places, &nodes), "on [{}]", nodes.join(", "));
-                unsettled(kind, &object, pods.len()).map_or(Ok(()), |why| Err(anyhow!(why)))
+                let unsettled = unsettled(kind, &object, pods.len());
+                let status = unsettled.as_deref().unwrap_or_default();
+                ensure!(lands::fits(&places, &nodes), "on [{}]{} {status}", nodes.join(", "), refusals(&pods));
+                unsettled.map_or(Ok(()), |why| Err(anyhow!(why)))
             })
             .await?;
         }
