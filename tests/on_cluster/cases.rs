@@ -80,6 +80,7 @@ pub fn trials(handle: &Handle, sites: &Arc<Sites>, others: &[Trial]) -> Vec<Tria
         pure("stored_must_have_what_is_expected", tests::stored_must_have_what_is_expected),
         pure("changes_are_exactly_those", tests::changes_are_exactly_those),
         pure("pods_land_on_exactly_these_nodes", tests::pods_land_on_exactly_these_nodes),
+        pure("a_controller_is_done_when_its_status_says_so", tests::a_controller_is_done_when_its_status_says_so),
         pure("answers_are_judged", tests::answers_are_judged),
         pure("company_patches_make_their_parents", tests::company_patches_make_their_parents),
         pure("bad_files_are_errors", tests::bad_files_are_errors),

@@ -46,7 +46,7 @@ pub async fn run(site: &Site, name: &str, shown: &str, loaded: &Loaded) -> Resul
             namespace.delete().await?;
         }
     }
-    result.with_context(|| format!("\n{}\nnamespace {}", case.sentence, run.namespace))
+    result.map_err(|why| anyhow!("{why:#}\n({} Namespace {}.)", case.sentence, run.namespace))
 }
 
 impl Run<'_> {

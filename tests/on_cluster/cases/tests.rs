@@ -11,6 +11,7 @@ use super::differ::{comparable, differences, unexpected};
 use super::file::{self, from_text, shown, yaml_files};
 use super::format::{Cluster, Company, Mullion, With};
 use super::tool::Said;
+use super::watch::unsettled;
 use super::{judge, lands, matching};
 
 /// Objects, what is expected of them, and where they are not so.
@@ -128,6 +129,49 @@ pub fn pods_land_on_exactly_these_nodes() -> Result<()> {
     }
     for bad in ["", "any of []", "any of [a", "a x0", "a xb", "a b", "[a]"] {
         ensure!(lands::parse(bad).is_err(), "{bad:?} was read");
+    }
+    Ok(())
+}
+
+/// Objects with so many pods, and whether their controller is done with them.
+pub fn a_controller_is_done_when_its_status_says_so() -> Result<()> {
+    let of = |spec: Value, status: Value| json!({"metadata": {"generation": 2}, "spec": spec, "status": status});
+    let daemon_set = |observed: u64, wanted: u64, current: u64| {
+        let all = json!({"observedGeneration": observed, "desiredNumberScheduled": wanted,
+            "currentNumberScheduled": current, "updatedNumberScheduled": current});
+        of(json!({}), all)
+    };
+    let deployment = |observed: u64, updated: u64, failure: &str| {
+        let conditions = json!([{"type": "ReplicaFailure", "status": failure}]);
+        of(
+            json!({"replicas": 2}),
+            json!({"observedGeneration": observed, "replicas": 2, "updatedReplicas": updated, "conditions": conditions}),
+        )
+    };
+    let job = |suspend: bool, active: u64| {
+        of(json!({"parallelism": 3, "completions": 2, "suspend": suspend}), json!({"active": active}))
+    };
+    let cases = [
+        ("DaemonSet", daemon_set(2, 3, 3), 3, true),
+        ("DaemonSet", daemon_set(1, 3, 3), 3, false),
+        ("DaemonSet", daemon_set(2, 3, 2), 2, false),
+        ("DaemonSet", daemon_set(2, 2, 2), 3, false),
+        ("DaemonSet", daemon_set(2, 0, 0), 0, true),
+        ("Deployment", deployment(2, 2, "False"), 2, true),
+        ("Deployment", deployment(2, 1, "False"), 2, false),
+        ("Deployment", deployment(2, 2, "False"), 3, false),
+        ("Deployment", deployment(2, 0, "True"), 0, true),
+        ("Deployment", deployment(1, 0, "True"), 0, false),
+        ("Deployment", of(json!({"replicas": 1}), json!({})), 0, false),
+        ("ReplicaSet", deployment(2, 0, "False"), 2, true),
+        ("Job", job(false, 2), 2, true),
+        ("Job", job(false, 1), 1, false),
+        ("Job", job(true, 0), 0, true),
+        ("Job", job(true, 1), 1, false),
+        ("Pod", of(json!({}), json!({})), 1, true),
+    ];
+    for (kind, object, pods, done) in cases {
+        ensure!(unsettled(kind, &object, pods).is_none() == done, "{kind} with {pods} pods: {object}");
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Steps that wait for what comes of a request: objects, pods and their nodes, Events, and what must not come.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use mullion_cluster::wait_for;
@@ -11,7 +12,9 @@ use super::format::{EventOf, With};
 use super::lands::{self, NOWHERE, Places};
 use super::matching::mismatches;
 use super::run::Run;
-use crate::shared::DEADLINE;
+
+/// A wait of a case takes a second or two; who writes one should not wait long for its failure either.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What must not change when nothing rolls.
 #[derive(Debug, PartialEq)]
@@ -58,11 +61,13 @@ fn refusals(pods: &[Value]) -> String {
 }
 
 /// Why an object's controller is not done with it: `None` once it has seen the newest generation and made its pods.
-fn unsettled(kind: &str, object: &Value, pods: usize) -> Option<String> {
+pub fn unsettled(kind: &str, object: &Value, pods: usize) -> Option<String> {
     let (spec, status) = (&object["spec"], &object["status"]);
     let number = |value: &Value, default: u64| usize::try_from(value.as_u64().unwrap_or(default)).unwrap_or_default();
     let of_status = |key: &str| number(&status[key], 0);
     let observed = status["observedGeneration"] == object["metadata"]["generation"];
+    let conditions = status["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let is = |what: &str| conditions.iter().any(|one| one["type"] == what && one["status"] == "True");
     let done = match kind {
         "DaemonSet" => {
             let wanted = of_status("desiredNumberScheduled");
@@ -73,15 +78,13 @@ fn unsettled(kind: &str, object: &Value, pods: usize) -> Option<String> {
             let rolls = ["Deployment", "StatefulSet"].contains(&kind);
             let updated = if rolls { of_status("updatedReplicas") } else { wanted };
             // Pods that are refused: it has done what it can.
-            let conditions = status["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let fails = conditions.iter().any(|one| one["type"] == "ReplicaFailure" && one["status"] == "True");
-            observed && ([of_status("replicas"), updated, pods] == [wanted; 3] || fails)
+            observed && ([of_status("replicas"), updated, pods] == [wanted; 3] || is("ReplicaFailure"))
         }
         "Job" => {
             let suspended = spec["suspend"] == true;
             let parallel = number(&spec["parallelism"], 1).min(number(&spec["completions"], u64::MAX));
             let wanted = if suspended { 0 } else { parallel };
-            of_status("active") == wanted && pods == wanted
+            is("Complete") || is("Failed") || (of_status("active") == wanted && pods == wanted)
         }
         _ => true,
     };
@@ -133,7 +136,7 @@ impl Run<'_> {
             let all: Vec<String> = mismatches(is, found).iter().map(|one| format!("\n  {one}")).collect();
             all.concat()
         };
-        wait_for(about, DEADLINE, async || {
+        wait_for(about, PATIENCE, async || {
             let Some(owner) = about.strip_prefix("pods of ") else {
                 let found = self.object(about).await?;
                 let wrong = wrong(found.as_ref());
@@ -159,7 +162,7 @@ impl Run<'_> {
             let places = entries.iter().map(|entry| lands::parse(entry)).collect::<Result<Vec<_>>>()?;
             let places: Vec<Places> = places.concat();
             let kind = about.split_once('/').map_or("", |(kind, _)| kind);
-            wait_for(&format!("pods of {about} on [{}]", entries.join(", ")), DEADLINE, async || {
+            wait_for(&format!("pods of {about} on [{}]", entries.join(", ")), PATIENCE, async || {
                 let object = self.object(about).await?.with_context(|| format!("there is no {about}"))?;
                 let pods = self.pods_of(&object).await?;
                 let mut nodes: Vec<String> = pods.iter().map(|pod| place(pod).unwrap_or_else(|why| why)).collect();
@@ -178,7 +181,7 @@ impl Run<'_> {
         let EventOf { about, reason, says } = &wanted;
         let (pods_of, about) = about.strip_prefix("pods of ").map_or((false, about.as_str()), |owner| (true, owner));
         let (kind, name) = about.split_once('/').context("`about` takes `Kind/name`")?;
-        wait_for(&format!("an Event about {}", wanted.about), DEADLINE, async || {
+        wait_for(&format!("an Event about {}", wanted.about), PATIENCE, async || {
             let mut names = vec![(kind.to_owned(), name.to_owned())];
             if pods_of {
                 let owner = self.object(about).await?.with_context(|| format!("there is no {about}"))?;
@@ -221,14 +224,14 @@ impl Run<'_> {
     }
 
     pub async fn remember(&mut self, about: &str) -> Result<()> {
-        let memory = wait_for(about, DEADLINE, async || self.memory(about).await).await?;
+        let memory = wait_for(about, PATIENCE, async || self.memory(about).await).await?;
         self.remembered.insert(about.to_owned(), memory);
         Ok(())
     }
 
     pub async fn unchanged(&self, about: &str) -> Result<()> {
         let before = self.remembered.get(about).with_context(|| format!("`remember: {about}` comes first"))?;
-        let now = wait_for(about, DEADLINE, async || self.memory(about).await).await?;
+        let now = wait_for(about, PATIENCE, async || self.memory(about).await).await?;
         let mut wrong = Vec::new();
         if before.generation != now.generation {
             wrong.push(format!("generation {} became {}", before.generation, now.generation));
