@@ -94,7 +94,7 @@ pub enum Consequence {
 pub fn consequence(finding: &Finding, circumstance: Circumstance, workloads: Workloads) -> Consequence {
     use Consequence::{Labelled, Nothing, Refused, Repaired, Warned};
     match (finding.action, circumstance) {
-        (Action::Allow, _) | (_, Circumstance::NotOurs | Circumstance::OtherUpdate) => Nothing,
+        (Action::Allow, _) | (_, Circumstance::NotOurs | Circumstance::OtherUpdate | Circumstance::Rewrite) => Nothing,
         (Action::Deny, Circumstance::Pod | Circumstance::EphemeralContainers) => Refused,
         // A refused pod of a DaemonSet starves the others: its controller counts it as failed and backs off.
         (Action::Deny, Circumstance::OwnedPod { daemon_set })
@@ -116,8 +116,16 @@ pub fn consequence(finding: &Finding, circumstance: Circumstance, workloads: Wor
 /// The answer at `door` for a review of `object`.
 pub fn answer(review: &Review, object: &Value, door: Door) -> Answer {
     let mut answer = Answer::default();
-    if matches!(review.circumstance, Circumstance::NotOurs | Circumstance::OtherUpdate) {
-        return answer;
+    let audit_only = review.settings.mode == Mode::Audit;
+    match review.circumstance {
+        Circumstance::NotOurs | Circumstance::OtherUpdate => return answer,
+        Circumstance::Rewrite => {
+            if door == Door::Mutate && !audit_only {
+                answer.patch = compile(object, &review.changes);
+            }
+            return answer;
+        }
+        _ => {}
     }
     let weighed: Vec<(&Finding, Consequence)> = review
         .findings
@@ -127,7 +135,6 @@ pub fn answer(review: &Review, object: &Value, door: Door) -> Answer {
     annotate(review, &weighed, &mut answer);
     let with = |wanted: Consequence| weighed.iter().filter(move |(_, c)| *c == wanted).map(|(finding, _)| *finding);
     let refused: Vec<&Finding> = with(Consequence::Refused).collect();
-    let audit_only = review.settings.mode == Mode::Audit;
     // The server validates between the two doors: what it would refuse must be said before, in words that help.
     let server_first = refused.iter().any(|finding| finding.refused_by == RefusedBy::ApiServer);
     let speaks_up = !refused.is_empty() && (door == Door::Validate || server_first);

@@ -133,6 +133,7 @@ fn verdict(
         object,
         around_template: daemon_set,
         may_mean_every_node: daemon_set && multi,
+        before: None,
         namespace: known,
         world,
         settings: &settings,

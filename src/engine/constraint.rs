@@ -119,6 +119,13 @@ impl<'a> NodeConstraints<'a> {
         }
     }
 
+    /// The same but for what the nodeSelector asks of one label.
+    #[must_use]
+    pub fn without(mut self, label: &str) -> Self {
+        self.equal.retain(|(key, _)| *key != label);
+        self
+    }
+
     /// Whether nothing is asked of the node.
     pub fn is_empty(&self) -> bool {
         self.equal.is_empty() && self.terms.iter().flatten().all(Vec::is_empty)

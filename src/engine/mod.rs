@@ -8,6 +8,7 @@
 pub mod answer;
 pub mod blockers;
 pub mod build;
+pub mod carry;
 pub mod change;
 pub mod constraint;
 pub mod creation;

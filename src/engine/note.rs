@@ -1,20 +1,21 @@
 //! The annotation `mullion.dev/decision`: what was decided for an object, and what was put on it.
 //!
-//! On a pod it is for people. On a DaemonSet it is also memory: an update that drops what Mullion had put into the
-//! template gets exactly that back, so that no pod is replaced.
+//! On a pod it is for people. On a DaemonSet it is also memory: see [`carry`](super::carry).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::constraint::escape;
 use super::finding::field_path;
+use super::toleration::toleration_word;
 use super::verdict::{Basis, Decision, Source};
+use super::world::Os;
 
 /// The annotation's key.
 pub const DECISION: &str = "mullion.dev/decision";
 
 /// The annotation's value, as JSON.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Note {
     /// `windows` or `linux`.
     pub os: String,
@@ -32,9 +33,24 @@ impl Note {
         self.placed.iter().any(|word| word == "nodeSelector")
     }
 
-    /// Reads the note on an object's own metadata; anything else there is no note of ours.
+    /// Whether that toleration (raw JSON) is Mullion's.
+    pub fn placed_toleration(&self, toleration: &Value) -> bool {
+        self.placed.contains(&toleration_word(toleration))
+    }
+
+    /// Reads the note on an object's own metadata; anything else there is no note of ours. Only the operating system and
+    /// what was placed are asked for: another version of Mullion may have said the rest in other words.
     pub fn of(object: &Value) -> Option<Self> {
-        serde_json::from_str(object.pointer("/metadata/annotations")?.get(DECISION)?.as_str()?).ok()
+        let text = object.pointer("/metadata/annotations")?.get(DECISION)?.as_str()?;
+        let note: Value = serde_json::from_str(text).ok()?;
+        let text = |name| note.get(name).and_then(Value::as_str);
+        let placed = note.get("placed")?.as_array()?.iter().filter_map(Value::as_str);
+        Some(Self {
+            os: Os::from_name(text("os")?)?.name().to_owned(),
+            basis: note.get("basis").and_then(|basis| Basis::deserialize(basis).ok()).unwrap_or(Basis::None),
+            because: text("because").unwrap_or_default().to_owned(),
+            placed: placed.map(str::to_owned).collect(),
+        })
     }
 
     /// Pointer of the annotation on an object's own metadata.

@@ -12,7 +12,7 @@ use super::limits::{self, PodSecurity, Whitelist};
 use super::node::policy_taint;
 use super::pod::Pod;
 use super::rules;
-use super::toleration::{includes, marks, tolerated, toleration_of, toleration_value};
+use super::toleration::{includes, marks, tolerated, toleration_of, toleration_value, toleration_word};
 use super::windows::{Build, release_name, server_releases};
 use super::world::{Namespace, Os, RuntimeClass, Taint, World};
 use crate::policy::{
@@ -93,9 +93,14 @@ impl<'a> Placed<'a> {
 
     /// Adds an edit, unless what stands in its way is of the wrong type: the server will refuse that itself.
     pub fn push(&mut self, reason: &'static str, edit: Edit, word: impl Into<String>) {
+        self.push_all(reason, edit, [word.into()]);
+    }
+
+    /// Adds an edit that puts several things there.
+    pub fn push_all(&mut self, reason: &'static str, edit: Edit, words: impl IntoIterator<Item = String>) {
         if edit.applies_to(self.object) {
             self.changes.push(Change { cause: Cause::Placement(reason), edit });
-            self.words.push(word.into());
+            self.words.extend(words);
         }
     }
 }
@@ -115,13 +120,14 @@ impl<'a> Site<'a> {
     /// gives a pod its IP resource only for a literal nodeSelector (aws/amazon-vpc-resource-controller-k8s
     /// `webhooks/core/pod_webhook.go`, `hasWindowsNodeSelector`). On Linux only where no OS constraint stands.
     pub fn lacks_node_selector(&self, os: Os) -> bool {
-        let [label, legacy] = OS_LABELS;
-        let constrained =
-            constraint::constrains(&self.pod, label) || (os == Os::Linux && constraint::constrains(&self.pod, legacy));
-        // Another value under Windows is Mullion's own, from before the author said Windows: two authors' words would
-        // be a conflict.
-        let literal = self.pod.strings("/spec/nodeSelector").any(|pair| pair == (label, os.name()));
-        let stands = if os == Os::Windows { literal } else { constrained };
+        let [label, _] = OS_LABELS;
+        let literal = self.pod.strings("/spec/nodeSelector").find(|(key, _)| *key == label);
+        let stands = match literal {
+            // The other system's is Mullion's own, from before the author said this one: two words of an author's would
+            // be a conflict.
+            Some((_, value)) => value == os.name(),
+            None => os == Os::Linux && OS_LABELS.iter().any(|label| constraint::constrains(&self.pod, label)),
+        };
         self.settings.node_selector == NodeSelectorMode::Add && !stands
     }
 
@@ -153,22 +159,22 @@ impl<'a> Site<'a> {
     pub fn missing_tolerations(&self, os: Os) -> Vec<(Value, String)> {
         let present = self.pod.items("/spec/tolerations");
         let mut missing: Vec<(Value, String)> = Vec::new();
-        let mut add = |value: Value, word: String, already: bool| {
+        let mut add = |value: Value, already: bool| {
             if !already && !missing.iter().any(|(other, _)| *other == value) {
+                let word = toleration_word(&value);
                 missing.push((value, word));
             }
         };
         if self.settings.tolerations == TolerationsMode::Learn {
             for taint in self.marker_taints(os) {
-                add(toleration_of(&taint), toleration_word(&taint), tolerated(present, &taint));
+                add(toleration_of(&taint), tolerated(present, &taint));
             }
         }
         if os == Os::Windows && self.settings.tolerations != TolerationsMode::Never {
             for toleration in &self.settings.add_tolerations {
-                let word = format!("toleration {}", toleration.key.as_deref().unwrap_or("*"));
                 let value = toleration_value(toleration);
                 let already = present.iter().any(|wide| includes(wide, &value));
-                add(value, word, already);
+                add(value, already);
             }
         }
         missing
@@ -378,11 +384,6 @@ pub fn repair<'f>(findings: impl Iterator<Item = &'f Finding>, changes: &mut Vec
         changes.extend(finding.replacement.clone().map(|edit| Change { cause, edit }));
         changes.push(Change { cause, edit });
     }
-}
-
-/// How a note names a toleration of that taint.
-pub fn toleration_word(taint: &Taint) -> String {
-    format!("toleration {taint}")
 }
 
 /// The taint Mullion itself puts on Windows nodes, if it does.

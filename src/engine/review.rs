@@ -6,8 +6,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::build::{PodBuilds, build_matters, pod_builds};
-use super::change::{Cause, Change, Edit, compile};
-use super::constraint::{self, OS_LABELS, OsWanted, escape};
+use super::carry::{Before, Fate};
+use super::change::{Cause, Change, Edit};
+use super::constraint::{self, OS_LABELS, OsWanted};
 use super::finding::{Finding, RefusedBy, field_path};
 use super::image::ImageOs;
 use super::images::{ContainerImage, images_of};
@@ -17,7 +18,7 @@ use super::placement::{Placed, Site, repair};
 use super::pod::Pod;
 use super::request::{Kind, Operation, Request};
 use super::rules::{self, Actions, Context, Reach};
-use super::verdict::{Asked, Basis, Decision, OS_ANNOTATION, Verdict, decide, place_of};
+use super::verdict::{Asked, Basis, Decision, OS_ANNOTATION, Verdict, decide, own_annotation, place_of};
 use super::world::{Namespace, Os, RuntimeClass, World};
 use crate::policy::{Action, HonourIgnore, Lookup, Mode, PolicySet, Settings};
 
@@ -70,6 +71,8 @@ pub enum Circumstance {
     },
     /// UPDATE of `pods/ephemeralcontainers`.
     EphemeralContainers,
+    /// UPDATE of a DaemonSet that drops nothing but what Mullion had put there: that is put back, and nothing is said.
+    Rewrite,
     /// Any other UPDATE.
     OtherUpdate,
 }
@@ -86,9 +89,16 @@ pub fn review(request: &Request<'_>, world: &World, policies: &PolicySet) -> Rev
     if settings.mode == Mode::Disabled || ignored(&pod, namespace, &settings) {
         circumstance = Circumstance::NotOurs;
     }
+    let before = Before::of(request);
+    if circumstance == Circumstance::OtherUpdate
+        && let Some(note) = before.as_ref().and_then(Before::kept_note)
+    {
+        return Review::rewrite(settings, vec![note]);
+    }
     if matches!(circumstance, Circumstance::NotOurs | Circumstance::OtherUpdate) {
         return Review::nothing(settings, circumstance);
     }
+    let note = before.as_ref().and_then(Before::note);
     let images = images_of(&pod, &settings, request.images, world);
     let daemon_set = subject.kind == Kind::DaemonSet;
     let asked = Asked {
@@ -96,6 +106,7 @@ pub fn review(request: &Request<'_>, world: &World, policies: &PolicySet) -> Rev
         object: subject.object,
         around_template: daemon_set || request.into_templates,
         may_mean_every_node: daemon_set && images.iter().any(|image| image.facts.os == ImageOs::Multi),
+        before: note.as_ref(),
         namespace,
         world,
         settings: &settings,
@@ -115,6 +126,13 @@ pub fn review(request: &Request<'_>, world: &World, policies: &PolicySet) -> Rev
     let no_default = case.give_default(&asked);
     let builds = pod_builds(&images, world, &policies.nodes);
     let mut findings = case.findings(&builds, no_default);
+    if let Some(before) = &before {
+        let mut repairs = Vec::new();
+        repair(refused_by_server(&findings), &mut repairs);
+        if let Some(changes) = before.put_back(repairs, own_annotation(&asked).map(|(os, _)| os)) {
+            return Review::rewrite(settings, changes);
+        }
+    }
     let mut wanted = case.wanted();
     if circumstance == (Circumstance::Template { update: true }) {
         wanted.extend(mark_known(&mut findings, request, world, policies));
@@ -130,6 +148,10 @@ pub fn review(request: &Request<'_>, world: &World, policies: &PolicySet) -> Rev
 }
 
 impl Review {
+    fn rewrite(settings: Arc<Settings>, changes: Vec<Change>) -> Self {
+        Self { changes, ..Self::nothing(settings, Circumstance::Rewrite) }
+    }
+
     fn nothing(settings: Arc<Settings>, circumstance: Circumstance) -> Self {
         let decision =
             Decision { verdict: Verdict::Undecided, basis: Basis::None, placement: false, evidence: Vec::new() };
@@ -322,7 +344,7 @@ impl Case<'_> {
 
     fn changes(&self, findings: &[Finding], builds: &PodBuilds<'_>) -> Vec<Change> {
         match self.circumstance {
-            Circumstance::NotOurs | Circumstance::OtherUpdate => Vec::new(),
+            Circumstance::NotOurs | Circumstance::OtherUpdate | Circumstance::Rewrite => Vec::new(),
             // New entries only, and only what the API server would refuse.
             Circumstance::EphemeralContainers => {
                 let mut changes = Vec::new();
@@ -334,7 +356,7 @@ impl Case<'_> {
             Circumstance::Template { .. } if self.request.into_templates => {
                 self.pod_changes(findings, builds, self.is_daemon_set())
             }
-            Circumstance::Template { update } => self.template_changes(findings, update),
+            Circumstance::Template { .. } => self.template_changes(findings),
         }
     }
 
@@ -411,28 +433,28 @@ impl Case<'_> {
 
     fn note(&self, placed: Vec<String>) -> Change {
         let os = self.decision.decided().map_or("", Os::name).to_owned();
-        let note = Note { os, basis: self.decision.basis, because: because(&self.decision), placed };
-        let edit = Edit::Set { pointer: Note::pointer(), value: note.value() };
-        Change { cause: Cause::Placement(NOTE_REASON), edit }
+        noted(&Note { os, basis: self.decision.basis, because: because(&self.decision), placed })
     }
 
     /// Templates: repairs only where the API server would refuse the template, and placement only for DaemonSets,
     /// whose controller decides from the template where pods go.
-    fn template_changes(&self, findings: &[Finding], update: bool) -> Vec<Change> {
+    fn template_changes(&self, findings: &[Finding]) -> Vec<Change> {
         let mut placed = Placed::on(self.request.subject.object);
         repair(refused_by_server(findings), &mut placed.changes);
         if !self.is_daemon_set() {
             return placed.changes;
         }
-        if update {
-            if let Some(carried) = self.carried_over() {
-                placed.changes.extend(carried.changes);
-                placed.words.extend(carried.words);
-            }
-            if self.restores_old(&placed.changes) {
-                // The request only dropped what Mullion had changed there: with that again, nothing rolls.
-                placed.changes.extend(self.kept_note());
-                return placed.changes;
+        let before = Before::of(self.request);
+        let fate = before.as_ref().map_or(Fate::Open, |before| before.fate(&self.decision));
+        if let Some(before) = &before {
+            match fate {
+                Fate::Holds => {
+                    let lost = before.lost();
+                    placed.changes.extend(lost.changes);
+                    placed.words.extend(lost.words);
+                }
+                Fate::Over => placed.changes.extend(before.take_away(self.placeable())),
+                Fate::Open => {}
             }
         }
         if let Some(os) = self.placeable() {
@@ -447,91 +469,35 @@ impl Case<'_> {
                 }
             }
         }
-        if !placed.words.is_empty() {
-            let words = std::mem::take(&mut placed.words);
-            placed.changes.push(self.note_beside_old(words));
-        }
+        let words = std::mem::take(&mut placed.words);
+        let note = Note::of(self.request.subject.object);
+        let before = before.as_ref();
+        placed.changes.extend(match before.filter(|_| fate == Fate::Holds) {
+            Some(before) if words.is_empty() => before.kept_note(),
+            Some(before) => before.note().map(|note| noted_beside(note, words)),
+            None if words.is_empty() => before.filter(|_| fate == Fate::Over).and_then(Before::without_note),
+            // A second call for one request sees what the first wrote.
+            None => match note.filter(|note| Os::from_name(&note.os) == self.decision.decided()) {
+                Some(note) => Some(noted_beside(note, words)),
+                None => Some(self.note(words)),
+            },
+        });
         placed.changes
     }
+}
 
-    /// Whether the request with these changes has the old object's template.
-    fn restores_old(&self, changes: &[Change]) -> bool {
-        let subject = &self.request.subject;
-        let mut object = subject.object.clone();
-        json_patch::patch(&mut object, &compile(subject.object, changes)).is_ok()
-            && self.request.old.is_some_and(|old| same_at(subject.kind.pod_pointer(), old, &object))
-    }
+fn noted(note: &Note) -> Change {
+    let edit = Edit::Set { pointer: Note::pointer(), value: note.value() };
+    Change { cause: Cause::Placement(NOTE_REASON), edit }
+}
 
-    /// A note with these words. What an earlier note for the same OS names may stand in the template still, and only a
-    /// note says that it is Mullion's.
-    fn note_beside_old(&self, words: Vec<String>) -> Change {
-        let earlier =
-            self.request.old.and_then(Note::of).filter(|note| Os::from_name(&note.os) == self.decision.decided());
-        let Some(mut note) = earlier else { return self.note(words) };
-        note.placed.extend(words);
-        let mut seen = BTreeSet::new();
-        note.placed.retain(|word| seen.insert(word.clone()));
-        let edit = Edit::Set { pointer: Note::pointer(), value: note.value() };
-        Change { cause: Cause::Placement(NOTE_REASON), edit }
-    }
-
-    /// What Mullion had put into the old template, the new one lacks, and still holds.
-    fn carried_over(&self) -> Option<Placed<'_>> {
-        let old = self.request.old?;
-        let note = Note::of(old)?;
-        let os = Os::from_name(&note.os)?;
-        let still = match self.decision.verdict {
-            Verdict::Undecided => self.decision.placement,
-            Verdict::Windows | Verdict::Linux => self.decision.decided() == Some(os),
-            Verdict::Conflict => false,
-        };
-        let old_pod = Pod::of(self.request.subject.kind, old).filter(|_| still)?;
-        let mut placed = Placed::on(self.request.subject.object);
-        for word in note.placed {
-            let reason = "it stood there before this update";
-            let edit = if word == "nodeSelector" {
-                self.lost_selector(&old_pod, os)
-            } else {
-                self.lost_toleration(&old_pod, &word)
-            };
-            if let Some(edit) = edit {
-                placed.push(reason, edit, word);
-            }
-        }
-        (!placed.changes.is_empty()).then_some(placed)
-    }
-
-    fn lost_selector(&self, old: &Pod<'_>, os: Os) -> Option<Edit> {
-        let [label, _] = OS_LABELS;
-        let stood = old.strings("/spec/nodeSelector").any(|pair| pair == (label, os.name()));
-        let lost = !self.pod.strings("/spec/nodeSelector").any(|(key, _)| key == label);
-        let pointer = self.pod.at(&format!("/spec/nodeSelector/{}", escape(label)));
-        (stood && lost).then(|| Edit::Set { pointer, value: Value::from(os.name()) })
-    }
-
-    fn lost_toleration(&self, old: &Pod<'_>, word: &str) -> Option<Edit> {
-        let present = self.pod.items("/spec/tolerations");
-        let of = |toleration: &&Value| {
-            let text = |name| toleration.get(name).and_then(Value::as_str).unwrap_or_default();
-            let taint = super::world::Taint {
-                key: text("key").to_owned(),
-                value: text("value").to_owned(),
-                effect: text("effect").to_owned(),
-            };
-            super::placement::toleration_word(&taint) == word
-        };
-        let stood = old.items("/spec/tolerations").iter().find(of)?;
-        let pointer = self.pod.at("/spec/tolerations");
-        (!present.contains(stood)).then(|| Edit::Append { pointer, value: stood.clone() })
-    }
-
-    /// The old note, where the request dropped it.
-    fn kept_note(&self) -> Option<Change> {
-        let old = Note::of(self.request.old?)?;
-        let kept = Note::of(self.request.subject.object).as_ref() == Some(&old);
-        let edit = Edit::Set { pointer: Note::pointer(), value: old.value() };
-        (!kept).then_some(Change { cause: Cause::Placement("it stood there before this update"), edit })
-    }
+/// An earlier note with more words, each once: what it names may stand in the template still, and only a note says that
+/// it is Mullion's.
+fn noted_beside(mut note: Note, words: Vec<String>) -> Change {
+    note.placed.extend(words);
+    let mut seen = BTreeSet::new();
+    note.placed.retain(|word| seen.insert(word.clone()));
+    noted(&note)
 }
 
 /// What the API server would refuse the subject for.

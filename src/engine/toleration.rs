@@ -52,6 +52,19 @@ pub fn toleration_value(toleration: &Toleration) -> Value {
     serde_json::to_value(toleration).unwrap_or(Value::Null)
 }
 
+/// How a note names a toleration: `toleration os=windows:NoSchedule`.
+pub fn toleration_word(toleration: &Value) -> String {
+    let field = |name| toleration.get(name).and_then(Value::as_str).unwrap_or_default();
+    let mut word = format!("toleration {}", if field("key").is_empty() { "*" } else { field("key") });
+    for (before, name) in [('=', "value"), (':', "effect")] {
+        if !field(name).is_empty() {
+            word.push(before);
+            word.push_str(field(name));
+        }
+    }
+    word
+}
+
 /// Whether one of the patterns describes the taint and the taint keeps pods off: `PreferNoSchedule` only discourages.
 pub fn marks(patterns: &[TaintPattern], taint: &Taint) -> bool {
     taint.effect != "PreferNoSchedule" && patterns.iter().any(|pattern| pattern.matches(taint))

@@ -129,6 +129,9 @@ pub struct Asked<'a> {
     /// Whether it is a DaemonSet whose images exist for both systems: it may mean every node of its pool, those that
     /// come tomorrow included.
     pub may_mean_every_node: bool,
+    /// Mullion's note on a DaemonSet whose template changes: its author may mean something else now, so the selector
+    /// that the note names decides only where nothing else does.
+    pub before: Option<&'a Note>,
     /// Its namespace, where known.
     pub namespace: Option<&'a Namespace>,
     /// The cluster.
@@ -146,6 +149,7 @@ pub fn decide(asked: &Asked<'_>) -> Decision {
         .or_else(|| scope(asked))
         .or_else(|| images(asked))
         .or_else(|| place(asked))
+        .or_else(|| placed_before(asked))
         .unwrap_or_else(|| Decision::undecided(Vec::new(), true))
         .with_more(image_evidence(asked))
         .with_more(looks_windows(&asked.pod).into_iter().collect())
@@ -271,19 +275,32 @@ fn explicit_placements(asked: &Asked<'_>) -> Vec<Evidence> {
 }
 
 /// Whether the OS selector is one that Mullion wrote and that nobody meant: a bound pod got it for its place, a
-/// DaemonSet for want of anything else. It decides no more the second time than it did the first.
+/// DaemonSet for want of anything else, or for reasons that may be gone from a template that changes. It decides no more
+/// the second time than it did the first.
 fn placed_by_mullion(asked: &Asked<'_>) -> bool {
-    let Some(note) = Note::of(asked.object).filter(Note::placed_selector) else { return false };
-    let nobody_meant_it = match note.basis {
+    let stands = constraint::selector_os(&asked.pod).0;
+    let its_own = |note: &Note| note.placed_selector() && Os::from_name(&note.os).map(OsWanted::Only) == Some(stands);
+    if let Some(note) = asked.before {
+        return its_own(note);
+    }
+    let Some(note) = Note::of(asked.object).filter(its_own) else { return false };
+    match note.basis {
         Basis::Place => place_of(&asked.pod, asked.world).map(Os::name) == Some(&note.os),
         Basis::Default => !asked.pod.pointer.is_empty(),
         Basis::Intent | Basis::None => false,
-    };
-    nobody_meant_it && Os::from_name(&note.os).map(OsWanted::Only) == Some(constraint::selector_os(&asked.pod).0)
+    }
+}
+
+/// What was decided for a DaemonSet before, where nothing speaks of it any more; a default decides nothing again.
+fn placed_before(asked: &Asked<'_>) -> Option<Decision> {
+    let note = asked.before.filter(|note| note.basis != Basis::Default && placed_by_mullion(asked))?;
+    let (_, pointer) = constraint::selector_os(&asked.pod);
+    let evidence = Evidence::field(&asked.pod, Os::from_name(&note.os)?, &pointer?);
+    Some(Decision::os(Os::from_name(&note.os)?, Basis::Intent, vec![evidence]))
 }
 
 /// `mullion.dev/os` on the pod, or on the object around the template.
-fn own_annotation(asked: &Asked<'_>) -> Option<(ScopeOs, Evidence)> {
+pub fn own_annotation(asked: &Asked<'_>) -> Option<(ScopeOs, Evidence)> {
     let around = (asked.around_template && !asked.pod.pointer.is_empty()).then_some("");
     [asked.pod.pointer].into_iter().chain(around).find_map(|place| {
         let pointer = format!("{place}/metadata/annotations/{}", constraint::escape(OS_ANNOTATION));
@@ -337,8 +354,14 @@ pub fn node_constraints<'a>(asked: &Asked<'a>) -> NodeConstraints<'a> {
 /// The one OS of all live nodes that satisfy the pod's and the namespace's node constraints.
 fn pool(asked: &Asked<'_>) -> Option<Evidence> {
     let pod = &asked.pod;
-    let constraints = node_constraints(asked);
-    if constraints.is_empty() || placed_by_mullion(asked) {
+    let mut constraints = node_constraints(asked);
+    if placed_by_mullion(asked) {
+        // Beside a default the other constraints have had their say.
+        asked.before.filter(|note| note.basis != Basis::Default)?;
+        let [label, _] = OS_LABELS;
+        constraints = constraints.without(label);
+    }
+    if constraints.is_empty() {
         return None;
     }
     let nodes = asked.world.nodes.as_ref()?;
@@ -391,6 +414,15 @@ fn scope(asked: &Asked<'_>) -> Option<Decision> {
 }
 
 impl ScopeOs {
+    /// The one system it names.
+    pub fn os(self) -> Option<Os> {
+        match self {
+            Self::Windows => Some(Os::Windows),
+            Self::Linux => Some(Os::Linux),
+            Self::Any => None,
+        }
+    }
+
     /// `windows`, `linux` or `any`.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {

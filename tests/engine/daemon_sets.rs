@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
+pub(crate) const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
 
-fn daemon_set(image: &str) -> Value {
+pub(crate) fn daemon_set(image: &str) -> Value {
     workload("DaemonSet", json!({"containers": [{"name": "c", "image": image}]}))
 }
 
-fn template(object: &Value) -> &Value {
+pub(crate) fn template(object: &Value) -> &Value {
     &object["spec"]["template"]
 }
 

@@ -10,6 +10,7 @@
 #![allow(unreachable_pub, reason = "modules of one test program")]
 
 mod builds;
+mod carry;
 mod cluster;
 mod daemon_sets;
 mod fields;

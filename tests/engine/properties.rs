@@ -81,7 +81,7 @@ fn affinity() -> impl Strategy<Value = Value> {
     })
 }
 
-fn spec() -> impl Strategy<Value = Value> {
+pub(crate) fn spec() -> impl Strategy<Value = Value> {
     (
         prop::collection::vec(container(), 0..3),
         prop::collection::vec(container(), 0..2),
