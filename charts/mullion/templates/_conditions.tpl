@@ -153,12 +153,15 @@ present: .orValue({}).size() > 0
 {{- end }}
 
 {{- define "mullion.conditions.templates" -}}
-# What else is written to a workload, by people and all day by controllers, makes no pod different.
+# What else is written to a workload, by people and all day by controllers, makes no pod different. But the note on a
+# DaemonSet is how Mullion knows its own part of the template again: who drops it gets it back.
 - name: template-is-new
   expression: |-
     request.operation == 'CREATE'
     || {{ include "mullion.cel.template" "object" | nindent 4 | trim }}
       != {{ include "mullion.cel.template" "oldObject" | nindent 6 | trim }}
+    || object.metadata.?annotations[?'mullion.dev/decision'].orValue('')
+      != oldObject.metadata.?annotations[?'mullion.dev/decision'].orValue('')
 # What a Deployment or CronJob makes was judged when they were written.
 - name: not-of-another-workload
   expression: |-
