@@ -241,7 +241,7 @@ pub fn refused_anyway(object: &Value) -> bool {
 }
 
 /// `SplitMix64`: small, and the same on every machine and in every version of every crate.
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -252,7 +252,8 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    fn below(&mut self, limit: usize) -> usize {
+    /// A number from 0 up to but without `limit`.
+    pub fn below(&mut self, limit: usize) -> usize {
         usize::try_from(self.next() % u64::try_from(limit).unwrap_or(1).max(1)).unwrap_or(0)
     }
 }

@@ -33,6 +33,7 @@ mod outage;
 mod placement;
 mod proxy;
 mod reachability;
+mod registration;
 #[path = "../registry/server.rs"]
 #[expect(dead_code, reason = "shared with the tests of the registry client, which push more kinds of things")]
 mod registry;
@@ -220,6 +221,19 @@ fn main() -> ExitCode {
     ));
     let watched = Arc::new(rights::Lazily);
     trials.extend(trials!(runtime, watched, [rights::the_documented_ones_are_enough_and_used]));
+    // Configurations of the whole cluster.
+    let registered = Arc::new(turns::OneAtATime::default());
+    trials.extend(trials!(
+        runtime,
+        registered,
+        [
+            registration::settled_linux_is_nobodys_call,
+            registration::the_server_asks_about_exactly_what_it_shall,
+            registration::the_largest_pods_are_judged,
+            registration::an_outage_stops_windows_pods_at_most,
+            registration::an_upgrade_leaves_the_bundle,
+        ]
+    ));
     let sites = Arc::new(cases::Sites::default());
     let cases = cases::trials(runtime.handle(), &sites, &trials);
     trials.extend(cases);
@@ -231,6 +245,6 @@ fn main() -> ExitCode {
         asking.keep_logs();
         sites.keep_logs();
     }
-    drop((shared, alone, weather, remembering, withdrawn, limited, missed, asking, certified, sites));
+    drop((shared, alone, weather, remembering, withdrawn, limited, missed, asking, certified, registered, sites));
     conclusion.exit_code()
 }

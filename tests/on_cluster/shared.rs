@@ -212,12 +212,17 @@ pub async fn wait_until_asked(namespace: &TestNamespace) -> Result<()> {
 // === raw objects: typed ones would hide what is compared ===
 
 /// Where the objects of a kind live.
-fn path(namespace: &TestNamespace, kind: &str) -> String {
+pub fn path(namespace: &TestNamespace, kind: &str) -> String {
     let (group, plural) = match kind {
         "Pod" => ("api/v1", "pods"),
+        "PodTemplate" => ("api/v1", "podtemplates"),
+        "ReplicationController" => ("api/v1", "replicationcontrollers"),
         "Deployment" => ("apis/apps/v1", "deployments"),
         "DaemonSet" => ("apis/apps/v1", "daemonsets"),
+        "ReplicaSet" => ("apis/apps/v1", "replicasets"),
+        "StatefulSet" => ("apis/apps/v1", "statefulsets"),
         "Job" => ("apis/batch/v1", "jobs"),
+        "CronJob" => ("apis/batch/v1", "cronjobs"),
         other => panic!("no path for {other}"),
     };
     format!("/{group}/namespaces/{}/{plural}", namespace.name)
@@ -249,7 +254,19 @@ pub async fn dry_run(namespace: &TestNamespace, object: &Value) -> Result<Value>
 /// What the server would store, or the status with which it, or a webhook, refuses.
 pub async fn ask(namespace: &TestNamespace, object: &Value) -> Result<std::result::Result<Value, Box<Status>>> {
     let kind = object["kind"].as_str().context("an object with a kind")?;
-    let request = http::Request::post(format!("{}?dryRun=All", path(namespace, kind)))
+    ask_at(namespace, "POST", &path(namespace, kind), object).await
+}
+
+/// The same of any request, as a dry run.
+pub async fn ask_at(
+    namespace: &TestNamespace,
+    method: &str,
+    path: &str,
+    object: &Value,
+) -> Result<std::result::Result<Value, Box<Status>>> {
+    let request = http::Request::builder()
+        .method(method)
+        .uri(format!("{path}?dryRun=All"))
         .header("content-type", "application/json")
         .body(serde_json::to_vec(object)?)?;
     match namespace.client.request::<Value>(request).await {

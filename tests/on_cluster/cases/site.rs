@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use mullion_cluster::{
-    ControlPlane, FailurePolicy, MullionProcess, NodeSpec, TestNamespace, WebhookRegistration, free_port, wait_for,
+    ControlPlane, MullionProcess, NodeSpec, TestNamespace, WebhookRegistration, free_port, wait_for,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -221,17 +221,13 @@ impl Site {
 
 /// The one place that says how Mullion is registered for cases.
 async fn register(plane: &ControlPlane, registration: WebhookRegistration, name: &str, about: &Mullion) -> Result<()> {
-    let validating = match about.failure_policy {
-        Failure::Fail => FailurePolicy::Fail,
-        Failure::Ignore => FailurePolicy::Ignore,
+    let failure = match about.failure_policy {
+        Failure::Fail => "admission.failurePolicy=Fail",
+        Failure::Ignore => "admission.failurePolicy=Ignore",
     };
-    let registration = registration.named(&format!("mullion-{name}")).namespace_label(LABEL, name);
+    let registration = registration.value(failure).named(&format!("mullion-{name}")).namespace_label(LABEL, name);
     // A webhook that lives is waited for, however busy the machine is; a dead one is registered as in the chart.
-    let registration = if about.dead {
-        registration.failure_policy(validating).mutating_failure_policy(FailurePolicy::Ignore).timeout_seconds(1)
-    } else {
-        registration
-    };
+    let registration = if about.dead { registration.as_installed() } else { registration };
     registration.register(&plane.client()).await
 }
 

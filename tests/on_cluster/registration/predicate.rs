@@ -1,0 +1,134 @@
+//! Of whom the API server shall ask Mullion: the chart's match conditions once more, over JSON as it is sent.
+
+use serde_json::Value;
+
+const OS_LABELS: [&str; 2] = ["kubernetes.io/os", "beta.kubernetes.io/os"];
+/// Only Windows nodes have them.
+const WINDOWS_LABELS: [&str; 2] = ["node.kubernetes.io/windows-build", "cloud.google.com/gke-windows-os-version"];
+/// Windows nodes have them with values that begin with `windows`.
+const OS_NAME_LABELS: [&str; 3] =
+    ["kubernetes.azure.com/os-sku", "cloud.google.com/gke-os-distribution", "node.openshift.io/os_id"];
+
+/// Whether anything says that a pod is for Windows.
+pub fn for_windows(spec: &Value, annotations: &[&Value]) -> bool {
+    let by_node = selector(spec).any(|(key, value)| {
+        OS_LABELS.contains(&key) && value == "windows"
+            || WINDOWS_LABELS.contains(&key)
+            || OS_NAME_LABELS.contains(&key) && windows_name(value)
+    });
+    let terms =
+        items(&spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]);
+    let says = |term: &&Value| items(&term["matchExpressions"]).iter().any(asks_for_windows);
+    let mut terms = terms
+        .iter()
+        .filter(|term| !items(&term["matchExpressions"]).is_empty() || !items(&term["matchFields"]).is_empty())
+        .peekable();
+    let by_affinity = terms.peek().is_some() && terms.all(|term| says(&term));
+    spec["os"]["name"] == "windows"
+        || by_node
+        || by_affinity
+        || options(spec)
+            .any(|options| options.as_object().is_some_and(|options| options.values().any(|value| !value.is_null())))
+        || text(&spec["runtimeClassName"]).starts_with("mullion-windows-")
+        || annotations.iter().any(|all| {
+            all["mullion.dev/os"] == "windows"
+                || text(&all["mullion.dev/decision"]).starts_with("{\"os\":\"windows\"")
+                || all.get("mullion.dev/probe").is_some()
+        })
+}
+
+/// Whether its author has placed it on Linux, and nothing else is for Mullion.
+pub fn settled_on_linux(spec: &Value, annotations: &[&Value]) -> bool {
+    let mullions = annotations
+        .iter()
+        .any(|all| all.as_object().is_some_and(|all| all.keys().any(|key| key.starts_with("mullion.dev/"))));
+    spec["nodeSelector"]["kubernetes.io/os"] == "linux"
+        && !mullions
+        && !for_windows(spec, annotations)
+        && options(spec).all(Value::is_null)
+}
+
+/// Whether `pods.mullion.dev` is asked about a pod, where it does not refuse in an outage.
+pub fn asks_about_pod(pod: &Value) -> bool {
+    !is_mirror(pod) && !settled_on_linux(&pod["spec"], &[&pod["metadata"]["annotations"]])
+}
+
+/// Whether a new pod is refused in an outage under `failurePolicy: Fail`.
+pub fn refused_in_an_outage(pod: &Value, namespace: &str) -> bool {
+    let owners = items(&pod["metadata"]["ownerReferences"]);
+    for_windows(&pod["spec"], &[&pod["metadata"]["annotations"]])
+        && !is_mirror(pod)
+        && namespace != "kube-system"
+        && !owners.iter().any(|owner| owner["controller"] == true && owner["kind"] == "DaemonSet")
+        && !text(&pod["spec"]["priorityClassName"]).starts_with("system-")
+        && !options(&pod["spec"]).any(|options| options["hostProcess"] == true)
+}
+
+/// Whether Mullion is asked about an object with a pod template; `old` on UPDATE.
+pub fn asks_about_template(object: &Value, old: Option<&Value>) -> bool {
+    let template = template(object);
+    let none = Value::Null;
+    let annotations = [
+        &template["metadata"]["annotations"],
+        &object["metadata"]["annotations"],
+        old.map_or(&none, |old| &old["metadata"]["annotations"]),
+    ];
+    let owners = items(&object["metadata"]["ownerReferences"]);
+    let owned = owners.iter().any(|owner| {
+        let of = |group: &str| text(&owner["apiVersion"]).starts_with(group);
+        owner["controller"] == true
+            && match text(&owner["kind"]) {
+                "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet" => of("apps/"),
+                "CronJob" | "Job" => of("batch/"),
+                "ReplicationController" => of("v1"),
+                _ => false,
+            }
+    });
+    let new = old.is_none_or(|old| self::template(old) != template);
+    new && !owned && !settled_on_linux(&template["spec"], &annotations)
+}
+
+fn template(object: &Value) -> &Value {
+    match text(&object["kind"]) {
+        "PodTemplate" => &object["template"],
+        "CronJob" => &object["spec"]["jobTemplate"]["spec"]["template"],
+        _ => &object["spec"]["template"],
+    }
+}
+
+fn is_mirror(pod: &Value) -> bool {
+    pod["metadata"]["annotations"].get("kubernetes.io/config.mirror").is_some()
+}
+
+fn options(spec: &Value) -> impl Iterator<Item = &Value> {
+    let lists = ["containers", "initContainers", "ephemeralContainers"];
+    let containers = lists.into_iter().flat_map(|list| items(&spec[list]));
+    std::iter::once(spec).chain(containers).map(|holder| &holder["securityContext"]["windowsOptions"])
+}
+
+fn asks_for_windows(requirement: &Value) -> bool {
+    let (key, operator) = (text(&requirement["key"]), text(&requirement["operator"]));
+    let values: Vec<&str> = items(&requirement["values"]).iter().map(text).collect();
+    let (linux, windows) = (values.contains(&"linux"), values.contains(&"windows"));
+    if OS_LABELS.contains(&key) {
+        return operator == "In" && windows && !linux || operator == "NotIn" && linux && !windows;
+    }
+    WINDOWS_LABELS.contains(&key) && ["In", "Exists", "Gt", "Lt"].contains(&operator)
+        || OS_NAME_LABELS.contains(&key) && operator == "In" && values.iter().all(|value| windows_name(value))
+}
+
+fn windows_name(value: &str) -> bool {
+    value.to_ascii_lowercase().starts_with("windows")
+}
+
+fn selector(spec: &Value) -> impl Iterator<Item = (&str, &str)> {
+    spec["nodeSelector"].as_object().into_iter().flatten().map(|(key, value)| (key.as_str(), text(value)))
+}
+
+fn items(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

@@ -1,0 +1,287 @@
+//! Pods and templates of every shape that a match condition reads: each part alone or many together, absent, null, empty and hostile.
+
+use serde_json::{Value, json};
+
+use crate::generator::Random;
+
+/// What one part of an object can be; `Null` as a whole leaves it out.
+type Variants = (&'static str, Vec<Value>);
+
+fn parts() -> Vec<Variants> {
+    let selector = |key: &str, value: &str| json!({key: value});
+    let term = |key: &str, operator: &str, values: &[&str]| json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
+    let bare = |key: &str, operator: &str| json!({"matchExpressions": [{"key": key, "operator": operator}]});
+    let required = |terms: Value| json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}});
+    let os = "kubernetes.io/os";
+    let fields = json!({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["win2022"]}]});
+    let options = |inner: Value| json!({"windowsOptions": inner});
+    let contexts = vec![
+        Value::Null,
+        json!({}),
+        options(Value::Null),
+        options(json!({})),
+        options(json!({"runAsUserName": "ContainerUser"})),
+        options(json!({"gmsaCredentialSpecName": "spec"})),
+        options(json!({"hostProcess": true})),
+        options(json!({"hostProcess": false})),
+        options(json!({"hostProcess": null})),
+    ];
+    let hostile = [
+        "it's",
+        "\"",
+        "//",
+        "\\",
+        "\u{0}",
+        "/*",
+        "}",
+        "",
+        "ключ",
+        "a/b/c",
+        "mullion.dev",
+        "mullion.dev.example.com/os",
+    ];
+    let hostile_map: serde_json::Map<String, Value> =
+        hostile.iter().map(|key| ((*key).to_owned(), json!(*key))).collect();
+    let owner = |api: &str, kind: &str, controller: Value| json!([{"apiVersion": api, "kind": kind, "name": "o", "uid": "u", "controller": controller}]);
+    vec![
+        (
+            "/spec/nodeSelector",
+            vec![
+                Value::Null,
+                Value::Null,
+                json!({}),
+                selector(os, "linux"),
+                selector(os, "linux"),
+                selector(os, "linux"),
+                selector(os, "windows"),
+                selector("beta.kubernetes.io/os", "windows"),
+                selector("beta.kubernetes.io/os", "linux"),
+                selector(os, ""),
+                json!({os: null}),
+                selector(os, "Linux"),
+                json!({os: "linux", "node.kubernetes.io/windows-build": "10.0.20348"}),
+                selector("node.kubernetes.io/windows-build", ""),
+                json!({os: "linux", "kubernetes.azure.com/os-sku": "Ubuntu"}),
+                selector("kubernetes.azure.com/os-sku", "Windows2022"),
+                selector("cloud.google.com/gke-os-distribution", "windows_ltsc"),
+                selector("cloud.google.com/gke-os-distribution", "cos"),
+                selector("cloud.google.com/gke-windows-os-version", "2019"),
+                selector("node.openshift.io/os_id", "Windows"),
+                json!({os: "linux", "beta.kubernetes.io/os": "windows"}),
+                Value::Object(hostile_map.clone()),
+            ],
+        ),
+        (
+            "/spec/os",
+            vec![
+                Value::Null,
+                Value::Null,
+                Value::Null,
+                json!({}),
+                json!({"name": "linux"}),
+                json!({"name": "windows"}),
+                json!({"name": "Windows"}),
+            ],
+        ),
+        (
+            "/spec/affinity",
+            vec![
+                Value::Null,
+                Value::Null,
+                Value::Null,
+                json!({}),
+                json!({"nodeAffinity": {}}),
+                json!({"nodeAffinity": null}),
+                json!({"podAffinity": {}}),
+                required(Value::Null),
+                required(json!([])),
+                required(json!([{}])),
+                required(json!([{"matchExpressions": []}])),
+                required(json!([{"matchExpressions": null, "matchFields": null}])),
+                required(json!([term(os, "In", &["windows"])])),
+                required(json!([term(os, "In", &["windows", "linux"])])),
+                required(json!([term(os, "In", &[])])),
+                required(json!([term(os, "In", &["linux"])])),
+                required(json!([term(os, "NotIn", &["linux"])])),
+                required(json!([term(os, "NotIn", &["windows"])])),
+                required(json!([bare(os, "Exists")])),
+                required(json!([bare("node.kubernetes.io/windows-build", "Exists")])),
+                required(json!([bare("node.kubernetes.io/windows-build", "DoesNotExist")])),
+                required(json!([term("node.kubernetes.io/windows-build", "NotIn", &["10.0.17763"])])),
+                required(json!([term("node.kubernetes.io/windows-build", "Gt", &["1"])])),
+                required(json!([term("kubernetes.azure.com/os-sku", "In", &["Windows2019", "WINDOWS2022"])])),
+                required(json!([term("kubernetes.azure.com/os-sku", "In", &["Windows2019", "Ubuntu"])])),
+                required(json!([term("node.openshift.io/os_id", "In", &[])])),
+                required(json!([term(os, "In", &["windows"]), term(os, "In", &["linux"])])),
+                required(json!([term(os, "In", &["windows"]), {}])),
+                required(json!([term(os, "In", &["windows"]), fields])),
+                required(json!([fields])),
+                required(json!([{"matchExpressions": [{}]}])),
+                required(json!([term(os, "in", &["windows"])])),
+            ],
+        ),
+        (
+            "/spec/securityContext",
+            contexts.iter().cloned().chain([Value::Null, Value::Null, Value::Null, Value::Null]).collect(),
+        ),
+        (
+            "/spec/containers/0/securityContext",
+            contexts.iter().cloned().chain([Value::Null, Value::Null, Value::Null, Value::Null]).collect(),
+        ),
+        (
+            "/spec/initContainers",
+            vec![
+                Value::Null,
+                Value::Null,
+                Value::Null,
+                json!([]),
+                json!([{"name": "i", "image": "i"}]),
+                json!([{"name": "i", "image": "i", "securityContext": options(json!({"runAsUserName": "ContainerAdministrator"}))}]),
+                json!([{"name": "i", "image": "i", "securityContext": options(json!({"hostProcess": true}))}]),
+                json!([{}]),
+            ],
+        ),
+        (
+            "/spec/runtimeClassName",
+            vec![Value::Null, Value::Null, Value::Null, json!("mullion-windows-ltsc2022"), json!("other")],
+        ),
+        (
+            "/spec/priorityClassName",
+            vec![Value::Null, Value::Null, Value::Null, json!("system-node-critical"), json!("")],
+        ),
+        (
+            "/metadata/annotations",
+            vec![
+                Value::Null,
+                Value::Null,
+                Value::Null,
+                Value::Null,
+                json!({}),
+                json!({"mullion.dev/os": "windows"}),
+                json!({"mullion.dev/os": "any"}),
+                json!({"mullion.dev/os": ""}),
+                json!({"mullion.dev/os": null}),
+                json!({"mullion.dev/decision": "{\"os\":\"windows\",\"basis\":\"intent\",\"because\":\"x\",\"placed\":[]}"}),
+                json!({"mullion.dev/decision": "{\"os\":\"linux\",\"basis\":\"default\",\"because\":\"windows\",\"placed\":[]}"}),
+                json!({"mullion.dev/decision": "{"}),
+                json!({"mullion.dev/probe": "a"}),
+                json!({"kubernetes.io/config.mirror": "x"}),
+                json!({"example.com/os": "windows"}),
+                json!({"a": "mullion.dev/"}),
+                Value::Object(hostile_map),
+            ],
+        ),
+        (
+            "/metadata/labels",
+            vec![Value::Null, Value::Null, json!({"mullion.dev/findings": "MUL201", "kubernetes.io/os": "windows"})],
+        ),
+        (
+            "/metadata/ownerReferences",
+            vec![
+                Value::Null,
+                Value::Null,
+                Value::Null,
+                json!([]),
+                owner("apps/v1", "DaemonSet", json!(true)),
+                owner("apps/v1", "DaemonSet", json!(false)),
+                owner("apps/v1", "ReplicaSet", json!(true)),
+                owner("apps/v1", "DaemonSet", Value::Null),
+                owner("example.com/v1", "Deployment", json!(true)),
+                owner("batch/v1", "CronJob", json!(true)),
+                owner("v1", "ReplicationController", json!(true)),
+                owner("v1", "Node", json!(true)),
+            ],
+        ),
+        (
+            "/spec/tolerations",
+            vec![Value::Null, json!([]), json!([{"operator": "Exists"}]), json!([{"key": "os", "value": "windows"}])],
+        ),
+        ("/spec/volumes", vec![Value::Null, Value::Null, json!([]), json!([{"name": "v", "emptyDir": {}}])]),
+    ]
+}
+
+/// Every variant of every part alone on a pod that says nothing and on one that is settled, then `count` mixtures, then
+/// what has no container.
+pub fn pods(seed: u64, count: usize) -> Vec<Value> {
+    let parts = parts();
+    let plain = || {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+        "spec": {"automountServiceAccountToken": false, "containers": [{"name": "c", "image": "registry.example.com/app:1"}]}})
+    };
+    let mut all = Vec::new();
+    for (place, variants) in &parts {
+        for variant in variants {
+            for settled in [false, true] {
+                let mut pod = plain();
+                if settled {
+                    pod["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "linux"});
+                }
+                put(&mut pod, place, variant);
+                all.push(pod);
+            }
+        }
+    }
+    let mut random = Random(seed);
+    for _ in 0..count {
+        let mut pod = plain();
+        for (place, variants) in &parts {
+            // Half of the parts: whatever comes together says less of each.
+            if random.below(2) == 0 {
+                put(&mut pod, place, &variants[random.below(variants.len())]);
+            }
+        }
+        all.push(pod);
+    }
+    for containers in [Value::Null, json!([]), json!([null]), json!([{}])] {
+        let mut pod = plain();
+        pod["spec"]["containers"] = containers;
+        all.push(pod.clone());
+        pod["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "linux"});
+        all.push(pod);
+    }
+    let mut bare = plain();
+    bare["spec"] = json!({});
+    all.push(bare.clone());
+    bare["spec"] = Value::Null;
+    all.push(bare);
+    all
+}
+
+fn put(object: &mut Value, pointer: &str, value: &Value) {
+    let (parent, last) = pointer.rsplit_once('/').unwrap();
+    if !value.is_null() {
+        object.pointer_mut(parent).unwrap()[last] = value.clone();
+    }
+}
+
+pub const KINDS: [&str; 8] =
+    ["Deployment", "StatefulSet", "ReplicaSet", "DaemonSet", "Job", "CronJob", "ReplicationController", "PodTemplate"];
+
+/// An object of a kind around the pod as its template; the pod's owners are the object's.
+pub fn around(kind: &str, pod: &Value) -> Value {
+    let mut metadata = pod["metadata"].as_object().unwrap().clone();
+    metadata.remove("name");
+    let owners = metadata.remove("ownerReferences").unwrap_or_default();
+    metadata.entry("labels").or_insert_with(|| json!({}))["app"] = json!("a");
+    let mut spec = pod["spec"].clone();
+    if ["Job", "CronJob"].contains(&kind) && spec.is_object() {
+        spec["restartPolicy"] = json!("Never");
+    }
+    let template = json!({"metadata": metadata, "spec": spec});
+    let selector = json!({"matchLabels": {"app": "a"}});
+    let api = match kind {
+        "Job" | "CronJob" => "batch/v1",
+        "ReplicationController" | "PodTemplate" => "v1",
+        _ => "apps/v1",
+    };
+    let mut object = json!({"apiVersion": api, "kind": kind, "metadata": {"name": "p", "ownerReferences": owners}});
+    match kind {
+        "PodTemplate" => object["template"] = template,
+        "CronJob" => object["spec"] = json!({"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": template}}}),
+        "Job" => object["spec"] = json!({"template": template}),
+        "ReplicationController" => object["spec"] = json!({"selector": {"app": "a"}, "template": template}),
+        "StatefulSet" => object["spec"] = json!({"serviceName": "s", "selector": selector, "template": template}),
+        _ => object["spec"] = json!({"selector": selector, "template": template}),
+    }
+    object
+}

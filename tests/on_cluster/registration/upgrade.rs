@@ -1,0 +1,121 @@
+//! What Helm writes, and what the controller writes into it.
+
+use std::process::Stdio;
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use kube::Api;
+use mullion_cluster::{ControlPlane, MullionProcess, Tool, free_port, wait_for};
+use serde_json::{Value, json};
+
+use crate::shared::*;
+
+/// Name and `caBundle` of every webhook that is registered.
+async fn bundles(plane: &ControlPlane) -> Result<Vec<(String, Value)>> {
+    let mutating = json!(Api::<MutatingWebhookConfiguration>::all(plane.client()).get("mullion").await?);
+    let validating = json!(Api::<ValidatingWebhookConfiguration>::all(plane.client()).get("mullion").await?);
+    let webhooks =
+        [mutating, validating].into_iter().flat_map(|all| all["webhooks"].as_array().cloned().unwrap_or_default());
+    Ok(webhooks
+        .map(|webhook| {
+            let path = webhook["clientConfig"]["service"]["path"].as_str().unwrap_or_default().to_owned();
+            (
+                format!("{} {path}", webhook["name"].as_str().unwrap_or_default()),
+                webhook["clientConfig"]["caBundle"].clone(),
+            )
+        })
+        .collect())
+}
+
+/// The chart through Helm's own server-side apply: installed, changed, and written again as it is.
+pub async fn an_upgrade_leaves_the_bundle(plane: &ControlPlane) -> Result<()> {
+    let home = plane.namespace("mullion").await?;
+    let chart = concat!(env!("CARGO_MANIFEST_DIR"), "/charts/mullion");
+    let helm = async |arguments: &[&str]| {
+        let done = tokio::process::Command::new(plane.tools().path(Tool::Helm))
+            .args(["--kubeconfig", &plane.kubeconfig().to_string_lossy(), "--namespace", &home.name])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .await?;
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        ensure!(done.status.success(), "helm {arguments:?}: {said}");
+        Ok(String::from_utf8(done.stdout)?)
+    };
+    helm(&["install", "mullion", chart]).await?;
+    let installed = bundles(plane).await?;
+    let names = [
+        "pods.mullion.dev /mutate",
+        "templates.mullion.dev /mutate",
+        "nodes.mullion.dev /mutate",
+        "pods.mullion.dev /validate",
+        "templates.mullion.dev /validate",
+    ];
+    ensure!(installed == names.map(|name| (name.to_owned(), Value::Null)), "{installed:?}");
+
+    let admin = free_port()?;
+    let controller = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
+        .args(["controller", "--lease-namespace", &home.name, "--webhook-service", "mullion-webhook"])
+        .args(["--kubeconfig", &plane.kubeconfig().to_string_lossy(), "--admin-bind", &format!("127.0.0.1:{admin}")])
+        .admin(([127, 0, 0, 1], admin).into())
+        .start()
+        .await?;
+    let filled = async |what: &str, count: usize| {
+        wait_for(what, DEADLINE, async || {
+            let all = bundles(plane).await?;
+            let alike = all.iter().all(|(_, bundle)| bundle.is_string() && *bundle == all[0].1);
+            ensure!(all.len() == count && alike, "{all:?}");
+            Ok(all)
+        })
+        .await
+    };
+    let before = filled("the controller to fill in the bundles", 5).await?;
+    // From here on nobody puts back what Helm takes away.
+    controller.kill()?;
+    helm(&["upgrade", "mullion", chart]).await?;
+    ensure!(bundles(plane).await? == before, "the same chart again took a bundle away");
+    let changes = [
+        "upgrade",
+        "mullion",
+        chart,
+        "--set",
+        "admission.failurePolicy=Fail,admission.timeoutSeconds.mutating=2",
+        "--set",
+        "admission.excludedNamespaces={a,b}",
+    ];
+    helm(&changes).await?;
+    let after = bundles(plane).await?;
+    ensure!(after.len() == 6, "{after:?}");
+    for (name, bundle) in &after {
+        let expected = before.iter().find(|(known, _)| known == name).map_or(&Value::Null, |(_, bundle)| bundle);
+        ensure!(bundle == expected, "{name}: {bundle}");
+    }
+    let stored = json!(Api::<MutatingWebhookConfiguration>::all(plane.client()).get("mullion").await?);
+    let values = &stored["webhooks"][0]["namespaceSelector"]["matchExpressions"][0]["values"];
+    ensure!(*values == json!([home.name, "a", "b"]), "{values}");
+    // Whoever renders it again and applies it by another name, as GitOps tools do, has the same.
+    let rendered = helm(&[
+        "template",
+        "mullion",
+        chart,
+        "--set",
+        "admission.failurePolicy=Fail,admission.timeoutSeconds.mutating=2",
+        "--set",
+        "admission.excludedNamespaces={a,b}",
+    ])
+    .await?;
+    plane
+        .kubectl_with_input(&["apply", "--server-side", "--field-manager=gitops", "-f", "-"], &rendered)
+        .await
+        .context("apply as another")?;
+    ensure!(bundles(plane).await? == after, "another manager took a bundle away");
+    let difference =
+        plane.kubectl_with_input(&["diff", "--server-side", "--field-manager=gitops", "-f", "-"], &rendered).await?;
+    ensure!(difference.is_empty(), "{difference}");
+    helm(&["uninstall", "mullion"]).await?;
+    ensure!(
+        Api::<MutatingWebhookConfiguration>::all(plane.client()).get_opt("mullion").await?.is_none(),
+        "it is still there"
+    );
+    plane.kubectl(&["delete", "configmap,secret,lease", "--all", "-n", &home.name]).await.map(drop)
+}
