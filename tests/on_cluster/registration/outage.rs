@@ -120,6 +120,7 @@ pub async fn an_outage_stops_windows_pods_at_most(plane: &ControlPlane) -> Resul
     let before =
         merge(&team, "Pod", "before", &json!({"metadata": {"labels": {"a": "b"}, "finalizers": null}})).await?;
     let mut debugged = before.clone();
+    debugged["metadata"].as_object_mut().unwrap().remove("resourceVersion");
     debugged["spec"]["ephemeralContainers"] = json!([{"name": "debugger", "image": WINDOWS_IMAGE}]);
     dry_run_ephemeral(&team, &debugged).await.context("debug a Windows pod")?;
     delete(&team, "Pod", "before").await?;

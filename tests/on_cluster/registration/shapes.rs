@@ -285,3 +285,48 @@ pub fn around(kind: &str, pod: &Value) -> Value {
     }
     object
 }
+
+/// Pods about as large as an API server takes, each large in its own way: saying nothing, settled on Linux, and for Windows by what
+/// is looked at last.
+pub fn large() -> Vec<(String, Value)> {
+    let pod = |containers: Vec<Value>| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "large"},
+            "spec": {"automountServiceAccountToken": false, "containers": containers}})
+    };
+    let one = || pod(vec![json!({"name": "c", "image": "i"})]);
+    // etcd takes 1.5 MiB.
+    let filler = json!([{"name": "A", "value": "x".repeat(2_700)}]);
+    let heavy = (0..500).map(
+        |at| json!({"name": format!("c{at}"), "image": "i", "env": filler, "securityContext": {"runAsNonRoot": true}}),
+    );
+    let many = (0..2_000).map(|at| json!({"name": format!("c{at}"), "image": "i"}));
+    let terms: Vec<Value> = (0..2_000)
+        .map(|at| json!({"matchExpressions": [{"key": "kubernetes.io/os", "operator": "In", "values": [format!("v{at}"), "linux"]}]}))
+        .collect();
+    let mut affine = one();
+    affine["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
+        json!({"nodeSelectorTerms": terms});
+    let mut annotated = one();
+    // Together at most 256 KiB (`TotalAnnotationSizeLimitB` in apimachinery pkg/api/validation/objectmeta.go).
+    let keys = (0..55_000).map(|at| (format!("{at:x}"), json!("")));
+    annotated["metadata"]["annotations"] = keys.collect::<serde_json::Map<_, _>>().into();
+    let ways = [
+        ("containers of 1.4 MB", pod(heavy.collect())),
+        ("2,000 containers", pod(many.collect())),
+        ("2,000 terms", affine),
+        ("55,000 annotations", annotated),
+    ];
+    let mut all = Vec::new();
+    for (what, plain) in ways {
+        let mut settled = plain.clone();
+        settled["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "linux"});
+        let mut windows = plain.clone();
+        windows["metadata"]["annotations"]["mullion.dev/os"] = json!("windows");
+        all.extend([
+            (what.to_owned(), plain),
+            (format!("{what}, settled"), settled),
+            (format!("{what}, for Windows"), windows),
+        ]);
+    }
+    all
+}
