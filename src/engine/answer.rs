@@ -12,7 +12,7 @@ use super::note::{Note, because};
 use super::review::{Circumstance, Review};
 use super::verdict::Verdict;
 use super::world::Os;
-use crate::policy::{Action, Mode, Workloads};
+use crate::policy::{Action, Denials, Mode, Workloads};
 
 /// The label on pods of controllers whose findings nobody was there to read; the controller turns it into an Event.
 pub const FINDINGS_LABEL: &str = "mullion.dev/findings";
@@ -67,7 +67,7 @@ pub struct Refusal {
 /// One entry of `status.details.causes`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusalCause {
-    /// Rule code: the cause's `reason`.
+    /// Rule code, or [`REASON`](super::resize::REASON): the cause's `reason`.
     pub reason: &'static str,
     /// API field path: the cause's `field`.
     pub field: String,
@@ -94,7 +94,10 @@ pub enum Consequence {
 pub fn consequence(finding: &Finding, circumstance: Circumstance, workloads: Workloads) -> Consequence {
     use Consequence::{Labelled, Nothing, Refused, Repaired, Warned};
     match (finding.action, circumstance) {
-        (Action::Allow, _) | (_, Circumstance::NotOurs | Circumstance::OtherUpdate | Circumstance::Rewrite) => Nothing,
+        (Action::Allow, _)
+        | (_, Circumstance::NotOurs | Circumstance::OtherUpdate | Circumstance::Rewrite | Circumstance::Resize) => {
+            Nothing
+        }
         (Action::Deny, Circumstance::Pod | Circumstance::EphemeralContainers) => Refused,
         // A refused pod of a DaemonSet starves the others: its controller counts it as failed and backs off.
         (Action::Deny, Circumstance::OwnedPod { daemon_set })
@@ -123,6 +126,10 @@ pub fn answer(review: &Review, object: &Value, door: Door) -> Answer {
             if door == Door::Mutate && !audit_only {
                 answer.patch = compile(object, &review.changes);
             }
+            return answer;
+        }
+        Circumstance::Resize => {
+            resize(review, object, &mut answer);
             return answer;
         }
         _ => {}
@@ -168,6 +175,22 @@ fn refusal(review: &Review, object: &Value, refused: &[&Finding]) -> Refusal {
         message: finding.advice(),
     });
     Refusal { message, causes: causes.collect() }
+}
+
+/// A resize that cannot be done is refused, as API servers of 1.36 do by themselves: Infeasible, which the kubelet would
+/// make of it, nobody sees who does not look. Vertical Pod Autoscalers evict the pod then (kubernetes/autoscaler#8303).
+fn resize(review: &Review, object: &Value, answer: &mut Answer) {
+    let Some(why) = &review.advice else { return };
+    if review.settings.mode == Mode::Audit {
+        answer.warnings.push(shorten(&format!("would refuse: {why}")));
+    } else if review.settings.denials == Denials::Warn {
+        answer.warnings.push(shorten(why));
+    } else {
+        let cause =
+            RefusalCause { reason: super::resize::REASON, field: "spec.containers".to_owned(), message: why.clone() };
+        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        answer.refusal = Some(Refusal { message: format!("pod {name} cannot be resized: {why}"), causes: vec![cause] });
+    }
 }
 
 /// The review's changes, and the label where somebody must be told by it.

@@ -26,6 +26,7 @@ pub mod placement;
 pub mod pod;
 pub mod quantity;
 pub mod request;
+pub mod resize;
 pub mod review;
 pub mod rules;
 pub mod shape;

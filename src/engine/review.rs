@@ -17,6 +17,7 @@ use super::note::{Note, because};
 use super::placement::{Placed, Site, repair};
 use super::pod::Pod;
 use super::request::{Kind, Operation, Request};
+use super::resize;
 use super::rules::{self, Actions, Context, Reach};
 use super::verdict::{Asked, Basis, Decision, OS_ANNOTATION, Verdict, decide, own_annotation, place_of};
 use super::world::{Namespace, Os, RuntimeClass, World};
@@ -48,7 +49,7 @@ pub struct Review {
     /// policies let nobody ask. What is known of one of them never makes another wanted that was not.
     pub wanted: Vec<String>,
     /// A sentence the author of a template should hear: that a DaemonSet was given the default, and the way out, or that
-    /// an annotation of his stands where no pod sees it.
+    /// an annotation of his stands where no pod sees it. Of a resize: why it cannot be done.
     pub advice: Option<String>,
 }
 
@@ -73,6 +74,8 @@ pub enum Circumstance {
     EphemeralContainers,
     /// UPDATE of a DaemonSet that drops nothing but what Mullion had put there: that is put back, and nothing is said.
     Rewrite,
+    /// UPDATE of `pods/resize`.
+    Resize,
     /// Any other UPDATE.
     OtherUpdate,
 }
@@ -97,6 +100,10 @@ pub fn review(request: &Request<'_>, world: &World, policies: &PolicySet) -> Rev
     }
     if matches!(circumstance, Circumstance::NotOurs | Circumstance::OtherUpdate) {
         return Review::nothing(settings, circumstance);
+    }
+    if circumstance == Circumstance::Resize {
+        let advice = resize::advice(&pod, request.old, world);
+        return Review { advice, ..Review::nothing(settings, circumstance) };
     }
     let note = before.as_ref().and_then(Before::note);
     let images = images_of(&pod, &settings, request.images, world);
@@ -189,6 +196,7 @@ fn circumstance(request: &Request<'_>, pod: &Pod<'_>) -> Circumstance {
     let subject = &request.subject;
     match (subject.kind, request.operation, request.subresource) {
         (Kind::Pod, Operation::Update, Some("ephemeralcontainers")) => Circumstance::EphemeralContainers,
+        (Kind::Pod, Operation::Update, Some("resize")) => Circumstance::Resize,
         (_, _, Some(_)) | (_, Operation::Delete | Operation::Connect, None) => Circumstance::NotOurs,
         (Kind::Pod, Operation::Create, None) => {
             if pod.annotation(MIRROR).is_some() {
@@ -344,7 +352,9 @@ impl Case<'_> {
 
     fn changes(&self, findings: &[Finding], builds: &PodBuilds<'_>) -> Vec<Change> {
         match self.circumstance {
-            Circumstance::NotOurs | Circumstance::OtherUpdate | Circumstance::Rewrite => Vec::new(),
+            Circumstance::NotOurs | Circumstance::OtherUpdate | Circumstance::Rewrite | Circumstance::Resize => {
+                Vec::new()
+            }
             // New entries only, and only what the API server would refuse.
             Circumstance::EphemeralContainers => {
                 let mut changes = Vec::new();
