@@ -148,6 +148,15 @@ impl Namespace {
 }
 
 impl Os {
+    /// The one that it is not.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Linux => Self::Windows,
+            Self::Windows => Self::Linux,
+        }
+    }
+
     /// `windows` or `linux`, as label values and `spec.os.name` have them; anything else is no OS Mullion knows.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {

@@ -1,12 +1,14 @@
 //! Linux-only fields on Windows pods: every one is repaired and then absent, or refused with all the others.
 
 use mullion::engine::rules::linux_only::FIELDS;
+use mullion::engine::{Door, answer};
 use mullion::policy::{Action, PolicySet};
 use serde_json::{Value, json};
 
 use crate::support::*;
 
 const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
+const LINUX: &str = "mcr.microsoft.com/dotnet/aspnet:8.0-alpine";
 
 /// Sets `value` at a pointer below the pod's own fields, making objects on the way.
 fn set(object: &mut Value, pointer: &str, value: Value) {
@@ -252,7 +254,6 @@ fn a_template_is_repaired_only_where_the_server_would_refuse_it() {
 
 #[test]
 fn ephemeral_containers_are_checked_alone() {
-    use mullion::engine::{Door, answer};
     let mut old = create(&with_image(WINDOWS)).stored;
     old["spec"]["ephemeralContainers"] =
         json!([{"name": "e0", "image": WINDOWS, "securityContext": {"capabilities": {"drop": ["ALL"]}}}]);
@@ -271,6 +272,57 @@ fn ephemeral_containers_are_checked_alone() {
     new["spec"]["ephemeralContainers"][1]["securityContext"] = json!({"capabilities": {"add": ["SYS_PTRACE"]}});
     let (mutate, _) = ask(&new);
     assert!(mutate.refusal.unwrap().message.contains("spec.ephemeralContainers[1]"));
+}
+
+/// What `kubectl debug` writes by itself, its user can only leave out by another profile.
+#[test]
+fn a_refused_debug_session_is_told_the_profile_that_works() {
+    let contexts = [json!({"privileged": true}), json!({"capabilities": {"add": ["SYS_PTRACE"]}})];
+    for context in contexts {
+        let old = create(&with_image(WINDOWS)).stored;
+        let mut new = old.clone();
+        let debugger = json!({"name": "debugger", "image": WINDOWS, "securityContext": context});
+        new["spec"]["ephemeralContainers"] = json!([debugger]);
+        let of_ephemeral = answer(&debug(&old, &new), &new, Door::Validate).refusal.unwrap().message;
+        let mut copy = old.clone();
+        copy["spec"]["shareProcessNamespace"] = json!(true);
+        copy["spec"]["containers"].as_array_mut().unwrap().push(debugger);
+        let of_copy = create(&copy).validate.refusal.unwrap().message;
+        copy["spec"]["shareProcessNamespace"] = json!(false);
+        let of_author = create(&copy).validate.refusal.unwrap().message;
+        assert!([of_ephemeral, of_copy].iter().all(|text| text.contains("--profile=baseline")));
+        assert!(!of_author.contains("kubectl"), "{of_author}");
+    }
+}
+
+#[test]
+fn an_image_that_cannot_run_where_the_debugged_pod_is_gets_a_warning() {
+    let said = |old: &Value, image: &str| {
+        let mut new = old.clone();
+        new["spec"]["ephemeralContainers"] = json!([{"name": "debugger", "image": image}]);
+        answer(&debug(old, &new), &new, Door::Validate).warnings
+    };
+    let windows = create(&with_image(WINDOWS)).stored;
+    let mut bound = with_image("registry.example.com/opaque");
+    bound["spec"]["nodeName"] = json!("w2022");
+    let mut linux = bound.clone();
+    linux["spec"]["nodeName"] = json!("l1");
+    for (old, image, runs_on) in [
+        (&windows, LINUX, Some("Windows")),
+        (&bound, LINUX, Some("Windows")),
+        (&linux, WINDOWS, Some("Linux")),
+        (&windows, WINDOWS, None),
+        (&bound, WINDOWS, None),
+        (&linux, LINUX, None),
+    ] {
+        let warnings = said(old, image);
+        let expected: Vec<String> = runs_on.map(|os| format!("and the pod runs on {os}")).into_iter().collect();
+        assert_eq!(warnings.len(), expected.len(), "{image}: {warnings:?}");
+        assert!(
+            warnings.iter().zip(&expected).all(|(said, text)| said.starts_with("MUL104") && said.contains(text)),
+            "{warnings:?}"
+        );
+    }
 }
 
 #[test]

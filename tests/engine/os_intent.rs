@@ -178,3 +178,16 @@ fn an_injected_sidecar_is_named_with_its_way_out() {
     linux["spec"]["containers"][0]["image"] = json!("app");
     assert!(of(&linux, "MUL102").is_empty());
 }
+
+#[test]
+fn an_image_that_its_node_cannot_run_gets_a_word() {
+    let said = |image: &str, node: &str| {
+        let mut object = with_image(image);
+        object["spec"]["nodeName"] = json!(node);
+        let outcome = create(&object);
+        assert!(!outcome.refused(), "{image} on {node}");
+        outcome.validate.warnings.iter().any(|warning| warning.contains("MUL104"))
+    };
+    assert!(said(LTSC2022, "l1") && said("app:1-alpine", "w2022"));
+    assert!(!said(LTSC2022, "w2022") && !said("app:1-alpine", "l1") && !said(LTSC2022, "nobody-knows"));
+}

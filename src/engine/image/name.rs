@@ -6,6 +6,7 @@ use super::reference::ImageRef;
 use super::repository::{self, Known};
 use super::tag::{self, Context, Reading, TagOs};
 use crate::engine::windows::Build;
+use crate::engine::world::Os;
 
 /// Operating systems that an image is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -19,6 +20,15 @@ pub enum ImageOs {
     Multi,
     /// Not known.
     Unknown,
+}
+
+impl From<Os> for ImageOs {
+    fn from(os: Os) -> Self {
+        match os {
+            Os::Windows => Self::Windows,
+            Os::Linux => Self::Linux,
+        }
+    }
 }
 
 /// The part of a name that answered.

@@ -569,6 +569,11 @@ fn found(field: &'static LinuxOnlyField, grade: Grade, value: &Value, pointer: S
         anyway.clone_into(&mut finding.message);
         "leave it out".clone_into(&mut finding.help);
     }
+    if finding.action == Action::Deny
+        && let Some(help) = debugging(rule, cx)
+    {
+        help.clone_into(&mut finding.help);
+    }
     if asked != Action::Allow
         && !stamped
         && actions.translates(rule)
@@ -591,6 +596,25 @@ fn found(field: &'static LinuxOnlyField, grade: Grade, value: &Value, pointer: S
         }
     }
     finding
+}
+
+/// What to do about a field that `kubectl debug` writes by itself (kubectl: pkg/cmd/debug/profiles.go): nobody wrote it who
+/// could leave it out, but there is a profile without it. Debugged is by an ephemeral container, by a pod bound to a node,
+/// which says so, or by a copy of the pod, for which every profile with such fields writes `shareProcessNamespace`.
+fn debugging(rule: &Rule, cx: &Context<'_>) -> Option<&'static str> {
+    let is_pod = cx.pod.pointer.is_empty();
+    let on_node = is_pod && cx.pod.label("app.kubernetes.io/managed-by") == Some("kubectl-debug");
+    let copy = || is_pod && cx.pod.get("/spec/shareProcessNamespace").and_then(Value::as_bool) == Some(true);
+    match rule.name {
+        "privileged" | "capabilities" if cx.reach != Reach::Everything || on_node || copy() => {
+            Some("leave it out, as kubectl debug --profile=baseline does")
+        }
+        "host-network" | "host-pid" | "host-ipc" if on_node => Some(
+            "leave it out, as kubectl debug --profile=baseline does, or have a HostProcess container by \
+             --custom with windowsOptions.hostProcess: true and a runAsUserName",
+        ),
+        _ => None,
+    }
 }
 
 /// The Windows user that a numeric one stands for, and where its name goes: 0 is ContainerAdministrator, and any other

@@ -230,6 +230,8 @@ pub fn check(cx: &Context<'_>) -> Vec<Finding> {
     let whole = cx.reach == Reach::Everything;
     if whole {
         os_intent::check(cx, &mut found);
+    } else {
+        os_intent::check_ephemeral(cx, &mut found);
     }
     // What the API server demands of these it demands whatever the operating system.
     identity::check(cx, &mut found);

@@ -49,7 +49,16 @@ pub(super) fn check(pod: SecurityContext<'_>, cx: &Context<'_>, out: &mut Vec<Fi
     let Some(inside) = containers.find(runs_on_host) else { return };
     if let Some(outside) = cx.pod.containers().find(|container| !runs_on_host(container)) {
         let message = format!("container {} is a HostProcess container and {} is not", inside.name(), outside.name());
-        refused(cx.finding(&HOST_PROCESS_MIXED, cx.pod.at("/spec"), message));
+        let mut found = cx.finding(&HOST_PROCESS_MIXED, cx.pod.at("/spec"), message);
+        if cx.reach != Reach::Everything {
+            // The other containers cannot change any more.
+            found.help = if cx.containers().any(|container| runs_on_host(&container)) {
+                "leave hostProcess out of the new container".to_owned()
+            } else {
+                "write windowsOptions.hostProcess: true into the new container (kubectl debug --custom)".to_owned()
+            };
+        }
+        refused(found);
     }
     if cx.pod.get("/spec/hostNetwork").and_then(Value::as_bool) != Some(true) {
         let pointer = cx.pod.at("/spec/hostNetwork");

@@ -5,7 +5,7 @@ use crate::engine::image::ImageOs;
 use crate::engine::images::ContainerImage;
 use crate::engine::injectors::{Injector, Systems, injector_of};
 use crate::engine::rules::{Context, Rule};
-use crate::engine::verdict::Source;
+use crate::engine::verdict::{Source, place_of};
 use crate::engine::world::Os;
 
 /// Containers of one pod with images for different systems. A sidecar that an injector added is known by its name and
@@ -74,10 +74,11 @@ fn linux_injector(image: &ContainerImage<'_>) -> Option<&'static Injector> {
 pub(super) fn other_os(cx: &Context<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     let Some(os) = cx.decision.decided() else { return };
     let by_image = matches!(cx.decision.evidence.first().map(|first| &first.source), Some(Source::Image { .. }));
-    let (agrees, contradicts, other) = match os {
-        Os::Windows => (ImageOs::Windows, ImageOs::Linux, Os::Linux),
-        Os::Linux => (ImageOs::Linux, ImageOs::Windows, Os::Windows),
-    };
+    let other = os.other();
+    let (agrees, contradicts) = (ImageOs::from(os), ImageOs::from(other));
+    if by_image && let Some(place) = place_of(&cx.pod, cx.world).filter(|place| *place != os) {
+        on_other_node(cx, rule, os, place, out);
+    }
     if by_image || cx.images.iter().any(|image| image.facts.os == agrees) {
         return;
     }
@@ -89,6 +90,30 @@ pub(super) fn other_os(cx: &Context<'_>, rule: &'static Rule, out: &mut Vec<Find
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
         found.help =
             format!("use a {} image instead of {}, or place the pod on {}", os.title(), image.image, other.title());
+        out.push(found);
+    }
+}
+
+/// Images of a pod that is bound to a node of the other system, and of which nothing else says what it is for.
+fn on_other_node(cx: &Context<'_>, rule: &'static Rule, os: Os, place: Os, out: &mut Vec<Finding>) {
+    for image in cx.images.iter().filter(|image| image.facts.os == os.into()) {
+        let message = format!("this image is for {}, and the pod's node runs {}", os.title(), place.title());
+        let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
+        found.help = format!("choose a {} node, or a {} image instead of {}", os.title(), place.title(), image.image);
+        out.push(found);
+    }
+}
+
+/// New ephemeral containers run where their pod runs.
+pub(super) fn ephemeral(cx: &Context<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
+    let Some(os) = place_of(&cx.pod, cx.world).or_else(|| cx.decision.decided()) else { return };
+    let other = os.other();
+    for container in cx.containers() {
+        let same = |image: &&ContainerImage<'_>| std::ptr::eq(image.container.value, container.value);
+        let Some(image) = cx.images.iter().find(same).filter(|image| image.facts.os == other.into()) else { continue };
+        let message = format!("this image is for {}, and the pod runs on {}", other.title(), os.title());
+        let mut found = cx.finding(rule, cx.at(&container, "/image"), message);
+        found.help = format!("use a {} image instead of {}", os.title(), image.image);
         out.push(found);
     }
 }

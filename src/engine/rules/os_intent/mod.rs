@@ -103,3 +103,9 @@ pub fn check(cx: &Context<'_>, out: &mut Vec<Finding>) {
     undecided::no_default(cx, no_default, out);
     names::unknown(cx, unknown, out);
 }
+
+/// Findings about the images of new ephemeral containers.
+pub fn check_ephemeral(cx: &Context<'_>, out: &mut Vec<Finding>) {
+    let [_, _, _, image, ..] = &RULES;
+    images::ephemeral(cx, image, out);
+}
