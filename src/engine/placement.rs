@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::build::PodBuilds;
 use super::change::{Cause, Change, Edit};
-use super::constraint::{self, OS_LABELS, WINDOWS_BUILD_LABEL, escape};
+use super::constraint::{self, NodeConstraints, OS_LABELS, WINDOWS_BUILD_LABEL, escape};
 use super::finding::Finding;
 use super::limits::{self, PodSecurity, Whitelist};
 use super::node::policy_taint;
@@ -14,7 +14,7 @@ use super::pod::Pod;
 use super::rules;
 use super::toleration::{includes, marks, tolerated, toleration_of, toleration_value, toleration_word};
 use super::windows::{Build, release_name, server_releases};
-use super::world::{Namespace, Os, RuntimeClass, Taint, World};
+use super::world::{Namespace, Node, Os, RuntimeClass, Taint, World};
 use crate::policy::{
     Action, ApplyTaint, BuildMode, Mode, NodePolicy, NodeSelectorMode, RuntimeClassMode, Settings, SpecOsMode,
     TolerationsMode,
@@ -326,10 +326,16 @@ impl<'a> Site<'a> {
             *only
         };
         // A class is of one build: not while a node of another, such as a Windows 11, runs the pod as well.
+        // And one that satisfies what the pod asks for: a virtual node, or a pool that is at zero, has no build.
+        let asked =
+            NodeConstraints::of(&self.pod, limits::node_selector(self.namespace).map(|(_, key, value)| (key, value)));
         let live = self.world.nodes.as_ref().is_some_and(|nodes| {
             let exact = self.settings.build == BuildMode::Exact;
             let others = || nodes.windows_builds().iter().any(|other| *other != build && builds.hosts.contains(other));
-            nodes.windows_builds().contains(&build) && (exact || !others())
+            let fits = |node: &Node| node.build == Some(build) && asked.fit(node);
+            nodes.windows_builds().contains(&build)
+                && (asked.is_empty() || nodes.samples(asked.keys()).any(fits))
+                && (exact || !others())
         });
         let class = class_of_build(build, self.nodes, |name| {
             self.world.runtime_class(name).map(|class| (class.ours, class.handler.as_str()))

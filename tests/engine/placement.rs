@@ -174,3 +174,17 @@ fn openshift_user_ids_are_repaired_not_refused() {
     assert!(create_in(&object(1_000_660_000), &world, &policies).refused());
     assert!(create_in(&object(1000), &world, &policies).refused());
 }
+
+/// Virtual nodes and pools at zero carry no build that a class could ask for.
+#[test]
+fn a_class_is_given_only_where_a_node_with_its_build_satisfies_the_pod() {
+    let class = |selector: Value| {
+        let mut object = with_image(LTSC2019);
+        object["spec"]["nodeSelector"] = selector;
+        create(&object).stored["spec"]["runtimeClassName"].clone()
+    };
+    assert_eq!(class(json!({})), "mullion-windows-ltsc2019");
+    assert_eq!(class(json!({"agentpool": "win19"})), "mullion-windows-ltsc2019");
+    assert_eq!(class(json!({"type": "virtual-kubelet"})), json!(null));
+    assert_eq!(class(json!({"agentpool": "tomorrow"})), json!(null));
+}
