@@ -174,6 +174,7 @@ pub struct With {
     #[serde(rename = "as")]
     pub user: Option<User>,
     pub dry_run: bool,
+    pub eventually: bool,
     pub repeat: Option<usize>,
     #[serde(deserialize_with = "present")]
     pub stored: Option<Value>,
@@ -228,7 +229,7 @@ pub struct EventOf {
     pub says: Vec<String>,
 }
 
-const ASKED: &[&str] = &["stored", "changes", "refused", "warned", "unwarned", "as", "dryRun", "repeat"];
+const ASKED: &[&str] = &["stored", "changes", "refused", "warned", "unwarned", "as", "dryRun", "eventually", "repeat"];
 const RUN: &[&str] = &["input", "prints", "fails", "warned", "unwarned", "repeat"];
 
 /// Every verb, and the keys that belong to it: its own, and those that several have.
@@ -302,6 +303,10 @@ impl Step {
         let pods = self.value.as_str().is_some_and(|about| about.starts_with("pods of "));
         ensure!(self.with.count.is_none() || pods, "`count` counts `pods of Kind/name`");
         ensure!(*repeat != Some(0), "`repeat: 0` does nothing");
+        ensure!(
+            !self.with.eventually || (self.with.dry_run && changes.is_none() && repeat.is_none()),
+            "`eventually` is for `dryRun: true`, without `changes` and `repeat`: each try would find what the last one stored"
+        );
         let ways = [self.with.merge.is_some(), self.with.strategic.is_some(), self.with.json.is_some()];
         let ways = ways.into_iter().filter(|way| *way).count();
         ensure!(self.verb != "patch" || ways == 1, "`patch` takes one of `merge`, `strategic` and `json`");

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use mullion_cluster::wait_for;
 use serde_json::{Value, json};
 
 use super::ask::{self, Answer, Request};
@@ -13,6 +14,7 @@ use super::site::{LABEL, Site};
 use super::watch::Memory;
 use super::witness::Policies;
 use super::{differ, judge, tool};
+use crate::shared::DEADLINE;
 
 /// A case under way.
 pub struct Run<'a> {
@@ -102,6 +104,7 @@ impl Run<'_> {
     }
 
     async fn step(&mut self, raw: &Value, mirrored: bool) -> Result<()> {
+        let raw = &self.with_uids(raw).await?;
         let step = Step::read(&fill(raw, &self.namespace))?;
         let plain = match &self.twin {
             Some(twin) if mirrored => Some((twin.clone(), Step::read(&fill(raw, twin))?)),
@@ -120,6 +123,21 @@ impl Run<'_> {
         }
     }
 
+    /// With the UIDs of the objects of the cluster that its texts name: `{uid of Node/linux-1}`.
+    async fn with_uids(&self, step: &Value) -> Result<Value> {
+        const START: &str = "{uid of ";
+        let mut text = step.to_string();
+        while let Some((_, rest)) = text.split_once(START) {
+            let about = rest.split_once('}').context("a `{uid of` without its end")?.0.to_owned();
+            let path = self.path_of(&about, &self.namespace).await?;
+            let object =
+                ask::get(&self.site.plane.client(), &path).await?.with_context(|| format!("there is no {about}"))?;
+            let uid = object["metadata"]["uid"].as_str().context("an object has a UID")?;
+            text = text.replace(&format!("{START}{about}}}"), uid);
+        }
+        Ok(serde_json::from_str(&text)?)
+    }
+
     async fn adopt(&self, mullion: &str) -> Result<()> {
         self.site.mullion(mullion).await?;
         self.site.label(&self.namespace, LABEL, Some(mullion)).await?;
@@ -130,6 +148,15 @@ impl Run<'_> {
         let client = self.site.plane.client();
         if ["create", "apply"].contains(&step.verb) && !step.with.dry_run {
             self.remember_outside(&step.value).await?;
+        }
+        if step.with.eventually {
+            let request = self.request(step, &self.namespace).await?;
+            return wait_for(&step.title(), DEADLINE, async || {
+                let wrong = judge::answer(&ask::send(&client, &request).await?, &step.with);
+                ensure!(wrong.is_empty(), "\n  {}", wrong.join("\n  "));
+                anyhow::Ok(())
+            })
+            .await;
         }
         for _ in 0..step.with.repeat.unwrap_or(1) {
             let answer = ask::send(&client, &self.request(step, &self.namespace).await?).await?;
