@@ -9,6 +9,7 @@ use super::change::{Cause, Change, Edit, compile};
 use super::constraint::escape;
 use super::finding::{Finding, RefusedBy};
 use super::note::{Note, because};
+use super::request::Kind;
 use super::review::{Circumstance, Review};
 use super::verdict::Verdict;
 use super::world::Os;
@@ -99,12 +100,7 @@ pub fn consequence(finding: &Finding, circumstance: Circumstance, workloads: Wor
             Nothing
         }
         (Action::Deny, Circumstance::Pod | Circumstance::EphemeralContainers) => Refused,
-        // A refused pod of a DaemonSet starves the others: its controller counts it as failed and backs off.
-        (Action::Deny, Circumstance::OwnedPod { daemon_set })
-            if !daemon_set && finding.refused_by != RefusedBy::Nobody =>
-        {
-            Refused
-        }
+        (Action::Deny, Circumstance::OwnedPod { by }) if refused_anyway(finding, by) => Refused,
         // Nobody is there to take it, and the author of the template had it.
         (Action::Warn, Circumstance::OwnedPod { .. }) if finding.advice => Nothing,
         (Action::Deny | Action::Warn, Circumstance::OwnedPod { .. }) => Labelled,
@@ -113,6 +109,19 @@ pub fn consequence(finding: &Finding, circumstance: Circumstance, workloads: Wor
         }
         (Action::Repair, _) => Repaired,
         (Action::Warn, _) => Warned,
+    }
+}
+
+/// Whether a pod of a controller of that kind comes to no more without Mullion.
+fn refused_anyway(finding: &Finding, by: Kind) -> bool {
+    match by {
+        // A refused pod of a DaemonSet starves the others: its controller counts it as failed and backs off.
+        Kind::DaemonSet => false,
+        // A pod that the kubelet refuses is a failed one and counts towards `backoffLimit`, which ends the Job. One that
+        // is refused here was never there: the controller tries again every minute, for ever (`manageJob` and
+        // `MaxJobApiBackOff`, pkg/controller/job/job_controller.go).
+        Kind::Job => finding.refused_by == RefusedBy::ApiServer,
+        _ => finding.refused_by != RefusedBy::Nobody,
     }
 }
 

@@ -62,8 +62,8 @@ pub enum Circumstance {
     Pod,
     /// CREATE of a pod of a built-in controller.
     OwnedPod {
-        /// Whether that is a DaemonSet.
-        daemon_set: bool,
+        /// That controller's kind.
+        by: Kind,
     },
     /// CREATE of an object with a pod template, or UPDATE that changes the template.
     Template {
@@ -203,7 +203,7 @@ fn circumstance(request: &Request<'_>, pod: &Pod<'_>) -> Circumstance {
                 return Circumstance::NotOurs;
             }
             match controller(subject.object) {
-                Some(owner) => Circumstance::OwnedPod { daemon_set: owner == Kind::DaemonSet },
+                Some(by) => Circumstance::OwnedPod { by },
                 None => Circumstance::Pod,
             }
         }
@@ -225,13 +225,13 @@ fn same_at(pointer: &str, old: &Value, new: &Value) -> bool {
 
 /// Kinds whose templates Mullion judges, with the API group their owner references name.
 const CONTROLLERS: [(Kind, &str); 7] = [
-    (Kind::ReplicationController, "v1"),
-    (Kind::ReplicaSet, "apps/"),
-    (Kind::Deployment, "apps/"),
-    (Kind::StatefulSet, "apps/"),
-    (Kind::DaemonSet, "apps/"),
-    (Kind::Job, "batch/"),
-    (Kind::CronJob, "batch/"),
+    (Kind::ReplicationController, ""),
+    (Kind::ReplicaSet, "apps"),
+    (Kind::Deployment, "apps"),
+    (Kind::StatefulSet, "apps"),
+    (Kind::DaemonSet, "apps"),
+    (Kind::Job, "batch"),
+    (Kind::CronJob, "batch"),
 ];
 
 /// The built-in controller that owns the object.
@@ -240,7 +240,8 @@ fn controller(object: &Value) -> Option<Kind> {
     let owner = owners.iter().find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))?;
     let text = |name| owner.get(name).and_then(Value::as_str).unwrap_or_default();
     let kind = Kind::from_name(text("kind"))?;
-    CONTROLLERS.iter().any(|(known, group)| *known == kind && text("apiVersion").starts_with(group)).then_some(kind)
+    let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
+    CONTROLLERS.contains(&(kind, group)).then_some(kind)
 }
 
 // === the case ===
@@ -266,7 +267,7 @@ impl Case<'_> {
     /// Gives the Linux default where it is due; if it is not, why.
     fn give_default(&mut self, asked: &Asked<'_>) -> Option<NoDefault> {
         let whose = match self.circumstance {
-            Circumstance::OwnedPod { daemon_set: true } => Asker::SettledDaemonSet,
+            Circumstance::OwnedPod { by: Kind::DaemonSet } => Asker::SettledDaemonSet,
             Circumstance::Template { update: true } if self.is_daemon_set() => Asker::SettledDaemonSet,
             Circumstance::Template { .. } if self.is_daemon_set() => Asker::NewDaemonSet,
             Circumstance::EphemeralContainers => return None,
@@ -362,7 +363,7 @@ impl Case<'_> {
                 changes
             }
             Circumstance::Pod => self.pod_changes(findings, builds, false),
-            Circumstance::OwnedPod { daemon_set } => self.pod_changes(findings, builds, daemon_set),
+            Circumstance::OwnedPod { by } => self.pod_changes(findings, builds, by == Kind::DaemonSet),
             Circumstance::Template { .. } if self.request.into_templates => {
                 self.pod_changes(findings, builds, self.is_daemon_set())
             }
@@ -519,6 +520,10 @@ fn refused_by_server(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
 
 /// Marks what the old object had in the same place and no better. Containers are known by name: an index says nothing
 /// once another is put before it. Gives what the old object wants to know of images: it is judged like the new one.
+///
+/// Of a Job everything counts as known: its containers cannot be written again, only where its pods go, and that while it
+/// is suspended (`validateJobUpdate`, pkg/apis/batch/validation/validation.go). Who places it, a queue as a rule, could
+/// do nothing about a refusal but try again.
 fn mark_known(findings: &mut [Finding], request: &Request<'_>, world: &World, policies: &PolicySet) -> Vec<String> {
     let kind = request.subject.kind;
     let Some((old, new)) =
@@ -533,9 +538,10 @@ fn mark_known(findings: &mut [Finding], request: &Request<'_>, world: &World, po
         before.iter().map(|finding| (finding, place_by_name(&old, finding))).collect();
     for finding in findings {
         let place = place_by_name(&new, finding);
-        finding.known_before = before
-            .iter()
-            .any(|(known, at)| known.code == finding.code && *at == place && known.action >= finding.action);
+        finding.known_before = kind == Kind::Job
+            || before
+                .iter()
+                .any(|(known, at)| known.code == finding.code && *at == place && known.action >= finding.action);
     }
     wanted
 }

@@ -217,8 +217,16 @@ fn owned_pods_are_refused_only_where_somebody_else_would() {
     assert!(outcome.stored["spec"]["securityContext"]["runAsUser"] == 1, "the pod runs as it did");
 
     let unsafe_sysctl = json!({"sysctls": [{"name": "kernel.msgmax", "value": "1"}]});
-    assert!(create(&owned_by(bad(unsafe_sysctl.clone()), "ReplicaSet")).refused(), "the kubelet would");
-    assert!(!create(&owned_by(bad(unsafe_sysctl), "DaemonSet")).refused(), "never a DaemonSet's");
+    for (owner, refused) in [("ReplicaSet", true), ("StatefulSet", true), ("DaemonSet", false), ("Job", false)] {
+        let outcome = create(&owned_by(bad(unsafe_sysctl.clone()), owner));
+        assert_eq!(outcome.refused(), refused, "{owner}: the kubelet would, and fails a Job by it");
+        let label = &outcome.stored["metadata"]["labels"]["mullion.dev/findings"];
+        assert_eq!(label == "MUL221", !refused, "{owner}: {label}");
+    }
+    // Of a pod like this the API server says no itself, with or without a Job around it.
+    let mut sealed = bad(json!({"runAsUser": 1}));
+    sealed["spec"]["os"] = json!({"name": "windows"});
+    assert!(create(&owned_by(sealed.clone(), "Job")).refused() && !create(&owned_by(sealed, "DaemonSet")).refused());
     // a custom controller's pods are bare pods
     let mut custom = bad(json!({"runAsUser": 1}));
     custom["metadata"]["ownerReferences"] =
@@ -240,6 +248,42 @@ fn templates_are_refused_at_apply_time_and_only_for_what_is_new() {
     assert!(refusal.contains("spec.template.spec.securityContext.runAsUser"), "{refusal}");
     assert!(!update(&spec(Some(1), "app:1"), &spec(Some(1), "app:2")).refused(), "it was there before");
     assert!(update(&spec(None, "app:1"), &spec(Some(1), "app:1")).refused());
+}
+
+#[test]
+fn placing_a_job_is_never_refused() {
+    let job = |placed: Value| {
+        let mut spec = json!({"containers": [{"name": "c", "image": "app"}], "securityContext": {"runAsUser": 1}});
+        spec["nodeSelector"] = placed;
+        workload("Job", spec)
+    };
+    let (unplaced, windows) = (job(json!({})), job(json!({"kubernetes.io/os": "windows"})));
+    assert!(create(&windows).refused());
+    let outcome = update(&unplaced, &windows);
+    assert!(
+        !outcome.refused() && outcome.validate.warnings.iter().any(|text| text.starts_with("MUL201")),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn a_pod_of_a_controller_is_refused_for_its_node_where_the_kubelet_would() {
+    let bound = |spec: Value, annotation: Option<&str>| {
+        let mut object = with_image("app");
+        object["spec"]["nodeName"] = json!("l1");
+        object["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        if let Some(os) = annotation {
+            object["metadata"]["annotations"] = json!({"mullion.dev/os": os});
+        }
+        create(&owned_by(object, "ReplicaSet")).refused()
+    };
+    assert!(bound(json!({"os": {"name": "windows"}}), None));
+    assert!(bound(json!({"nodeSelector": {"kubernetes.io/os": "windows"}}), None));
+    assert!(!bound(json!({}), Some("windows")), "the kubelet reads no annotation");
+    assert!(!bound(
+        json!({"nodeName": null, "os": {"name": "windows"}, "nodeSelector": {"kubernetes.io/os": "linux"}}),
+        None
+    ));
 }
 
 #[test]

@@ -230,7 +230,12 @@ fn what_a_controller_made_of_a_judged_template_is_not_judged_again() {
     job["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "batch/v1", "kind": "CronJob", "name": "o", "controller": true}]);
     assert!(!create(&job).refused());
-    // Nobody judged the template of a Rollout.
+    // Nobody judged the template of a Rollout, or of what has a built-in's name in a group of its own.
+    for group in ["apps.example.com/v1", "appsy/v1", "v1"] {
+        owned["metadata"]["ownerReferences"] =
+            json!([{"apiVersion": group, "kind": "Deployment", "name": "o", "controller": true}]);
+        assert!(create(&owned).refused(), "{group}");
+    }
     owned["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "o", "controller": true}]);
     assert!(create(&owned).refused());

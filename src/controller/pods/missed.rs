@@ -14,7 +14,7 @@ use crate::engine::review::{Circumstance, Review};
 use crate::engine::verdict::Basis;
 use crate::engine::windows::Build;
 use crate::engine::world::{Os, World};
-use crate::engine::{Door, answer};
+use crate::engine::{Door, Kind, answer};
 use crate::policy::{Action, Mode, RuntimeClassMode};
 
 /// What is to be done about an unscheduled pod.
@@ -50,7 +50,11 @@ const TOLERATIONS: &str = "/spec/tolerations";
 /// Silent wherever in doubt: under any mode but Enforce; of pods of DaemonSets, whose controller chooses their nodes by
 /// the template; and of Linux pods, which wait for a node no longer for want of a selector.
 pub(super) fn missed(review: &Review, object: &Value, world: &World, reviewed: bool) -> Missed {
-    let ours = matches!(review.circumstance, Circumstance::Pod | Circumstance::OwnedPod { daemon_set: false });
+    let ours = match review.circumstance {
+        Circumstance::Pod => true,
+        Circumstance::OwnedPod { by } => by != Kind::DaemonSet,
+        _ => false,
+    };
     if !ours || review.settings.mode != Mode::Enforce || !waits_for_the_scheduler(object) {
         return Missed::Nothing;
     }

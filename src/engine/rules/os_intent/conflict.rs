@@ -1,8 +1,9 @@
 //! Placements, and options of one operating system beside a placement on the other.
 
+use crate::engine::constraint::escape;
 use crate::engine::finding::{Finding, RefusedBy, field_path};
 use crate::engine::rules::{Context, Rule};
-use crate::engine::verdict::{Says, Source, Verdict};
+use crate::engine::verdict::{Decision, Evidence, OS_ANNOTATION, Says, Source, Verdict};
 use crate::policy::Action;
 
 pub(super) fn placements(cx: &Context<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
@@ -29,7 +30,24 @@ pub(super) fn placements(cx: &Context<'_>, rule: &'static Rule, out: &mut Vec<Fi
     } else {
         format!("its node constraints ask for Linux and for Windows: {}", rule.why)
     };
-    out.push(cx.finding(rule, pointer, message));
+    let mut found = cx.finding(rule, pointer, message);
+    if rejected_where_it_is_bound(decision) {
+        found.refused_by = RefusedBy::Kubelet;
+    }
+    out.push(found);
+}
+
+/// A pod without a node waits for one. Where it is bound by name to a node of which a field says the opposite, the kubelet
+/// rejects it with `PodOSNotSupported` or `NodeAffinity` (pkg/kubelet/lifecycle/predicate.go); annotations it does not
+/// read.
+fn rejected_where_it_is_bound(decision: &Decision) -> bool {
+    let node = decision.evidence.iter().find(|evidence| matches!(evidence.source, Source::Node(_)));
+    let annotation = escape(OS_ANNOTATION);
+    let differs = |evidence: &Evidence, node: &Evidence| match &evidence.source {
+        Source::Field(pointer) => evidence.says != node.says && !pointer.ends_with(&annotation),
+        _ => false,
+    };
+    node.is_some_and(|node| decision.evidence.iter().any(|evidence| differs(evidence, node)))
 }
 
 /// The API server refuses every `windowsOptions` beside `spec.os.name: linux`, `{}` too (`validateLinux`); otherwise
