@@ -140,6 +140,7 @@ pub fn review(request: &Request<'_>, world: &World, policies: &PolicySet) -> Rev
             return Review::rewrite(settings, changes);
         }
     }
+    case.deny_what_stays(&mut findings, &builds);
     let mut wanted = case.wanted();
     if circumstance == (Circumstance::Template { update: true }) {
         wanted.extend(mark_known(&mut findings, request, world, policies));
@@ -342,6 +343,25 @@ impl Case<'_> {
             }
         }
         found
+    }
+
+    /// Some fields go only with the seal. Where that does not come to the pod, or to the template's pods, those for which
+    /// the kubelet refuses the pod are no repair: without a word here they would come back as one failed pod after another.
+    fn deny_what_stays(&self, findings: &mut [Finding], builds: &PodBuilds<'_>) {
+        let due = |finding: &Finding| finding.action == Action::Repair && finding.refused_by == RefusedBy::Kubelet;
+        // The kubelet looks at a pod as a whole only when it comes.
+        if self.circumstance == Circumstance::EphemeralContainers || !findings.iter().any(due) {
+            return;
+        }
+        let changes = self.pod_changes(findings, builds, self.is_daemon_set());
+        let denied = Actions::of(&self.pod, self.settings).soften(Action::Deny);
+        for finding in findings.iter_mut().filter(|finding| due(finding)) {
+            let gone =
+                |change: &Change| matches!(&change.edit, Edit::Remove { pointer } if *pointer == finding.pointer);
+            if !changes.iter().any(gone) {
+                (finding.action, finding.quiet) = (denied, false);
+            }
+        }
     }
 
     fn old_ephemeral_containers(&self) -> &[Value] {

@@ -251,6 +251,40 @@ fn templates_are_refused_at_apply_time_and_only_for_what_is_new() {
 }
 
 #[test]
+fn what_the_kubelet_refuses_is_refused_where_no_seal_takes_it_away() {
+    let spec = |more: Value| {
+        let mut security = json!({"supplementalGroupsPolicy": "Strict", "appArmorProfile": {"type": "RuntimeDefault"}});
+        security.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"securityContext": security, "containers": [{"name": "c", "image": WINDOWS}]})
+    };
+    // Sealed, and both are gone.
+    for object in [owned_by(pod(spec(json!({}))), "ReplicaSet"), workload("Deployment", spec(json!({})))] {
+        assert!(!create(&object).refused(), "{object}");
+    }
+    // The kubelet ignores `runAsUser`, but with it there is no seal.
+    let stays = spec(json!({"runAsUser": 1}));
+    let refusal = create(&owned_by(pod(stays.clone()), "ReplicaSet")).refusal().to_owned();
+    assert!(refusal.contains("MUL214") && refusal.contains("MUL220") && !refusal.contains("MUL201"), "{refusal}");
+    let template = create(&workload("Deployment", stays.clone())).refusal().to_owned();
+    assert!(["MUL201", "MUL214", "MUL220"].iter().all(|code| template.contains(code)), "{template}");
+    for owner in ["Job", "DaemonSet"] {
+        let outcome = create(&owned_by(pod(stays.clone()), owner));
+        assert!(!outcome.refused(), "{owner}");
+        assert_eq!(outcome.stored["metadata"]["labels"]["mullion.dev/findings"], "MUL201.MUL214.MUL220", "{owner}");
+    }
+    // Nor does one come where a policy says so.
+    let policy = |spec: &str| {
+        let text = format!("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: p}}\nspec: {spec}\n");
+        PolicySet::from_files(&[("p.yaml", text.as_str())]).unwrap()
+    };
+    let unsealed = policy("{place: {specOS: {mode: Never}}}");
+    assert!(create_in(&owned_by(pod(spec(json!({}))), "ReplicaSet"), &world(), &unsealed).refused());
+    let only_said = policy("{place: {specOS: {mode: Never}}, rules: {denials: Warn}}");
+    let outcome = create_in(&pod(spec(json!({}))), &world(), &only_said);
+    assert!(!outcome.refused() && outcome.mutate.warnings.iter().any(|text| text.starts_with("MUL214")), "{outcome:?}");
+}
+
+#[test]
 fn placing_a_job_is_never_refused() {
     let job = |placed: Value| {
         let mut spec = json!({"containers": [{"name": "c", "image": "app"}], "securityContext": {"runAsUser": 1}});
