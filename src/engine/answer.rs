@@ -100,11 +100,14 @@ pub fn consequence(finding: &Finding, circumstance: Circumstance, workloads: Wor
             Nothing
         }
         (Action::Deny, Circumstance::Pod | Circumstance::EphemeralContainers) => Refused,
-        (Action::Deny, Circumstance::OwnedPod { by }) if refused_anyway(finding, by) => Refused,
+        (Action::Deny, Circumstance::OwnedPod { by }) if refuses_pods(finding, by) => Refused,
         // Nobody is there to take it, and the author of the template had it.
         (Action::Warn, Circumstance::OwnedPod { .. }) if finding.advice => Nothing,
         (Action::Deny | Action::Warn, Circumstance::OwnedPod { .. }) => Labelled,
-        (Action::Deny, Circumstance::Template { update }) => {
+        // Of a Job only where its pods go can be written again, and that while it is suspended (`validateJobUpdate`,
+        // pkg/apis/batch/validation/validation.go). Who does so is a queue, and could but try again.
+        (Action::Deny, Circumstance::Template { of: Kind::Job, update: true }) => Warned,
+        (Action::Deny, Circumstance::Template { update, .. }) => {
             if workloads == Workloads::Refuse && !(update && finding.known_before) { Refused } else { Warned }
         }
         (Action::Repair, _) => Repaired,
@@ -112,15 +115,18 @@ pub fn consequence(finding: &Finding, circumstance: Circumstance, workloads: Wor
     }
 }
 
-/// Whether a pod of a controller of that kind comes to no more without Mullion.
-fn refused_anyway(finding: &Finding, by: Kind) -> bool {
+/// Whether a pod that an object of that kind makes is refused for what is denied: where it comes to no more without
+/// Mullion.
+fn refuses_pods(finding: &Finding, by: Kind) -> bool {
     match by {
         // A refused pod of a DaemonSet starves the others: its controller counts it as failed and backs off.
         Kind::DaemonSet => false,
         // A pod that the kubelet refuses is a failed one and counts towards `backoffLimit`, which ends the Job. One that
         // is refused here was never there: the controller tries again every minute, for ever (`manageJob` and
         // `MaxJobApiBackOff`, pkg/controller/job/job_controller.go).
-        Kind::Job => finding.refused_by == RefusedBy::ApiServer,
+        Kind::Job | Kind::CronJob => finding.refused_by == RefusedBy::ApiServer,
+        // Whose pods come of it nobody knows.
+        Kind::PodTemplate => true,
         _ => finding.refused_by != RefusedBy::Nobody,
     }
 }
@@ -237,6 +243,8 @@ fn warn(review: &Review, weighed: &[(&Finding, Consequence)], answer: &mut Answe
                 };
                 if audit_only { finding.line(would, "", WARNING_LIMIT) } else { finding.line("", done, WARNING_LIMIT) }
             }
+            // Stored all the same, and then no pod comes of it.
+            Consequence::Warned if costs_its_pods(review, finding) => finding.line("pods refused: ", "", WARNING_LIMIT),
             Consequence::Repaired | Consequence::Warned => finding.line("", "", WARNING_LIMIT),
         };
         answer.warnings.push(shorten(&text));
@@ -245,6 +253,17 @@ fn warn(review: &Review, weighed: &[(&Finding, Consequence)], answer: &mut Answe
         answer.warnings.extend(review.advice.as_deref().map(shorten));
     } else if let Some(os) = review.decision.decided().filter(|_| places(review)) {
         answer.warnings.push(format!("Mullion (audit) would place this on {} nodes", os.title()));
+    }
+}
+
+/// Whether the pods of a template are refused for a finding, though it is not.
+fn costs_its_pods(review: &Review, finding: &Finding) -> bool {
+    match review.circumstance {
+        // What the API server refuses is not stored either.
+        Circumstance::Template { of, .. } if finding.refused_by != RefusedBy::ApiServer => {
+            finding.action == Action::Deny && review.settings.mode == Mode::Enforce && refuses_pods(finding, of)
+        }
+        _ => false,
     }
 }
 

@@ -28,7 +28,7 @@ pub struct Finding {
     pub replacement: Option<Edit>,
     /// Who else would refuse the pod.
     pub refused_by: RefusedBy,
-    /// On UPDATE: whether the object had it before, or can get rid of it by no UPDATE; then it refuses nothing.
+    /// On UPDATE: whether the object had it before; then it refuses nothing.
     pub known_before: bool,
 }
 

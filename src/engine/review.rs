@@ -67,6 +67,8 @@ pub enum Circumstance {
     },
     /// CREATE of an object with a pod template, or UPDATE that changes the template.
     Template {
+        /// The object's kind.
+        of: Kind,
         /// Whether it is an UPDATE: only findings that the old object lacks refuse.
         update: bool,
     },
@@ -142,7 +144,7 @@ pub fn review(request: &Request<'_>, world: &World, policies: &PolicySet) -> Rev
     }
     case.deny_what_stays(&mut findings, &builds);
     let mut wanted = case.wanted();
-    if circumstance == (Circumstance::Template { update: true }) {
+    if matches!(circumstance, Circumstance::Template { update: true, .. }) {
         wanted.extend(mark_known(&mut findings, request, world, policies));
     }
     let wanted = wanted.into_iter().collect();
@@ -212,10 +214,10 @@ fn circumstance(request: &Request<'_>, pod: &Pod<'_>) -> Circumstance {
         // What a Deployment or CronJob makes was judged when they were written; refusing it here would only make
         // their controllers try again for ever.
         _ if controller(subject.object).is_some() => Circumstance::NotOurs,
-        (_, Operation::Create, None) => Circumstance::Template { update: false },
-        (kind, Operation::Update, None) => {
-            let same = request.old.is_some_and(|old| same_at(kind.pod_pointer(), old, subject.object));
-            if same { Circumstance::OtherUpdate } else { Circumstance::Template { update: true } }
+        (of, Operation::Create, None) => Circumstance::Template { of, update: false },
+        (of, Operation::Update, None) => {
+            let same = request.old.is_some_and(|old| same_at(of.pod_pointer(), old, subject.object));
+            if same { Circumstance::OtherUpdate } else { Circumstance::Template { of, update: true } }
         }
     }
 }
@@ -269,7 +271,7 @@ impl Case<'_> {
     fn give_default(&mut self, asked: &Asked<'_>) -> Option<NoDefault> {
         let whose = match self.circumstance {
             Circumstance::OwnedPod { by: Kind::DaemonSet } => Asker::SettledDaemonSet,
-            Circumstance::Template { update: true } if self.is_daemon_set() => Asker::SettledDaemonSet,
+            Circumstance::Template { update: true, .. } if self.is_daemon_set() => Asker::SettledDaemonSet,
             Circumstance::Template { .. } if self.is_daemon_set() => Asker::NewDaemonSet,
             Circumstance::EphemeralContainers => return None,
             _ => Asker::Ordinary,
@@ -283,7 +285,7 @@ impl Case<'_> {
     }
 
     fn advice(&self, changes: &[Change]) -> Option<String> {
-        let Circumstance::Template { update } = self.circumstance else { return None };
+        let Circumstance::Template { update, .. } = self.circumstance else { return None };
         if self.is_daemon_set() {
             // Set later the annotation changes nothing: a template that stays as it is is never touched.
             let text = "Mullion keeps this DaemonSet on Linux nodes; for all nodes create it with annotation mullion.dev/os: any";
@@ -540,10 +542,6 @@ fn refused_by_server(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
 
 /// Marks what the old object had in the same place and no better. Containers are known by name: an index says nothing
 /// once another is put before it. Gives what the old object wants to know of images: it is judged like the new one.
-///
-/// Of a Job everything counts as known: its containers cannot be written again, only where its pods go, and that while it
-/// is suspended (`validateJobUpdate`, pkg/apis/batch/validation/validation.go). Who places it, a queue as a rule, could
-/// do nothing about a refusal but try again.
 fn mark_known(findings: &mut [Finding], request: &Request<'_>, world: &World, policies: &PolicySet) -> Vec<String> {
     let kind = request.subject.kind;
     let Some((old, new)) =
@@ -558,10 +556,9 @@ fn mark_known(findings: &mut [Finding], request: &Request<'_>, world: &World, po
         before.iter().map(|finding| (finding, place_by_name(&old, finding))).collect();
     for finding in findings {
         let place = place_by_name(&new, finding);
-        finding.known_before = kind == Kind::Job
-            || before
-                .iter()
-                .any(|(known, at)| known.code == finding.code && *at == place && known.action >= finding.action);
+        finding.known_before = before
+            .iter()
+            .any(|(known, at)| known.code == finding.code && *at == place && known.action >= finding.action);
     }
     wanted
 }

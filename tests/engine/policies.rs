@@ -110,6 +110,25 @@ fn templates_can_be_warned_about_alone() {
     let outcome = given(&template, &["workloads: Warn"]);
     assert!(!outcome.refused() && outcome.validate.warnings[0].starts_with("MUL201"));
     assert!(given(&with_user(), &["workloads: Warn"]).refused(), "a pod of its own still is");
+
+    // What then becomes of its pods.
+    let spec = json!({"containers": [{"name": "c", "image": LTSC2022}],
+        "securityContext": {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}});
+    for (kind, warning) in [
+        ("Deployment", "pods refused: MUL221"),
+        ("StatefulSet", "pods refused: MUL221"),
+        ("DaemonSet", "MUL221"),
+        ("Job", "MUL221"),
+        ("CronJob", "MUL221"),
+    ] {
+        let outcome = given(&workload(kind, spec.clone()), &["workloads: Warn"]);
+        assert!(outcome.validate.warnings[0].starts_with(warning), "{kind}: {:?}", outcome.validate.warnings);
+        let owner = if kind == "Deployment" { "ReplicaSet" } else { kind };
+        let pod = given(&owned_by(pod(spec.clone()), owner), &["workloads: Warn"]);
+        assert!(kind == "CronJob" || pod.refused() == warning.starts_with("pods refused"), "{kind}");
+        let audited = given(&workload(kind, spec.clone()), &["workloads: Warn", "mode: Audit"]);
+        assert!(audited.validate.warnings[0].starts_with("MUL221"), "{kind}: {:?}", audited.validate.warnings);
+    }
 }
 
 #[test]
