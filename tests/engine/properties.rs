@@ -470,6 +470,23 @@ proptest! {
     }
 
     #[test]
+    fn a_template_is_refused_in_the_words_of_its_pods(
+        spec in prop_oneof![spec(), generated().prop_map(|pod| pod["spec"].clone())],
+        (kind, prefix) in prop::sample::select(vec![
+            ("Deployment", "spec.template."),
+            ("StatefulSet", "spec.template."),
+            ("Job", "spec.template."),
+            ("CronJob", "spec.jobTemplate.spec.template."),
+        ]),
+    ) {
+        let (bare, template) = (create(&pod(spec.clone())), create(&workload(kind, spec)));
+        prop_assert_eq!(bare.refused(), template.refused());
+        if bare.refused() {
+            prop_assert_eq!(template.refusal().replace(prefix, ""), bare.refusal());
+        }
+    }
+
+    #[test]
     fn warnings_are_short_and_printable(object in prop_oneof![subject(), generated()]) {
         for warning in create(&object).mutate.warnings {
             prop_assert!(warning.chars().count() <= 120 && !warning.chars().any(char::is_control), "{warning}");
