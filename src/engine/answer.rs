@@ -104,11 +104,11 @@ pub fn consequence(finding: &Finding, circumstance: Circumstance, workloads: Wor
         // Nobody is there to take it, and the author of the template had it.
         (Action::Warn, Circumstance::OwnedPod { .. }) if finding.advice => Nothing,
         (Action::Deny | Action::Warn, Circumstance::OwnedPod { .. }) => Labelled,
-        // Of a Job only where its pods go can be written again, and that while it is suspended (`validateJobUpdate`,
-        // pkg/apis/batch/validation/validation.go). Who does so is a queue, and could but try again.
-        (Action::Deny, Circumstance::Template { of: Kind::Job, update: true }) => Warned,
-        (Action::Deny, Circumstance::Template { update, .. }) => {
-            if workloads == Workloads::Refuse && !(update && finding.known_before) { Refused } else { Warned }
+        (Action::Deny, Circumstance::Template { of, update }) => {
+            // Of a Job only where its pods go can be written again, and that while it is suspended (`validateJobUpdate`,
+            // pkg/apis/batch/validation/validation.go). Who does so is a queue, and could but try again.
+            let stands = update && (finding.known_before || of == Kind::Job);
+            if workloads == Workloads::Refuse && !stands { Refused } else { Warned }
         }
         (Action::Repair, _) => Repaired,
         (Action::Warn, _) => Warned,
@@ -125,7 +125,7 @@ fn refuses_pods(finding: &Finding, by: Kind) -> bool {
         // is refused here was never there: the controller tries again every minute, for ever (`manageJob` and
         // `MaxJobApiBackOff`, pkg/controller/job/job_controller.go).
         Kind::Job | Kind::CronJob => finding.refused_by == RefusedBy::ApiServer,
-        // Whose pods come of it nobody knows.
+        // Whatever makes pods of it is no built-in controller: they are judged like bare ones.
         Kind::PodTemplate => true,
         _ => finding.refused_by != RefusedBy::Nobody,
     }
