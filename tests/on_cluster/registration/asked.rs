@@ -246,6 +246,9 @@ impl Stored {
                 for kind in shapes::KINDS {
                     let mut object = shapes::around(kind, &pod);
                     object["metadata"]["name"] = json!(format!("{name}-{noted}-{}", kind.to_lowercase()));
+                    if noted {
+                        object["metadata"]["annotations"] = pod["metadata"]["annotations"].clone();
+                    }
                     let hollow = ["Deployment", "StatefulSet", "ReplicaSet", "ReplicationController"].contains(&kind);
                     if hollow {
                         object["spec"]["replicas"] = json!(0);
@@ -270,10 +273,12 @@ impl Stored {
                 |spec| spec["nodeSelector"] = json!({"kubernetes.io/os": "linux"}),
                 |spec| spec["nodeSelector"] = json!({"kubernetes.io/os": "windows"}),
             ];
-            for change in changes {
+            for (change, forgets) in changes.into_iter().flat_map(|change| [(change, false), (change, true)]) {
                 let mut new = old.clone();
                 new["metadata"]["labels"]["touched"] = json!("yes");
-                new["metadata"]["annotations"] = Value::Null;
+                if forgets {
+                    new["metadata"]["annotations"] = Value::Null;
+                }
                 let kind = new["kind"].as_str().unwrap_or_default().to_owned();
                 let pointer = match &*kind {
                     "PodTemplate" => "/template/spec",
