@@ -84,8 +84,8 @@ pub fn asks_about_template(object: &Value, old: Option<&Value>) -> bool {
                 _ => false,
             }
     });
-    let note = |object: &Value| text(&object["metadata"]["annotations"]["mullion.dev/decision"]).to_owned();
-    let new = old.is_none_or(|old| self::template(old) != template || note(old) != note(object));
+    let decided = |object: &Value| text(&object["metadata"]["annotations"]["mullion.dev/decision"]).to_owned();
+    let new = old.is_none_or(|old| self::template(old) != template || decided(old) != decided(object));
     new && !owned && !settled_on_linux(&template["spec"], &annotations)
 }
 
