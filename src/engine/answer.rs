@@ -11,6 +11,7 @@ use super::finding::{Finding, RefusedBy};
 use super::note::{Note, because};
 use super::request::Kind;
 use super::review::{Circumstance, Review};
+use super::rules::os_intent::UNDONE;
 use super::verdict::Verdict;
 use super::world::Os;
 use crate::policy::{Action, Denials, Mode, Workloads};
@@ -152,6 +153,8 @@ pub fn answer(review: &Review, object: &Value, door: Door) -> Answer {
     let weighed: Vec<(&Finding, Consequence)> = review
         .findings
         .iter()
+        // At /mutate it is put there again.
+        .filter(|finding| door == Door::Validate || finding.code != UNDONE)
         .map(|finding| (finding, consequence(finding, review.circumstance, review.settings.workloads)))
         .collect();
     annotate(review, &weighed, &mut answer);

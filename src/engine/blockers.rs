@@ -134,6 +134,7 @@ fn verdict(
         around_template: daemon_set,
         may_mean_every_node: daemon_set && multi,
         before: None,
+        without_default: false,
         namespace: known,
         world,
         settings: &settings,

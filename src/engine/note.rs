@@ -1,12 +1,14 @@
 //! The annotation `mullion.dev/decision`: what was decided for an object, and what was put on it.
 //!
-//! On a pod it is for people. On a DaemonSet it is also memory: see [`carry`](super::carry).
+//! On a pod it is for people, and tells what others did to the pod after Mullion: see [`Note::of_our_own`]. On a DaemonSet
+//! it is also memory: see [`carry`](super::carry).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::constraint::escape;
 use super::finding::field_path;
+use super::pod::{Container, Pod};
 use super::toleration::toleration_word;
 use super::verdict::{Basis, Decision, Source};
 use super::world::Os;
@@ -25,12 +27,54 @@ pub struct Note {
     pub because: String,
     /// What Mullion put there: `nodeSelector`, `toleration os=windows:NoSchedule`, `build`, `runtimeClassName`, `os`.
     pub placed: Vec<String>,
+    /// On a pod: the names of its containers then, at most [`CONTAINERS`]; none where there were more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub containers: Vec<String>,
 }
 
+/// An annotation is no place for a long list: the API server takes 256 KiB of them all.
+const CONTAINERS: usize = 32;
+
+/// How `managedFields` names the annotation in whoever wrote it.
+const CLAIM: &str = "f:mullion.dev/decision";
+
 impl Note {
+    /// The note on an object's own metadata that Mullion itself wrote, in this request or before: what it names and is
+    /// otherwise now, another webhook or policy made so since Mullion was asked the first time.
+    ///
+    /// The API server records in `managedFields` what a request brings before it asks any webhook (apiserver:
+    /// `pkg/endpoints/handlers/create.go`, `UpdateNoErrors` before `Admit`) and adds nothing for what these write. A note that
+    /// is recorded there came with a request: in a copy or a backup of an earlier object, or forged.
+    pub fn of_our_own(object: &Value) -> Option<Self> {
+        let note = Self::of(object)?;
+        let recorded = object.pointer("/metadata/managedFields")?.as_array()?;
+        let annotations = |entry| Value::pointer(entry, "/fieldsV1/f:metadata/f:annotations");
+        let brought = recorded.iter().filter_map(annotations).any(|all| all.get(CLAIM).is_some());
+        (!recorded.is_empty() && !brought).then_some(note)
+    }
+
+    /// Whether Mullion put that there; see [`placed`](Self::placed).
+    pub fn has_placed(&self, word: &str) -> bool {
+        self.placed.iter().any(|placed| placed == word)
+    }
+
+    /// Whether the container came after the note.
+    pub fn is_younger(&self, container: &Container<'_>) -> bool {
+        !self.containers.is_empty() && !self.containers.iter().any(|name| name == container.name())
+    }
+
+    /// The names of the pod's containers, as a note has them.
+    pub fn names(pod: &Pod<'_>) -> Vec<String> {
+        let mut names: Vec<String> = pod.containers().take(CONTAINERS + 1).map(|one| one.name().to_owned()).collect();
+        if names.len() > CONTAINERS {
+            names.clear();
+        }
+        names
+    }
+
     /// Whether the nodeSelector for the operating system is Mullion's.
     pub fn placed_selector(&self) -> bool {
-        self.placed.iter().any(|word| word == "nodeSelector")
+        self.has_placed("nodeSelector")
     }
 
     /// Whether that toleration (raw JSON) is Mullion's.
@@ -45,11 +89,13 @@ impl Note {
         let note: Value = serde_json::from_str(text).ok()?;
         let text = |name| note.get(name).and_then(Value::as_str);
         let placed = note.get("placed")?.as_array()?.iter().filter_map(Value::as_str);
+        let containers = note.get("containers").and_then(Value::as_array);
         Some(Self {
             os: Os::from_name(text("os")?)?.name().to_owned(),
             basis: note.get("basis").and_then(|basis| Basis::deserialize(basis).ok()).unwrap_or(Basis::None),
             because: text("because").unwrap_or_default().to_owned(),
             placed: placed.map(str::to_owned).collect(),
+            containers: containers.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect(),
         })
     }
 

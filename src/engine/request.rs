@@ -18,6 +18,8 @@ pub struct Request<'a> {
     /// Whether placement and repairs are wanted inside every pod template (`mutate --templates`), where admission
     /// would leave them to the pods.
     pub into_templates: bool,
+    /// Whether it is asked for the last time, when nothing can be changed any more: at `/validate`.
+    pub settled: bool,
     /// What registries say of images, by the reference as the subject writes it; `None`: they were not asked.
     pub images: Option<&'a KnownImages>,
 }
@@ -31,6 +33,7 @@ impl<'a> Request<'a> {
             subject,
             old: None,
             into_templates: false,
+            settled: false,
             images: None,
         }
     }

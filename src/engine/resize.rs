@@ -58,6 +58,7 @@ mod tests {
             subject: Subject { kind: Kind::Pod, namespace: "shop", object: &object },
             old: Some(&old),
             into_templates: false,
+            settled: false,
             images: None,
         };
         answer(&review(&request, &world, policies), &object, door)

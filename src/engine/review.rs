@@ -116,11 +116,13 @@ pub fn review(request: &Request<'_>, world: &World, policies: &PolicySet) -> Rev
         around_template: daemon_set || request.into_templates,
         may_mean_every_node: daemon_set && images.iter().any(|image| image.facts.os == ImageOs::Multi),
         before: note.as_ref(),
+        without_default: false,
         namespace,
         world,
         settings: &settings,
         images: &images,
     };
+    let earlier = Note::of_our_own(subject.object).filter(|_| circumstance != Circumstance::EphemeralContainers);
     let mut case = Case {
         request,
         pod,
@@ -130,7 +132,8 @@ pub fn review(request: &Request<'_>, world: &World, policies: &PolicySet) -> Rev
         settings: &settings,
         images: &images,
         circumstance,
-        decision: decide(&asked),
+        decision: decide_again(&asked, earlier.as_ref().filter(|_| !request.settled)),
+        earlier: earlier.as_ref(),
     };
     let no_default = case.give_default(&asked);
     let builds = pod_builds(&images, world, &policies.nodes);
@@ -155,6 +158,18 @@ pub fn review(request: &Request<'_>, world: &World, policies: &PolicySet) -> Rev
     let advice = case.advice(&changes);
     let decision = case.decision;
     Review { settings, circumstance, decision, findings, changes, wanted, advice }
+}
+
+/// Decides. The Linux default was given for want of anything else: where others have made it a Windows pod since, it is
+/// none of the default.
+fn decide_again(asked: &Asked<'_>, earlier: Option<&Note>) -> Decision {
+    if earlier.is_some_and(|note| note.basis == Basis::Default) {
+        let decision = decide(&Asked { without_default: true, ..*asked });
+        if decision.verdict == Verdict::Windows {
+            return decision;
+        }
+    }
+    decide(asked)
 }
 
 impl Review {
@@ -260,6 +275,7 @@ struct Case<'a> {
     images: &'a [ContainerImage<'a>],
     circumstance: Circumstance,
     decision: Decision,
+    earlier: Option<&'a Note>,
 }
 
 impl Case<'_> {
@@ -322,6 +338,7 @@ impl Case<'_> {
     fn findings(&self, builds: &PodBuilds<'_>, no_default: Option<NoDefault>) -> Vec<Finding> {
         let context = Context {
             pod: self.pod,
+            earlier: self.earlier,
             decision: &self.decision,
             no_default,
             images: self.images,
@@ -455,10 +472,13 @@ impl Case<'_> {
         }
     }
 
-    /// On a pod the note is for people, and stays as it was first written; a template gets none inside.
+    /// On a pod the note is for people, and stays as it was first written, unless the operating system is another now; a
+    /// template gets none inside.
     fn annotate(&self, mut placed: Placed<'_>) -> Vec<Change> {
-        let absent = self.pod.annotation(super::note::DECISION).is_none();
-        if !placed.changes.is_empty() && absent && !self.request.into_templates && self.decision.decided().is_some() {
+        let os = self.decision.decided();
+        let outdated = || self.earlier.is_some_and(|note| os.is_some() && Os::from_name(&note.os) != os);
+        let due = self.pod.annotation(super::note::DECISION).is_none() || outdated();
+        if !placed.changes.is_empty() && due && !self.request.into_templates && self.decision.decided().is_some() {
             placed.changes.push(self.note(placed.words.clone()));
         }
         placed.changes
@@ -466,7 +486,8 @@ impl Case<'_> {
 
     fn note(&self, placed: Vec<String>) -> Change {
         let os = self.decision.decided().map_or("", Os::name).to_owned();
-        noted(&Note { os, basis: self.decision.basis, because: because(&self.decision), placed })
+        let containers = if self.pod.pointer.is_empty() { Note::names(&self.pod) } else { Vec::new() };
+        noted(&Note { os, basis: self.decision.basis, because: because(&self.decision), placed, containers })
     }
 
     /// Templates: repairs only where the API server would refuse the template, and placement only for DaemonSets,

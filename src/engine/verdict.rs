@@ -132,6 +132,8 @@ pub struct Asked<'a> {
     /// Mullion's note on a DaemonSet whose template changes: its author may mean something else now, so the selector
     /// that the note names decides only where nothing else does.
     pub before: Option<&'a Note>,
+    /// Whether a selector that Mullion gave the pod by default counts for nothing, as if it had not been given.
+    pub without_default: bool,
     /// Its namespace, where known.
     pub namespace: Option<&'a Namespace>,
     /// The cluster.
@@ -286,7 +288,7 @@ fn placed_by_mullion(asked: &Asked<'_>) -> bool {
     let Some(note) = Note::of(asked.object).filter(its_own) else { return false };
     match note.basis {
         Basis::Place => place_of(&asked.pod, asked.world).map(Os::name) == Some(&note.os),
-        Basis::Default => !asked.pod.pointer.is_empty(),
+        Basis::Default => !asked.pod.pointer.is_empty() || asked.without_default,
         Basis::Intent | Basis::None => false,
     }
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::image::KnownImages;
 use super::labels::Labels;
 use super::limits;
+use super::rules::openshift;
 use super::windows::Build;
 
 /// Everything a review may know beside the subject and the policies.
@@ -137,13 +138,15 @@ impl RuntimeClass {
 
 impl Namespace {
     /// The annotations that matter to a review.
-    pub const ANNOTATIONS: [&'static str; 6] = [
+    pub const ANNOTATIONS: [&'static str; 8] = [
         "mullion.dev/os",
         "mullion.dev/ignore",
         limits::NODE_SELECTORS[0],
         limits::NODE_SELECTORS[1],
         limits::WHITELIST,
-        "openshift.io/sa.scc.uid-range",
+        openshift::UID_RANGE,
+        openshift::GROUPS,
+        openshift::LEVEL,
     ];
 }
 

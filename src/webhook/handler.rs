@@ -184,6 +184,7 @@ fn review(
         subject: Subject { kind, namespace, object },
         old: old.as_ref(),
         into_templates: false,
+        settled: door == Door::Validate,
         images,
     };
     let (world, policies) = (state.world.load(), state.policies.load());

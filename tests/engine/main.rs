@@ -12,6 +12,7 @@
 mod builds;
 mod carry;
 mod cluster;
+mod company;
 mod daemon_sets;
 mod fields;
 #[path = "../generator/mod.rs"]

@@ -256,6 +256,7 @@ fn catalogue(object: &Value, old: Option<&Value>) -> Vec<Finding> {
         subject: Subject { kind, namespace: "x", object },
         old,
         into_templates: false,
+        settled: false,
         images: None,
     };
     let mut findings = review(&request, &World::default(), &PolicySet::default()).findings;

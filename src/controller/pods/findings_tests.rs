@@ -113,6 +113,7 @@ fn said_of(spec: Value, policy: &str, codes: &str) -> Vec<(&'static str, String)
         subject: Subject { kind: Kind::Pod, namespace: "shop", object: &object },
         old: None,
         into_templates: false,
+        settled: false,
         images: None,
     };
     said(&review(&request, &crate::engine::world::World::default(), &policies), codes)

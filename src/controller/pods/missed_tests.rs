@@ -67,6 +67,7 @@ fn reviewed_as(object: &Value, policies: &PolicySet) -> Review {
         subject: Subject { kind: Kind::Pod, namespace, object },
         old: None,
         into_templates: false,
+        settled: false,
         images: None,
     };
     review(&request, &world(), policies)

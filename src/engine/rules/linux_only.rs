@@ -7,11 +7,9 @@
 
 use serde_json::Value;
 
-use super::{Context, Reach, Rule};
+use super::{Context, OTHERS, Reach, Rule, openshift};
 use crate::engine::change::Edit;
 use crate::engine::finding::{Finding, RefusedBy};
-use crate::engine::pod::Pod;
-use crate::engine::world::Namespace;
 use crate::policy::Action;
 
 /// One row: a field, and what its values come to.
@@ -550,7 +548,7 @@ impl LinuxOnlyField {
 fn found(field: &'static LinuxOnlyField, grade: Grade, value: &Value, pointer: String, cx: &Context<'_>) -> Finding {
     let Context { pod, actions, .. } = cx;
     let rule = &field.rule;
-    let stamped = rule.name == "run-as-user" && stamped_by_openshift(pod, value, cx.namespace);
+    let stamped = openshift::stamped(rule.name, value, pod, cx.namespace);
     let grade = if stamped { Grade::Soft } else { grade };
     let by_grade = match grade {
         Grade::Fine | Grade::Harmless | Grade::Soft => Action::Repair,
@@ -594,6 +592,9 @@ fn found(field: &'static LinuxOnlyField, grade: Grade, value: &Value, pointer: S
         if matches!(finding.action, Action::Allow | Action::Warn) {
             finding.action = if rule.repair { Action::Repair } else { actions.soften(Action::Deny) };
         }
+        if field.forbidden_by_os && cx.earlier.is_some_and(|note| note.has_placed("os")) {
+            came_after_the_seal(&mut finding);
+        }
     }
     finding
 }
@@ -617,6 +618,16 @@ fn debugging(rule: &Rule, cx: &Context<'_>) -> Option<&'static str> {
     }
 }
 
+/// A field that is in a pod which Mullion sealed came after the seal: no author asked for it. It goes again, and that is said
+/// however little it means, since who put it there may do so once more, and then the API server refuses the pod.
+fn came_after_the_seal(finding: &mut Finding) {
+    finding.action = Action::Repair;
+    finding.quiet = false;
+    finding.replacement = None;
+    finding.message = format!("{OTHERS} added it after Mullion had set spec.os");
+    "keep that off Windows pods, or set place.specOS to Never".clone_into(&mut finding.help);
+}
+
 /// The Windows user that a numeric one stands for, and where its name goes: 0 is ContainerAdministrator, and any other
 /// that must not be root is ContainerUser. Others are somebody in particular, and only the author knows who. Nothing
 /// where a user is named already, or for HostProcess pods, which run as users of the host.
@@ -634,27 +645,6 @@ fn user_for(value: &Value, pointer: &str, cx: &Context<'_>) -> Option<(String, &
     };
     (inherited(NAME).is_none() && !cx.pod.host_process()).then(|| (cx.pod.at(&format!("{level}{NAME}")), user))
 }
-
-/// Whether `value` is a user id that OpenShift's SCC admission put there, not the author: the pod carries the SCC's
-/// annotation and the id lies inside the namespace's range (`start/size` or `start-end`).
-fn stamped_by_openshift(pod: &Pod<'_>, value: &Value, namespace: Option<&Namespace>) -> bool {
-    let range = namespace.and_then(|namespace| namespace.annotations.get(OPENSHIFT_UID_RANGE));
-    let (Some(uid), Some(range), Some(_)) = (value.as_u64(), range, pod.annotation("openshift.io/scc")) else {
-        return false;
-    };
-    let number = |text: &str| text.trim().parse::<u64>().ok();
-    let bounds = match (range.split_once('/'), range.split_once('-')) {
-        (Some((start, size)), _) => {
-            number(start).zip(number(size)).map(|(start, size)| (start, start.saturating_add(size)))
-        }
-        (None, Some((start, end))) => number(start).zip(number(end)).map(|(start, end)| (start, end.saturating_add(1))),
-        (None, None) => None,
-    };
-    bounds.is_some_and(|(start, end)| (start..end).contains(&uid))
-}
-
-/// Namespace annotation with the user ids OpenShift gives out.
-pub const OPENSHIFT_UID_RANGE: &str = "openshift.io/sa.scc.uid-range";
 
 impl Values {
     /// Whether `value` is one of them.

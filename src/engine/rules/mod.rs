@@ -31,6 +31,7 @@ pub mod builds;
 pub mod cluster;
 pub mod identity;
 pub mod linux_only;
+pub mod openshift;
 pub mod os_intent;
 pub mod platforms;
 pub mod resources;
@@ -42,6 +43,7 @@ use super::build::PodBuilds;
 use super::finding::{Finding, RefusedBy, field_path};
 use super::images::ContainerImage;
 use super::linux_default::NoDefault;
+use super::note::Note;
 use super::placement::Site;
 use super::pod::{Container, Pod};
 use super::verdict::{Decision, Verdict};
@@ -50,6 +52,9 @@ use crate::policy::{Action, Denials, NodePolicy, Settings};
 
 /// The annotation of a pod, or of a pod template, that waves rules off where `optOut.allow` lets it.
 pub const ALLOW: &str = "mullion.dev/allow";
+
+/// Who did what came after Mullion: a webhook cannot know more, since the API server names no one.
+pub const OTHERS: &str = "another webhook or policy";
 
 /// One catalogued check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +92,8 @@ pub struct Rule {
 pub struct Context<'a> {
     /// The pod, or the template's pod.
     pub pod: Pod<'a>,
+    /// What Mullion did to it earlier; what is otherwise now, others made so.
+    pub earlier: Option<&'a Note>,
     /// Which OS, and why.
     pub decision: &'a Decision,
     /// Why an undecided subject was not given Linux by default; `None` where it was, or where that was never the
@@ -137,6 +144,11 @@ impl<'a> Context<'a> {
     /// The absolute pointer of `below`, which counts from a container.
     pub fn at(&self, container: &Container<'_>, below: &str) -> String {
         self.pod.at(&(container.pointer() + below))
+    }
+
+    /// Whether another webhook or policy added the container after Mullion had seen the pod.
+    pub fn came_later(&self, container: &Container<'_>) -> bool {
+        self.earlier.is_some_and(|note| note.is_younger(container))
     }
 
     /// What its placement is made from.

@@ -1,9 +1,10 @@
 //! Placements, and options of one operating system beside a placement on the other.
 
-use crate::engine::constraint::escape;
+use super::undone::{REMEDY, selector_became};
+use crate::engine::constraint::{OS_LABELS, escape};
 use crate::engine::finding::{Finding, RefusedBy, field_path};
-use crate::engine::rules::{Context, Rule};
-use crate::engine::verdict::{Decision, Evidence, OS_ANNOTATION, Says, Source, Verdict};
+use crate::engine::rules::{Context, OTHERS, Rule};
+use crate::engine::verdict::{Basis, Decision, Evidence, OS_ANNOTATION, Says, Source, Verdict};
 use crate::policy::Action;
 
 pub(super) fn placements(cx: &Context<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
@@ -31,6 +32,10 @@ pub(super) fn placements(cx: &Context<'_>, rule: &'static Rule, out: &mut Vec<Fi
         format!("its node constraints ask for Linux and for Windows: {}", rule.why)
     };
     let mut found = cx.finding(rule, pointer, message);
+    if let Some((note, became)) = cx.earlier.and_then(|note| Some((note, selector_became(cx, note)?))) {
+        let [label, _] = OS_LABELS;
+        found.help = format!("Mullion set {label}: {}, and {OTHERS} {became} it later: {REMEDY}", note.os);
+    }
     if rejected_where_it_is_bound(decision) {
         found.refused_by = RefusedBy::Kubelet;
     }
@@ -74,6 +79,11 @@ pub(super) fn windows_options_on_linux(cx: &Context<'_>, rule: &'static Rule, ou
         } else if options.as_object().is_some_and(|options| !options.is_empty()) {
             let mut found = cx.finding(rule, pointer, rule.why);
             found.action = cx.actions.action(rule, Action::Warn);
+            // With them it would have been a Windows pod, and no default would have been given.
+            if cx.earlier.is_some_and(|note| note.basis == Basis::Default) {
+                found.message = format!("{OTHERS} added them after Mullion had placed the pod on Linux by default");
+                REMEDY.clone_into(&mut found.help);
+            }
             out.push(found);
         }
     }

@@ -4,7 +4,7 @@ use crate::engine::finding::Finding;
 use crate::engine::image::ImageOs;
 use crate::engine::images::ContainerImage;
 use crate::engine::injectors::{Injector, Systems, injector_of};
-use crate::engine::rules::{Context, Rule};
+use crate::engine::rules::{Context, OTHERS, Rule};
 use crate::engine::verdict::{Source, place_of};
 use crate::engine::world::Os;
 
@@ -29,12 +29,25 @@ pub(super) fn mixed(cx: &Context<'_>, rule: &'static Rule, out: &mut Vec<Finding
         out.push(found);
     }
     let Some(windows) = windows else { return };
-    if let Some((linux, _)) = authored.iter().find(|(image, _)| image.facts.os == ImageOs::Linux) {
+    let (later, authored): (Vec<_>, Vec<_>) =
+        authored.into_iter().map(|(image, _)| image).partition(|image| cx.came_later(&image.container));
+    for image in later.into_iter().filter(is(ImageOs::Linux)) {
+        out.push(later_container(cx, rule, image));
+    }
+    if let Some(linux) = authored.into_iter().find(is(ImageOs::Linux)) {
         let message = format!("this image is for Linux and that of container {} for Windows", windows.container.name());
         let mut found = cx.finding(rule, cx.at(&linux.container, "/image"), message);
         found.help = format!("{} and {}: {}", linux.image, windows.image, rule.instead);
         out.push(found);
     }
+}
+
+/// A Linux container that came into a Windows pod after Mullion had seen it.
+fn later_container(cx: &Context<'_>, rule: &'static Rule, image: &ContainerImage<'_>) -> Finding {
+    let message = format!("{OTHERS} added this container after Mullion, and its image is for Linux");
+    let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
+    "keep that off Windows pods: most injectors leave a pod out by label or annotation".clone_into(&mut found.help);
+    found
 }
 
 /// Nobody can write something else into a container that an injector added: what other rules found in it ends with the
@@ -84,6 +97,10 @@ pub(super) fn other_os(cx: &Context<'_>, rule: &'static Rule, out: &mut Vec<Find
     }
     for image in cx.images.iter().filter(|image| image.facts.os == contradicts) {
         if os == Os::Windows && linux_injector(image).is_some() {
+            continue;
+        }
+        if os == Os::Windows && cx.came_later(&image.container) {
+            out.push(later_container(cx, rule, image));
             continue;
         }
         let message = format!("this image is for {}, and the pod for {}", other.title(), os.title());

@@ -4,6 +4,7 @@ mod conflict;
 mod images;
 mod names;
 mod undecided;
+mod undone;
 
 pub(super) use images::blame_injectors;
 
@@ -12,7 +13,7 @@ use crate::engine::finding::Finding;
 use crate::policy::Action;
 
 /// The rules of this family.
-pub static RULES: [Rule; 9] = [
+pub static RULES: [Rule; 10] = [
     rule!(
         "MUL101",
         "conflicting-os",
@@ -88,11 +89,22 @@ pub static RULES: [Rule; 9] = [
         "Kubernetes knows linux and windows, in lower case",
         "write linux or windows",
     ),
+    rule!(
+        "MUL110",
+        "undone",
+        Action::Warn,
+        "another webhook or policy took off what Mullion had put there",
+        "another webhook or policy took it off after Mullion had put it there",
+        "have its configuration sort before mullion, or leave Windows pods alone",
+    ),
 ];
+
+/// The code of what others undid.
+pub const UNDONE: &str = "MUL110";
 
 /// Findings about what the subject says of operating systems.
 pub fn check(cx: &Context<'_>, out: &mut Vec<Finding>) {
-    let [conflicting, mixed, options, image, label, deprecated, tolerates, no_default, unknown] = &RULES;
+    let [conflicting, mixed, options, image, label, deprecated, tolerates, no_default, unknown, undone] = &RULES;
     conflict::placements(cx, conflicting, out);
     images::mixed(cx, mixed, out);
     conflict::windows_options_on_linux(cx, options, out);
@@ -102,6 +114,7 @@ pub fn check(cx: &Context<'_>, out: &mut Vec<Finding>) {
     undecided::tolerates_everything(cx, tolerates, out);
     undecided::no_default(cx, no_default, out);
     names::unknown(cx, unknown, out);
+    undone::check(cx, undone, out);
 }
 
 /// Findings about the images of new ephemeral containers.

@@ -1,0 +1,63 @@
+//! What Mullion had put on a pod or a DaemonSet's template, and others took off again in the same request.
+
+use crate::engine::constraint::{self, OS_LABELS, WINDOWS_BUILD_LABEL, escape};
+use crate::engine::finding::Finding;
+use crate::engine::note::Note;
+use crate::engine::rules::{Context, OTHERS, Rule};
+use crate::engine::world::Os;
+use crate::policy::{Action, SpecOsMode};
+
+/// What ends it: configurations of webhooks are called in the order of their names, and Mullion's is called `mullion`.
+pub(super) const REMEDY: &str = "have its configuration sort before mullion, or leave Windows pods alone";
+
+const CHANGED: &str = "changed";
+const REMOVED: &str = "removed";
+
+/// Findings of `undone`: only of what Mullion would put there again.
+pub(super) fn check(cx: &Context<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
+    let Some((note, os)) = cx.earlier.and_then(|note| Some((note, Os::from_name(&note.os)?))) else { return };
+    // A DaemonSet's note is older than the request: its author may have changed his mind since.
+    if !cx.pod.pointer.is_empty() && cx.placed_on != Some(os) {
+        return;
+    }
+    let mut say = |pointer: &str, what: &str, became: &str| {
+        let message = format!("Mullion {what}, and {OTHERS} {became} it later");
+        out.push(cx.finding(rule, cx.pod.at(pointer), message));
+    };
+    let [label, _] = OS_LABELS;
+    if let Some(became) = selector_became(cx, note) {
+        let key = if became == CHANGED { format!("/{}", escape(label)) } else { String::new() };
+        say(&format!("/spec/nodeSelector{key}"), &format!("set {label}: {}", os.name()), became);
+    }
+    let site = cx.site();
+    let whitelist = site.whitelist();
+    for (toleration, word) in site.missing_tolerations(os) {
+        if note.has_placed(&word) && !whitelist.refuses(&toleration) {
+            say("/spec/tolerations", &format!("added {word}"), REMOVED);
+        }
+    }
+    if note.has_placed("build") && site.wants_build(cx.builds) && !constraint::constrains(&cx.pod, WINDOWS_BUILD_LABEL)
+    {
+        say("/spec/affinity", "kept it off nodes that cannot run its images", REMOVED);
+    }
+    if note.has_placed("runtimeClassName") && cx.pod.get("/spec/runtimeClassName").is_none() {
+        say("/spec/runtimeClassName", "set it", REMOVED);
+    }
+    if note.has_placed("os") && !cx.pod.says_windows_os() && site.settings.spec_os == SpecOsMode::WhenClean {
+        say("/spec/os", "set it", REMOVED);
+        // With it went the fields that it forbids. Where nothing keeps the pod on Windows nodes any more it could run on
+        // Linux without what its author asked for there.
+        let guarded = cx.pod.strings("/spec/nodeSelector").any(|pair| pair == (label, Os::Windows.name()));
+        if let Some(last) = out.last_mut().filter(|_| !guarded) {
+            last.action = cx.actions.action(rule, Action::Deny);
+        }
+    }
+}
+
+/// What became of the nodeSelector that Mullion set; `None`: it stands.
+pub(super) fn selector_became(cx: &Context<'_>, note: &Note) -> Option<&'static str> {
+    let [label, _] = OS_LABELS;
+    let now = cx.pod.strings("/spec/nodeSelector").find(|(key, _)| *key == label).map(|(_, value)| value);
+    let became = if now.is_some() { CHANGED } else { REMOVED };
+    (note.placed_selector() && now != Some(note.os.as_str())).then_some(became)
+}
