@@ -162,6 +162,9 @@ present: .orValue({}).size() > 0
       != {{ include "mullion.cel.template" "oldObject" | nindent 6 | trim }}
     || object.metadata.?annotations[?'mullion.dev/decision'].orValue('')
       != oldObject.metadata.?annotations[?'mullion.dev/decision'].orValue('')
+    // A DaemonSet in which Mullion placed something: who is not asked first is not asked again when a later webhook has
+    // rewritten its template.
+    || request.kind.kind == 'DaemonSet' && 'mullion.dev/decision' in oldObject.metadata.?annotations.orValue({})
 # What a Deployment or CronJob makes was judged when they were written.
 - name: not-of-another-workload
   expression: |-
