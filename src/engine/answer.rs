@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::change::{Cause, Change, Edit, compile};
 use super::constraint::escape;
-use super::finding::{Finding, RefusedBy};
+use super::finding::{Finding, RefusedBy, field_path};
 use super::note::{Note, because};
 use super::request::Kind;
 use super::review::{Circumstance, Review};
@@ -24,6 +24,10 @@ pub const WARNING_LIMIT: usize = 120;
 
 /// How many codes of six characters, with dots between them, the 63 of a label's value hold.
 const LABEL_CODES: usize = 9;
+
+/// The longest value of an audit annotation, in bytes: it is stored with every request's event, and an object can have
+/// as many findings as fit into it.
+pub const AUDIT_LIMIT: usize = 2_048;
 
 /// Where the question is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,8 +57,12 @@ pub struct Answer {
     pub warnings: Vec<String>,
     /// Empty: no patch. Never filled at `/validate`.
     pub patch: Vec<PatchOperation>,
-    /// Audit annotations: plain key, value.
+    /// Audit annotations: plain key, value. Each value is at most [`AUDIT_LIMIT`] bytes long.
     pub audit: BTreeMap<&'static str, String>,
+    /// What is counted of it, at this door: the code of each finding that came to something here.
+    pub effects: Vec<(&'static str, Effect)>,
+    /// What its placement is counted as, at this door.
+    pub placement: Option<(Os, Effect)>,
 }
 
 /// A refusal with every denied finding.
@@ -90,6 +98,58 @@ pub enum Consequence {
     Labelled,
     /// Refused.
     Refused,
+}
+
+/// What came of a finding or a placement, for counting. Each is counted once in the course of a request, at the door where
+/// it takes place: changes at `/mutate`, a refusal where it is made, all else at `/validate`, which sees the object once
+/// and as it will be stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "they are what they say; those with `Would` are of `mode: Audit`")]
+pub enum Effect {
+    Refused,
+    Repaired,
+    Labelled,
+    Warned,
+    Placed,
+    WouldRefuse,
+    WouldRepair,
+    WouldLabel,
+    WouldPlace,
+}
+
+impl Effect {
+    /// `refused`, `would_refuse`, …
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Repaired => "repaired",
+            Self::Labelled => "labelled",
+            Self::Warned => "warned",
+            Self::Placed => "placed",
+            Self::WouldRefuse => "would_refuse",
+            Self::WouldRepair => "would_repair",
+            Self::WouldLabel => "would_label",
+            Self::WouldPlace => "would_place",
+        }
+    }
+
+    /// The same where nothing is done.
+    const fn under_audit(self) -> Self {
+        match self {
+            Self::Refused => Self::WouldRefuse,
+            Self::Repaired => Self::WouldRepair,
+            Self::Labelled => Self::WouldLabel,
+            Self::Placed => Self::WouldPlace,
+            other => other,
+        }
+    }
+
+    const fn door(self) -> Door {
+        match self {
+            Self::Repaired | Self::Placed => Door::Mutate,
+            _ => Door::Validate,
+        }
+    }
 }
 
 /// The table: what a finding comes to, by its action and its circumstance.
@@ -165,11 +225,13 @@ pub fn answer(review: &Review, object: &Value, door: Door) -> Answer {
     let speaks_up = !refused.is_empty() && (door == Door::Validate || server_first);
     if speaks_up && !audit_only {
         answer.refusal = Some(refusal(review, object, &refused));
+        answer.effects = refused.iter().map(|finding| (finding.code, Effect::Refused)).collect();
         return answer;
     }
     if door == Door::Mutate && !audit_only {
         answer.patch = compile(object, &with_label(review, object, with(Consequence::Labelled)));
     }
+    count(review, &weighed, door, &mut answer);
     // Both doors speak: /validate alone sees kinds that are not mutated, and the server says equal texts once.
     warn(review, &weighed, &mut answer);
     answer
@@ -280,13 +342,83 @@ fn places(review: &Review) -> bool {
     review.changes.iter().any(|change| matches!(change.cause, Cause::Placement(_)))
 }
 
+/// What is counted at `door` of an answer that refuses nothing.
+fn count(review: &Review, weighed: &[(&Finding, Consequence)], door: Door, answer: &mut Answer) {
+    let audit_only = review.settings.mode == Mode::Audit;
+    let here = |effect: Effect| {
+        let effect = if audit_only { effect.under_audit() } else { effect };
+        (effect.door() == door).then_some(effect)
+    };
+    let of = |finding: &Finding, consequence| match consequence {
+        Consequence::Nothing => None,
+        // Said at the other door.
+        Consequence::Refused if !audit_only => None,
+        Consequence::Refused => here(Effect::Refused),
+        Consequence::Labelled => here(Effect::Labelled),
+        Consequence::Repaired if removes(review, finding) => here(Effect::Repaired),
+        Consequence::Repaired if finding.quiet => None,
+        Consequence::Repaired | Consequence::Warned => here(Effect::Warned),
+    };
+    answer.effects =
+        weighed.iter().filter_map(|(finding, consequence)| Some((finding.code, of(finding, *consequence)?))).collect();
+    answer.placement =
+        review.decision.decided().filter(|_| places(review)).and_then(|os| Some((os, here(Effect::Placed)?)));
+}
+
 fn annotate(review: &Review, weighed: &[(&Finding, Consequence)], answer: &mut Answer) {
     if let Some(os) = review.decision.decided() {
-        answer.audit.insert("decision", format!("{} by {}", os.name(), because(&review.decision)));
+        answer.audit.insert("decision", listed([format!("{} by {}", os.name(), because(&review.decision))]));
     }
-    let codes: Vec<String> = weighed.iter().map(|(finding, _)| format!("{} {}", finding.code, finding.path)).collect();
-    if !codes.is_empty() {
-        answer.audit.insert("findings", codes.join(", "));
+    let place = |finding: &Finding| format!("{} {}", finding.code, finding.path);
+    let mut insert = |key, value: String| {
+        if !value.is_empty() {
+            answer.audit.insert(key, value);
+        }
+    };
+    insert("findings", listed(weighed.iter().map(|(finding, _)| place(finding))));
+    if review.settings.mode == Mode::Audit {
+        let refused = weighed.iter().filter(|(_, consequence)| *consequence == Consequence::Refused);
+        insert("would-refuse", listed(refused.map(|(finding, _)| place(finding))));
+        insert("would-change", listed(would_change(review)));
+    }
+}
+
+/// The place of each change with its reason, each place once. No values: they may be secret, and they are in the object.
+fn would_change(review: &Review) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for Change { cause, edit } in &review.changes {
+        let (Edit::Set { pointer, .. } | Edit::Remove { pointer } | Edit::Append { pointer, .. }) = edit;
+        let place = match cause {
+            Cause::Placement(reason) => format!("{} ({reason})", field_path(pointer)),
+            Cause::Rule(code) => format!("{} ({code})", field_path(pointer)),
+        };
+        if !all.contains(&place) {
+            all.push(place);
+        }
+    }
+    all
+}
+
+/// The items with commas between them, as many as [`AUDIT_LIMIT`] bytes hold, and how many more there are.
+fn listed(items: impl IntoIterator<Item = String>) -> String {
+    // For what is said of those that are left out.
+    const REST: usize = 32;
+    let mut text = String::new();
+    let mut left_out = 0_usize;
+    for item in items {
+        if left_out > 0 || text.len() + item.len() + 2 > AUDIT_LIMIT - REST {
+            left_out += 1;
+            continue;
+        }
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
+        text.push_str(&item);
+    }
+    match left_out {
+        0 => text,
+        number if text.is_empty() => format!("{number} too long to be listed"),
+        number => format!("{text}, and {number} more"),
     }
 }
 

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::image::KnownImages;
+use super::world::Namespace;
 
 /// One question to [`review`](super::review()).
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +23,8 @@ pub struct Request<'a> {
     pub settled: bool,
     /// What registries say of images, by the reference as the subject writes it; `None`: they were not asked.
     pub images: Option<&'a KnownImages>,
+    /// The subject's namespace, where it is newer than the world; the world's own goes before it.
+    pub namespace: Option<&'a Namespace>,
 }
 
 impl<'a> Request<'a> {
@@ -35,6 +38,7 @@ impl<'a> Request<'a> {
             into_templates: false,
             settled: false,
             images: None,
+            namespace: None,
         }
     }
 }

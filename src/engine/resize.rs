@@ -60,6 +60,7 @@ mod tests {
             into_templates: false,
             settled: false,
             images: None,
+            namespace: None,
         };
         answer(&review(&request, &world, policies), &object, door)
     }

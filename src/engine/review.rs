@@ -51,6 +51,9 @@ pub struct Review {
     /// A sentence the author of a template should hear: that a DaemonSet was given the default, and the way out, or that
     /// an annotation of his stands where no pod sees it. Of a resize: why it cannot be done.
     pub advice: Option<String>,
+    /// Whether nothing is known of the subject's namespace, and something of it could change the result: policies that
+    /// choose namespaces by labels did not match, and its annotations said nothing.
+    pub namespace_unknown: bool,
 }
 
 /// Whose subject it is, and what is done to it: the columns of the answer table.
@@ -88,9 +91,13 @@ pub fn review(request: &Request<'_>, world: &World, policies: &PolicySet) -> Rev
     let Some(pod) = Pod::of(subject.kind, subject.object) else {
         return Review::nothing(Arc::default(), Circumstance::NotOurs);
     };
-    let namespace = world.namespaces.get(subject.namespace);
+    let namespace = world.namespaces.get(subject.namespace).or(request.namespace);
     let settings = policies.settings(subject.namespace, namespace.map(|namespace| &namespace.labels), &pod);
     let mut circumstance = circumstance(request, &pod);
+    let asks = |circumstance| !matches!(circumstance, Circumstance::NotOurs | Circumstance::OtherUpdate);
+    // Where policies are silent, too, the one that speaks may choose namespaces by their labels.
+    let matters = || settings.mode != Mode::Disabled || policies.chooses_by_namespace_labels();
+    let namespace_unknown = namespace.is_none() && asks(circumstance) && matters();
     if settings.mode == Mode::Disabled || ignored(&pod, namespace, &settings) {
         circumstance = Circumstance::NotOurs;
     }
@@ -100,12 +107,12 @@ pub fn review(request: &Request<'_>, world: &World, policies: &PolicySet) -> Rev
     {
         return Review::rewrite(settings, vec![note]);
     }
-    if matches!(circumstance, Circumstance::NotOurs | Circumstance::OtherUpdate) {
-        return Review::nothing(settings, circumstance);
+    if !asks(circumstance) {
+        return Review { namespace_unknown, ..Review::nothing(settings, circumstance) };
     }
     if circumstance == Circumstance::Resize {
         let advice = resize::advice(&pod, request.old, world);
-        return Review { advice, ..Review::nothing(settings, circumstance) };
+        return Review { advice, namespace_unknown, ..Review::nothing(settings, circumstance) };
     }
     let note = before.as_ref().and_then(Before::note);
     let images = images_of(&pod, &settings, request.images, world);
@@ -157,7 +164,7 @@ pub fn review(request: &Request<'_>, world: &World, policies: &PolicySet) -> Rev
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.action));
     let advice = case.advice(&changes);
     let decision = case.decision;
-    Review { settings, circumstance, decision, findings, changes, wanted, advice }
+    Review { settings, circumstance, decision, findings, changes, wanted, advice, namespace_unknown }
 }
 
 /// Decides. The Linux default was given for want of anything else: where others have made it a Windows pod since, it is
@@ -188,6 +195,7 @@ impl Review {
             changes: Vec::new(),
             wanted: Vec::new(),
             advice: None,
+            namespace_unknown: false,
         }
     }
 }

@@ -37,6 +37,11 @@ impl PolicySet {
         let lookup = |policy: &PodPolicy| policy.spec.detect.as_ref()?.registry.as_ref()?.lookup;
         self.pods.iter().filter_map(lookup).any(|lookup| lookup != Lookup::Never)
     }
+
+    /// Whether any policy chooses namespaces by their labels.
+    pub fn chooses_by_namespace_labels(&self) -> bool {
+        self.pods.iter().any(|policy| !policy.spec.matches.namespace_selector.is_empty())
+    }
 }
 
 /// Where a policy, or one key of it, is written.

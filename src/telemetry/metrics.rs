@@ -1,7 +1,8 @@
 //! The webhook's metrics and events, each a typed method.
 //!
-//! Metric and event names stand here and nowhere else. No label ever carries a name that a user chose (namespace, pod,
-//! image): each would be a time series of its own. No event ever carries an object or a part of one.
+//! Metric and event names stand here and nowhere else. No label carries a name that a user chose (pod, image): each would
+//! be a time series of its own. Only what policies came to is counted by namespace, and of that there is a bound:
+//! [`tally`](super::tally). No event ever carries an object or a part of one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,9 +17,11 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
+use super::tally::Tally;
 use super::watches;
+use crate::engine::answer::Effect;
+use crate::engine::world::Os;
 use crate::engine::{Door, Kind, Operation};
-use crate::policy::Action;
 
 /// Of `mullion_certificate_expiry_seconds`, on webhooks and controllers: a time rather than what is left, so that it
 /// stays true while nothing updates it. Alert on `mullion_certificate_expiry_seconds - time() < 14 * 86400`.
@@ -42,9 +45,11 @@ struct Inner {
     registry: Registry,
     reviews: Family<ReviewLabels, Counter>,
     durations: Family<DoorLabels, Histogram, fn() -> Histogram>,
-    findings: Family<FindingLabels, Counter>,
+    findings: Arc<Tally>,
+    placements: Arc<Tally>,
     panics: Counter,
     lookups: Family<LookupLabels, Counter>,
+    namespaces: Family<NamespaceLabels, Counter>,
     registry_answers: Family<AnswerLabels, Counter>,
     bad_requests: Family<BadRequestLabels, Counter>,
     handshake_failures: Counter,
@@ -105,6 +110,17 @@ pub enum LookupOutcome {
     Late,
 }
 
+/// What came of asking for a namespace that the watch had not brought yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum NamespaceOutcome {
+    /// There it was.
+    Found,
+    /// There is none.
+    Missing,
+    /// No answer in time, or an error.
+    Failed,
+}
+
 /// How re-reading files ended, where they had changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
@@ -155,13 +171,6 @@ struct DoorLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct FindingLabels {
-    door: &'static str,
-    rule: &'static str,
-    action: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct BadRequestLabels {
     reason: BadRequest,
 }
@@ -169,6 +178,11 @@ struct BadRequestLabels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct LookupLabels {
     outcome: LookupOutcome,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct NamespaceLabels {
+    outcome: NamespaceOutcome,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -201,9 +215,19 @@ impl Metrics {
             registry: Registry::with_prefix("mullion"),
             reviews: Family::default(),
             durations: Family::new_with_constructor(durations),
-            findings: Family::default(),
+            findings: Arc::new(Tally::new(
+                "rule_findings",
+                "Findings, by what came of them, or under mode Audit would have; none of dry runs",
+                "rule",
+            )),
+            placements: Arc::new(Tally::new(
+                "placements",
+                "Objects that were given nodes of an operating system, or under mode Audit would have been; none of dry runs",
+                "os",
+            )),
             panics: Counter::default(),
             lookups: Family::default(),
+            namespaces: Family::default(),
             registry_answers: Family::default(),
             bad_requests: Family::default(),
             handshake_failures: Counter::default(),
@@ -227,12 +251,23 @@ impl Metrics {
         Ok(text)
     }
 
-    /// One review was answered; `findings` are rule code and action of each. Logged at info if anything came of it,
-    /// else at debug.
-    pub fn reviewed<'f>(&self, reviewed: &Reviewed<'_>, findings: impl Iterator<Item = (&'f str, Action)>)
-    where
-        'f: 'static,
-    {
+    /// What a review's findings, by their codes, and its placement came to. Not for dry runs: whoever compares a
+    /// repository with the cluster every minute would be all there is to see.
+    pub fn came_to(&self, namespace: &str, findings: &[(&'static str, Effect)], placement: Option<(Os, Effect)>) {
+        self.0.findings.add(namespace, findings);
+        if let Some((os, effect)) = placement {
+            self.0.placements.add(namespace, &[(os.name(), effect)]);
+        }
+    }
+
+    /// Forgets what was counted of namespaces that are gone.
+    pub fn forget_namespaces(&self, stands: impl Fn(&str) -> bool) {
+        self.0.findings.keep(&stands);
+        self.0.placements.keep(&stands);
+    }
+
+    /// One review was answered; `findings` are their codes. Logged at info if anything came of it, else at debug.
+    pub fn reviewed(&self, reviewed: &Reviewed<'_>, findings: impl Iterator<Item = &'static str>) {
         let door = reviewed.door.name();
         self.0
             .reviews
@@ -249,8 +284,7 @@ impl Metrics {
             .inc();
         self.0.durations.get_or_create(&DoorLabels { door }).observe(reviewed.took.as_secs_f64());
         let mut codes: Vec<&str> = Vec::new();
-        for (rule, action) in findings {
-            self.0.findings.get_or_create(&FindingLabels { door, rule, action: action_name(action) }).inc();
+        for rule in findings {
             if !codes.contains(&rule) {
                 codes.push(rule);
             }
@@ -267,6 +301,11 @@ impl Metrics {
     /// A review wanted to know an image.
     pub fn image_lookup(&self, outcome: LookupOutcome) {
         self.0.lookups.get_or_create(&LookupLabels { outcome }).inc();
+    }
+
+    /// A namespace was asked for that the watch had not brought yet.
+    pub fn namespace_lookup(&self, outcome: NamespaceOutcome) {
+        self.0.namespaces.get_or_create(&NamespaceLabels { outcome }).inc();
     }
 
     /// How often registries, and the cache before them, gave each kind of answer. They count for themselves.
@@ -367,9 +406,12 @@ impl Inner {
         r.register("admission_reviews", "Admission reviews answered", self.reviews.clone());
         let help = "Time from the whole body in hand to the answer";
         r.register_with_unit("review_duration", help, Unit::Seconds, self.durations.clone());
-        r.register("rule_findings", "Findings, by what the policy does with them", self.findings.clone());
+        r.register_collector(Box::new(Arc::clone(&self.findings)));
+        r.register_collector(Box::new(Arc::clone(&self.placements)));
         r.register("review_panics", "Reviews that panicked and were answered as allowed", self.panics.clone());
         r.register("image_lookups", "Images that reviews wanted to know, by what came of it", self.lookups.clone());
+        let help = "Namespaces that were asked for, since reviews came before the watch told of them";
+        r.register("namespace_lookups", help, self.namespaces.clone());
         let help = "Answers of registries and of the cache before them";
         r.register("registry_answers", help, self.registry_answers.clone());
         r.register("bad_requests", "Requests that got no review", self.bad_requests.clone());
@@ -453,6 +495,16 @@ impl LookupOutcome {
     }
 }
 
+impl NamespaceOutcome {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Found => "found",
+            Self::Missing => "missing",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 impl Outcome {
     fn name(self) -> &'static str {
         match self {
@@ -471,7 +523,7 @@ macro_rules! label_by_name {
         }
     )+};
 }
-label_by_name!(Decision, BadRequest, LookupOutcome, Outcome);
+label_by_name!(Decision, BadRequest, LookupOutcome, NamespaceOutcome, Outcome);
 
 fn operation_name(operation: Option<Operation>) -> &'static str {
     match operation {
@@ -480,15 +532,6 @@ fn operation_name(operation: Option<Operation>) -> &'static str {
         Some(Operation::Delete) => "delete",
         Some(Operation::Connect) => "connect",
         None => "other",
-    }
-}
-
-fn action_name(action: Action) -> &'static str {
-    match action {
-        Action::Allow => "allow",
-        Action::Warn => "warn",
-        Action::Repair => "repair",
-        Action::Deny => "deny",
     }
 }
 
@@ -523,7 +566,8 @@ mod tests {
     #[test]
     fn names_are_the_documented_ones_and_nobody_chose_a_label() {
         let metrics = Metrics::new();
-        metrics.reviewed(&reviewed(Decision::Patched), [("MUL201", Action::Deny)].into_iter());
+        metrics.reviewed(&reviewed(Decision::Patched), ["MUL201"].into_iter());
+        metrics.came_to("team", &[("MUL201", Effect::WouldRefuse)], Some((Os::Windows, Effect::WouldPlace)));
         metrics.bad_request(BadRequest::TooLarge);
         metrics.policies_loaded("ab", 1, 1_700_000_000);
         metrics.policies_failed(&["a:1:1: no".to_owned(), "b:1:1: no".to_owned()]);
@@ -533,7 +577,8 @@ mod tests {
         for line in [
             r#"mullion_admission_reviews_total{door="mutate",operation="create",kind="Pod",decision="patched"} 1"#,
             r#"mullion_review_duration_seconds_count{door="mutate"} 1"#,
-            r#"mullion_rule_findings_total{door="mutate",rule="MUL201",action="deny"} 1"#,
+            r#"mullion_rule_findings_total{namespace="team",rule="MUL201",effect="would_refuse"} 1"#,
+            r#"mullion_placements_total{namespace="team",os="windows",effect="would_place"} 1"#,
             r#"mullion_bad_requests_total{reason="too_large"} 1"#,
             "mullion_policy_load_errors 2",
             "mullion_policy_last_good_timestamp 1700000000",

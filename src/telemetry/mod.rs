@@ -5,6 +5,7 @@
 //! | `failures` | errors of the cluster in words |
 //! | `logs` | where events go, in which form, and from which level on; the level changes while it runs |
 //! | `metrics` | the webhook's metrics and events (the controller's are in `controller::metrics`) |
+//! | `tally` | counts by namespace, with a bound |
 //! | `watches` | how the watches of the cluster are doing, in both servers |
 //! | [`admin`] | the part of the admin port that both servers have |
 
@@ -12,13 +13,15 @@ pub mod admin;
 mod failures;
 mod logs;
 mod metrics;
+mod tally;
 mod watches;
 
 pub(crate) use failures::in_words;
 pub use logs::{BadLevel, LOG_VARIABLE, LogArgs, LogFormat, init, level, set_level};
 pub(crate) use metrics::CertificateLabels;
 pub use metrics::{
-    BadRequest, CERTIFICATE_EXPIRY_HELP, ConnectionGuard, Decision, LookupOutcome, Metrics, Outcome, Reviewed,
+    BadRequest, CERTIFICATE_EXPIRY_HELP, ConnectionGuard, Decision, LookupOutcome, Metrics, NamespaceOutcome, Outcome,
+    Reviewed,
 };
 pub use watches::WatchHealth;
 pub(crate) use watches::register as register_watches;

@@ -31,7 +31,13 @@ fn metrics(state: &State) -> Result<String, fmt::Error> {
     if let Some(source) = &*state.images.source() {
         state.metrics.registry_answers(source.outcomes());
     }
-    state.metrics.encode()
+    let text = state.metrics.encode();
+    // Afterwards: of a namespace that came and went since the last time, this is the only word.
+    let world = state.world.load();
+    if !world.namespaces.is_empty() {
+        state.metrics.forget_namespaces(|name| world.namespaces.contains_key(name));
+    }
+    text
 }
 
 /// The content of `/policies`: `hash`, `policies` in force (lowest priority first), `problems` of the files as they

@@ -15,6 +15,7 @@
 //! What fails before there are bytes (too long, too slow, wrong type) is the table of [`body`](super::body).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::time::Instant;
 
 use json_patch::PatchOperation;
@@ -26,17 +27,19 @@ use super::images::{self, PullSecrets};
 use super::nodes;
 use super::probe;
 use super::state::State;
-use crate::engine::answer::Answer;
+use crate::engine::answer::{Answer, Effect};
 use crate::engine::finding::Finding;
 use crate::engine::image::KnownImages;
 use crate::engine::pod::Pod;
-use crate::engine::world::World;
+use crate::engine::world::{Namespace, Os, World};
 use crate::engine::{self, Door, Kind, Operation, Request, Review, Subject};
 use crate::policy::{Lookup, PolicySet};
 use crate::telemetry::{Decision, Reviewed};
 
 /// Audit annotation: the object could not be read as one of its kind; what was expected.
 const UNREADABLE: &str = "unreadable";
+/// Audit annotation: nothing is known of the namespace, and what follows from that.
+const NAMESPACE: &str = "namespace-unknown";
 /// Audit annotation: the review panicked.
 const PANICKED: &str = "panicked";
 
@@ -67,20 +70,32 @@ pub async fn handle(
         }
         Readable::No(found) => found,
         Readable::Yes(asked) => {
-            let mut found = review(state, door, &request, &asked, None);
+            let mut found = review(state, door, &request, &asked, Facts::default());
+            let mut namespace = None;
+            if found.namespace_unknown {
+                // Boxed, as below: every request would carry the space, and few come here.
+                namespace = Box::pin(namespace_of(state, &request, &asked, deadline)).await;
+                if namespace.is_some() {
+                    let facts = Facts { namespace: namespace.as_deref(), images: None };
+                    found = review(state, door, &request, &asked, facts);
+                }
+            }
             if let Some(value) = probe::value(&request, &asked.object) {
                 probe::answer(door, value, &mut found.response);
                 found
             } else if found.wanted.is_empty() {
                 found
             } else {
-                // Boxed, because every request would carry the space, and few come here.
-                Box::pin(with_images(state, door, &request, &asked, found, deadline)).await
+                Box::pin(with_images(state, door, &request, &asked, (found, namespace), deadline)).await
             }
         }
     };
     let answer = found.response.encode(&request)?;
     let generate_name = found.generate_name.as_deref().unwrap_or("");
+    let dry_run = request.dry_run.unwrap_or(false);
+    if !dry_run {
+        state.metrics.came_to(request.namespace(), &found.effects, found.placement);
+    }
     state.metrics.reviewed(
         &Reviewed {
             door,
@@ -91,11 +106,11 @@ pub async fn handle(
             namespace: request.namespace(),
             name: if request.name().is_empty() { generate_name } else { request.name() },
             operation: request.operation(),
-            dry_run: request.dry_run.unwrap_or(false),
+            dry_run,
             decision: found.decision,
             took: started.elapsed(),
         },
-        found.findings.iter().map(|finding| (finding.code, finding.action)),
+        found.findings.iter().map(|finding| finding.code),
     );
     Ok(answer)
 }
@@ -105,10 +120,22 @@ struct Found {
     decision: Decision,
     response: AdmissionResponse,
     findings: Vec<Finding>,
+    /// What is counted: [`Answer::effects`] and [`Answer::placement`].
+    effects: Vec<(&'static str, Effect)>,
+    placement: Option<(Os, Effect)>,
     generate_name: Option<String>,
     /// Images of which more could be known, and whether to wait for that.
     wanted: Vec<String>,
     lookup: Lookup,
+    /// See [`Review::namespace_unknown`].
+    namespace_unknown: bool,
+}
+
+/// What was found out for one request beside the world.
+#[derive(Default, Clone, Copy)]
+struct Facts<'a> {
+    images: Option<&'a KnownImages>,
+    namespace: Option<&'a Namespace>,
 }
 
 /// What a request is about, read.
@@ -158,7 +185,7 @@ async fn with_images(
     door: Door,
     request: &AdmissionRequest<'_>,
     asked: &Asked,
-    found: Found,
+    (found, namespace): (Found, Option<Arc<Namespace>>),
     deadline: tokio::time::Instant,
 ) -> Found {
     let source = state.images.source();
@@ -166,16 +193,21 @@ async fn with_images(
     let Some(pod) = Pod::of(asked.kind, &asked.object) else { return found };
     let secrets = PullSecrets::of(&pod, asked.namespace(request));
     let known = images::ask(source.as_ref(), &found.wanted, &secrets, found.lookup, deadline, &state.metrics).await;
-    if known.is_empty() { found } else { review(state, door, request, asked, Some(&known)) }
+    let facts = Facts { images: Some(&known), namespace: namespace.as_deref() };
+    if known.is_empty() { found } else { review(state, door, request, asked, facts) }
 }
 
-fn review(
+/// The namespace of the request, where the world does not have it.
+async fn namespace_of(
     state: &State,
-    door: Door,
     request: &AdmissionRequest<'_>,
     asked: &Asked,
-    images: Option<&KnownImages>,
-) -> Found {
+    deadline: tokio::time::Instant,
+) -> Option<Arc<Namespace>> {
+    state.namespaces.as_ref()?.get(asked.namespace(request), deadline, &state.metrics).await
+}
+
+fn review(state: &State, door: Door, request: &AdmissionRequest<'_>, asked: &Asked, facts: Facts<'_>) -> Found {
     let Asked { kind, operation, ref object, ref old } = *asked;
     let namespace = asked.namespace(request);
     let question = Request {
@@ -185,7 +217,8 @@ fn review(
         old: old.as_ref(),
         into_templates: false,
         settled: door == Door::Validate,
-        images,
+        images: facts.images,
+        namespace: facts.namespace,
     };
     let (world, policies) = (state.world.load(), state.policies.load());
     // Sound to go on after: the question and both snapshots are only read, and the result is dropped.
@@ -200,6 +233,11 @@ fn review(
         found.response.audit.insert(PANICKED, "the review failed; the request was allowed unreviewed".to_owned());
         return found;
     };
+    let mut audit = answer.audit;
+    if review.namespace_unknown {
+        let text = "no policy with a namespaceSelector applied, and its annotations were not read";
+        audit.insert(NAMESPACE, text.to_owned());
+    }
     let patch = if door == Door::Mutate { answer.patch } else { Vec::new() };
     let decision = match (&answer.refusal, patch.is_empty()) {
         (Some(_), _) => Decision::Refused,
@@ -208,11 +246,14 @@ fn review(
     };
     Found {
         decision,
-        response: AdmissionResponse { refusal: answer.refusal, patch, warnings: answer.warnings, audit: answer.audit },
+        response: AdmissionResponse { refusal: answer.refusal, patch, warnings: answer.warnings, audit },
         findings: review.findings,
+        effects: answer.effects,
+        placement: answer.placement,
         generate_name: generate_name(object),
         wanted: review.wanted,
         lookup: review.settings.lookup,
+        namespace_unknown: review.namespace_unknown,
     }
 }
 
@@ -234,9 +275,12 @@ impl Found {
             decision,
             response: AdmissionResponse::default(),
             findings: Vec::new(),
+            effects: Vec::new(),
+            placement: None,
             generate_name: None,
             wanted: Vec::new(),
             lookup: Lookup::Never,
+            namespace_unknown: false,
         }
     }
 }

@@ -12,6 +12,7 @@
 //! | on | verbs |
 //! |---|---|
 //! | nodes, namespaces, runtimeclasses | `list`, `watch` |
+//! | namespaces | `get`, for one that is too new for the watch; without, its labels and annotations say nothing at first |
 //! | in its own namespace: configmap `mullion-state` | `get`, `list`, `watch`; without, it remembers only what it saw itself |
 //! | with `--tls-secret`: that secret | `list`, `watch` |
 //! | where a RegistryPolicy has pull secrets used: secrets | `get` |
@@ -23,6 +24,7 @@ pub mod body;
 pub mod envelope;
 pub mod handler;
 pub mod images;
+pub mod namespaces;
 mod nodes;
 pub(crate) mod probe;
 #[cfg(feature = "registry")]

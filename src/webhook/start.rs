@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::args::Args;
 use super::body::Limits;
 use super::images::Images;
+use super::namespaces::Namespaces;
 use super::reload::{self, PolicyReport};
 use super::server::{ConnectionLimits, run_to_end, serve};
 use super::state::State;
@@ -45,6 +46,7 @@ async fn start(args: &Args) -> anyhow::Result<()> {
     let Facts { world, synced, live, kept, client } = world(args).await?;
     let mut state = State::new(world, synced, Arc::new(ArcSwap::from_pointee(PolicySet::built_in())));
     state.kept = kept.as_ref().map(|kept| kept.state.clone());
+    state.namespaces = client.clone().map(Namespaces::of);
     state.images = images(client.clone());
     let state = Arc::new(state);
     state.metrics.tls_expiry(certificate.expiry());

@@ -8,6 +8,7 @@ use tokio::sync::watch as channel;
 
 use super::handler::{self, Judge};
 use super::images::Images;
+use super::namespaces::Namespaces;
 use super::reload::PolicyReport;
 use crate::engine::world::World;
 use crate::policy::PolicySet;
@@ -27,6 +28,8 @@ pub struct State {
     pub policy_report: ArcSwap<PolicyReport>,
     /// What the controller keeps in ConfigMap `mullion-state`, as it changes; `None` without a cluster.
     pub kept: Option<channel::Receiver<Option<Arc<Kept>>>>,
+    /// Who is asked for namespaces that `world` does not have yet; `None` without a cluster.
+    pub namespaces: Option<Namespaces>,
     /// Who is asked what images are.
     pub images: Images,
     /// Whether a certificate is loaded.
@@ -48,6 +51,7 @@ impl State {
             policies,
             policy_report: ArcSwap::default(),
             kept: None,
+            namespaces: None,
             images: Images::default(),
             certificate: AtomicBool::new(false),
             draining: AtomicBool::new(false),

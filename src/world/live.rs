@@ -210,7 +210,7 @@ fn class_entry(class: node_api::RuntimeClass) -> (String, Option<RuntimeClass>) 
     (name_of(&class.metadata), Some(fact))
 }
 
-fn namespace_entry(namespace: PartialObjectMeta<core::Namespace>) -> (String, Option<Namespace>) {
+pub(crate) fn namespace_entry(namespace: PartialObjectMeta<core::Namespace>) -> (String, Option<Namespace>) {
     let name = name_of(&namespace.metadata);
     let labels = namespace.metadata.labels.unwrap_or_default();
     let annotations = namespace.metadata.annotations.unwrap_or_default();

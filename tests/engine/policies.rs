@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use mullion::engine::answer::AUDIT_LIMIT;
 use mullion::engine::verdict::Verdict;
 use mullion::policy::PolicySet;
 use serde_json::{Value, json};
@@ -219,17 +220,51 @@ fn audit_says_what_would_be_and_does_nothing() {
     let warnings = &outcome.mutate.warnings;
     assert!(warnings.iter().any(|text| text.starts_with("would refuse: MUL201")), "{warnings:?}");
     assert!(warnings.iter().any(|text| text.contains("would place this on Windows nodes")), "{warnings:?}");
-    assert!(outcome.mutate.audit["findings"].contains("MUL201"));
+    let audit = &outcome.mutate.audit;
+    assert!(audit["findings"].contains("MUL201"));
+    assert_eq!(audit["would-refuse"], "MUL201 spec.securityContext.runAsUser");
+    assert!(audit["would-change"].starts_with("spec.nodeSelector[kubernetes.io/os] ("), "{audit:?}");
+    assert!(audit["would-change"].contains("spec.tolerations ("), "{audit:?}");
+    // No values: whoever reads audit logs need not be who may read pods.
+    assert!(!audit["would-change"].contains("windows:NoSchedule"), "{audit:?}");
 
     let mut soft = with_image(LTSC2022);
     soft["spec"]["securityContext"] = json!({"fsGroup": 1});
-    let warnings = given(&soft, &["mode: Audit"]).mutate.warnings;
+    let outcome = given(&soft, &["mode: Audit"]);
+    assert!(outcome.mutate.audit["would-change"].contains("spec.securityContext.fsGroup (MUL217)"));
+    assert!(!outcome.mutate.audit.contains_key("would-refuse"));
+    let enforced = given(&soft, &["mode: Enforce"]).mutate.audit;
+    assert!(enforced.keys().all(|key| !key.starts_with("would")), "{enforced:?}");
+    let warnings = outcome.mutate.warnings;
     assert!(warnings.iter().any(|text| text.starts_with("would remove: MUL217")), "{warnings:?}");
     // Nothing is removed from a Deployment's template, and a new DaemonSet is not kept anywhere.
     let warnings = given(&workload("Deployment", soft["spec"].clone()), &["mode: Audit"]).mutate.warnings;
     assert!(warnings.iter().all(|text| text.starts_with("MUL217")), "{warnings:?}");
     let silent = workload("DaemonSet", json!({"containers": [{"name": "c", "image": "app"}]}));
     assert_eq!(given(&silent, &["mode: Audit"]).mutate.warnings, ["Mullion (audit) would place this on Linux nodes"]);
+}
+
+#[test]
+fn audit_annotations_have_an_end() {
+    let context = json!({"runAsUser": 7, "seLinuxOptions": {"level": "s0"}, "privileged": true});
+    let containers =
+        (0..300).map(|at| json!({"name": format!("c{at}"), "image": LTSC2022, "securityContext": context}));
+    let many = pod(json!({"containers": containers.collect::<Vec<_>>()}));
+    let mut long = with_image(&format!("registry.example.com/{}:ltsc2022", "windows/servercore/".repeat(300)));
+    long["spec"]["nodeSelector"] = json!({"a".repeat(4_000): "b"});
+    for object in [&many, &long] {
+        let audit = given(object, &["mode: Audit"]).mutate.audit;
+        assert!(!audit.is_empty(), "{audit:#?}");
+        assert!(audit.values().all(|value| (1..=AUDIT_LIMIT).contains(&value.len())), "{audit:#?}");
+    }
+    let audit = given(&many, &["mode: Audit"]).mutate.audit;
+    let refused = &audit["would-refuse"];
+    assert_eq!(refused.matches("MUL2").count() + more(refused), 600, "{refused}");
+}
+
+/// What `, and 7 more` says.
+fn more(text: &str) -> usize {
+    text.strip_suffix(" more").and_then(|text| text.rsplit(' ').next()?.parse().ok()).unwrap_or_default()
 }
 
 #[test]

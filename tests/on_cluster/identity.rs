@@ -258,6 +258,7 @@ fn catalogue(object: &Value, old: Option<&Value>) -> Vec<Finding> {
         into_templates: false,
         settled: false,
         images: None,
+        namespace: None,
     };
     let mut findings = review(&request, &World::default(), &PolicySet::default()).findings;
     findings.retain(|finding| finding.refused_by == RefusedBy::ApiServer);

@@ -78,6 +78,7 @@ fn certificates(namespace: &str) -> Vec<Given<'_>> {
 fn webhook() -> Vec<Given<'static>> {
     let everywhere = json!([
         {"apiGroups": [""], "resources": ["nodes", "namespaces"], "verbs": ["list", "watch"]},
+        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
         {"apiGroups": ["node.k8s.io"], "resources": ["runtimeclasses"], "verbs": ["list", "watch"]},
     ]);
     vec![(None, everywhere)]
@@ -242,7 +243,7 @@ fn rights_of(program: &str, given: &[Given<'_>]) -> BTreeSet<Right> {
 const GROUP: &str = "mullion-under-test";
 
 /// What only other trials need: programs with the same rights, which work where something is old or goes wrong.
-const RARE: [(&str, &str, &str); 7] = [
+const RARE: [(&str, &str, &str); 8] = [
     // Where lists are not streamed.
     ("controller", "list", ""),
     ("webhook", "list", ""),
@@ -253,6 +254,8 @@ const RARE: [(&str, &str, &str); 7] = [
     // What is rotated, and what is broken: `certificates`.
     ("controller", "patch", "secrets"),
     ("controller", "delete", "secrets"),
+    // A pod that comes before the news of its namespace: `namespaces`.
+    ("webhook", "get", "namespaces"),
     // The last good policies, beside bad files: `memory`.
     ("webhook", "get", "configmaps"),
 ];

@@ -115,6 +115,7 @@ fn said_of(spec: Value, policy: &str, codes: &str) -> Vec<(&'static str, String)
         into_templates: false,
         settled: false,
         images: None,
+        namespace: None,
     };
     said(&review(&request, &crate::engine::world::World::default(), &policies), codes)
 }

@@ -69,6 +69,7 @@ fn reviewed_as(object: &Value, policies: &PolicySet) -> Review {
         into_templates: false,
         settled: false,
         images: None,
+        namespace: None,
     };
     review(&request, &world(), policies)
 }

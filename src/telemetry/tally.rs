@@ -1,0 +1,195 @@
+//! Counts by namespace, with a bound.
+//!
+//! A family of counters of `prometheus_client` costs about 150 bytes for each combination of labels and never shrinks; a
+//! cluster has thousands of namespaces that come and go. Here one costs 32, adding allocates nothing where it was counted
+//! before, and beyond the bound everything counts for namespace [`OTHERS`].
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+
+use crate::engine::answer::Effect;
+
+/// Namespaces with counts of their own, as many as the webhook is measured with.
+const MOST_NAMESPACES: usize = 2_000;
+/// Counts of all namespaces together: 320 KB, and a megabyte of text for whoever reads them.
+const MOST_COUNTS: usize = 10_000;
+/// Stands for all namespaces that have no counts of their own. No namespace can be called so.
+const OTHERS: &str = "_others";
+
+/// Counts by namespace, by one more label, and by [`Effect`].
+#[derive(Debug)]
+pub(super) struct Tally {
+    name: &'static str,
+    help: &'static str,
+    label: &'static str,
+    counts: Mutex<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    by_namespace: HashMap<Box<str>, Vec<Count>>,
+    /// Of those that have none of their own.
+    others: Vec<Count>,
+    /// How many there are in `by_namespace`.
+    number: usize,
+}
+
+#[derive(Debug)]
+struct Count {
+    value: &'static str,
+    effect: Effect,
+    times: u64,
+}
+
+impl Tally {
+    /// All at zero. `label` is the name of the label between `namespace` and `effect`.
+    pub(super) fn new(name: &'static str, help: &'static str, label: &'static str) -> Self {
+        Self { name, help, label, counts: Mutex::default() }
+    }
+
+    /// Counts each once.
+    pub(super) fn add(&self, namespace: &str, counted: &[(&'static str, Effect)]) {
+        if counted.is_empty() {
+            return;
+        }
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        for (value, effect) in counted {
+            counts.add(namespace, value, *effect);
+        }
+    }
+
+    /// Drops the counts of namespaces that do not stand any more.
+    pub(super) fn keep(&self, stands: impl Fn(&str) -> bool) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.by_namespace.retain(|name, _| stands(name));
+        counts.number = counts.by_namespace.values().map(Vec::len).sum();
+    }
+}
+
+impl Counts {
+    fn add(&mut self, namespace: &str, value: &'static str, effect: Effect) {
+        let room = self.number < MOST_COUNTS;
+        if room && self.by_namespace.len() < MOST_NAMESPACES && !self.by_namespace.contains_key(namespace) {
+            self.by_namespace.insert(namespace.into(), Vec::new());
+        }
+        let is_it = |count: &&mut Count| count.effect == effect && count.value == value;
+        let once = Count { value, effect, times: 1 };
+        match self.by_namespace.get_mut(namespace) {
+            Some(own) => match own.iter_mut().find(is_it) {
+                Some(known) => known.times += 1,
+                None if room => {
+                    own.push(once);
+                    self.number += 1;
+                }
+                None => self.add_to_others(once),
+            },
+            None => self.add_to_others(once),
+        }
+    }
+
+    /// These are as many as there are rules and effects.
+    fn add_to_others(&mut self, once: Count) {
+        let is_it = |count: &&mut Count| count.effect == once.effect && count.value == once.value;
+        match self.others.iter_mut().find(is_it) {
+            Some(known) => known.times += 1,
+            None => self.others.push(once),
+        }
+    }
+}
+
+impl Collector for Tally {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut metric = encoder.encode_descriptor(self.name, self.help, None, MetricType::Counter)?;
+        let own = counts.by_namespace.iter().map(|(name, counts)| (&**name, counts));
+        for (namespace, counts) in own.chain([(OTHERS, &counts.others)]) {
+            for Count { value, effect, times } in counts {
+                let labels = [("namespace", namespace), (self.label, *value), ("effect", effect.name())];
+                ConstCounter::new(*times).encode(metric.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use prometheus_client::encoding::text::encode;
+    use prometheus_client::registry::Registry;
+
+    use super::*;
+
+    const REFUSED: (&str, Effect) = ("MUL201", Effect::Refused);
+
+    fn text(tally: &Tally) -> Vec<String> {
+        let mut registry = Registry::default();
+        let copy = Tally::new(tally.name, tally.help, tally.label);
+        std::mem::swap(&mut *copy.counts.lock().unwrap(), &mut *tally.counts.lock().unwrap());
+        let copy = std::sync::Arc::new(copy);
+        registry.register_collector(Box::new(std::sync::Arc::clone(&copy)));
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        std::mem::swap(&mut *copy.counts.lock().unwrap(), &mut *tally.counts.lock().unwrap());
+        let mut lines: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect();
+        lines.sort();
+        lines
+    }
+
+    fn tally() -> Tally {
+        Tally::new("findings", "Findings", "rule")
+    }
+
+    #[test]
+    fn everything_is_counted_where_it_was() {
+        let tally = tally();
+        tally.add("a", &[]);
+        assert!(text(&tally).is_empty());
+        tally.add("a", &[REFUSED, REFUSED, ("MUL202", Effect::WouldRepair)]);
+        tally.add("b", &[REFUSED]);
+        assert_eq!(
+            text(&tally),
+            [
+                r#"findings_total{namespace="a",rule="MUL201",effect="refused"} 2"#,
+                r#"findings_total{namespace="a",rule="MUL202",effect="would_repair"} 1"#,
+                r#"findings_total{namespace="b",rule="MUL201",effect="refused"} 1"#,
+            ]
+        );
+        tally.keep(|name| name == "b");
+        assert_eq!(text(&tally), [r#"findings_total{namespace="b",rule="MUL201",effect="refused"} 1"#]);
+    }
+
+    #[test]
+    fn what_is_too_much_counts_for_the_others() {
+        let tally = tally();
+        let many: Vec<String> = (0..3 * MOST_NAMESPACES).map(|at| format!("n{at}")).collect();
+        for namespace in &many {
+            tally.add(namespace, &[REFUSED]);
+        }
+        let lines = text(&tally);
+        assert_eq!(lines.len(), MOST_NAMESPACES + 1);
+        let others = format!(
+            "findings_total{{namespace=\"_others\",rule=\"MUL201\",effect=\"refused\"}} {}",
+            2 * MOST_NAMESPACES
+        );
+        assert!(lines.contains(&others), "{:?}", lines.first());
+        // Known namespaces have room for a few counts each, and no more.
+        let codes = ["MUL101", "MUL102", "MUL103", "MUL104", "MUL105", "MUL106", "MUL107", "MUL108"];
+        for (namespace, code) in many.iter().flat_map(|namespace| codes.map(|code| (namespace, code))) {
+            tally.add(namespace, &[(code, Effect::Warned)]);
+        }
+        assert_eq!(tally.counts.lock().unwrap().number, MOST_COUNTS);
+        assert_eq!(text(&tally).len(), MOST_COUNTS + 1 + codes.len());
+        // What went makes room.
+        tally.keep(|name| name == "n0");
+        tally.add("new", &[REFUSED]);
+        assert!(text(&tally).iter().any(|line| line.contains("\"new\"")));
+    }
+}
