@@ -26,6 +26,7 @@ struct Inner {
     windows_nodes: Gauge,
     waiting: Gauge,
     contested: Gauge,
+    withheld: Gauge,
     policy_errors: Gauge,
     leader: Gauge,
     webhook_reachable: Family<DoorLabels, Gauge>,
@@ -119,6 +120,7 @@ impl Metrics {
             windows_nodes: Gauge::default(),
             waiting: Gauge::default(),
             contested: Gauge::default(),
+            withheld: Gauge::default(),
             policy_errors: Gauge::default(),
             leader: Gauge::default(),
             webhook_reachable: Family::default(),
@@ -147,6 +149,8 @@ impl Metrics {
         r.register("nodes_waiting", "Nodes whose taint waits for pods that do not tolerate it", inner.waiting.clone());
         let help = "Nodes of which something is left alone because somebody undoes it";
         r.register("nodes_contested", help, inner.contested.clone());
+        let help = "Nodes that would be changed, were it not for mode Audit in the NodePolicy";
+        r.register("nodes_withheld", help, inner.withheld.clone());
         r.register("policy_load_errors", "Problems in the policy files as they are now", inner.policy_errors.clone());
         r.register(
             "leader",
@@ -196,18 +200,20 @@ impl Metrics {
         self.0.missed_pods.set(i64::try_from(pods).unwrap_or(i64::MAX));
     }
 
-    /// How many Windows nodes there are, how many of them wait for their taint, and on how many somebody undoes things.
-    pub fn nodes(&self, windows: usize, waiting: usize, contested: usize) {
+    /// How many Windows nodes there are, how many of them wait for their taint, on how many somebody undoes things, and
+    /// how many are only told what they would get.
+    pub fn nodes(&self, windows: usize, waiting: usize, contested: usize, withheld: usize) {
         self.0.windows_nodes.set(i64::try_from(windows).unwrap_or(i64::MAX));
         self.0.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
         self.0.contested.set(i64::try_from(contested).unwrap_or(i64::MAX));
+        self.0.withheld.set(i64::try_from(withheld).unwrap_or(i64::MAX));
     }
 
     /// Whether this process leads. What only a leader knows is taken away from one that does not: it would only look new.
     pub fn leading(&self, leads: bool) {
         self.0.leader.set(leads.into());
         if !leads {
-            self.nodes(0, 0, 0);
+            self.nodes(0, 0, 0, 0);
             self.missed_pods(0);
             self.withdrawn(false);
             self.no_more_probes();
@@ -289,7 +295,7 @@ mod tests {
         metrics.leading(false);
         let standing_by = metrics.encode().unwrap();
         metrics.leading(true);
-        metrics.nodes(3, 2, 1);
+        metrics.nodes(3, 2, 1, 4);
         metrics.missed_pods(4);
         metrics.withdrawn(true);
         metrics.door_reached(Door::Mutate, 5);

@@ -76,6 +76,8 @@ pub struct NodePlan {
     pub reasons: Vec<String>,
     /// Why the taint is not there although the policy wants it.
     pub hold: Hold,
+    /// Whether anything was changed, or waited for, but for `mode: Audit`.
+    pub withheld: bool,
 }
 
 /// What keeps a wanted taint off a node.

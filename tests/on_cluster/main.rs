@@ -15,6 +15,7 @@
 #![allow(unreachable_pub, reason = "modules of one test program")]
 
 mod audit;
+mod audit_mode;
 mod builds;
 mod cases;
 mod certificates;
@@ -28,6 +29,7 @@ mod leaders;
 mod limits;
 mod memory;
 mod missed;
+mod namespaces;
 mod nodes;
 mod outage;
 mod placement;
@@ -115,6 +117,7 @@ fn main() -> ExitCode {
             stability::a_daemon_set_that_is_written_again_keeps_its_generation,
             stability::a_daemon_sets_pods_are_never_refused,
             outage::pods_are_created_while_the_webhook_is_away,
+            namespaces::a_pod_in_a_new_namespace_is_placed_by_its_annotation,
         ]
     ));
     let alone = Arc::new(turns::OneAtATime::default());
@@ -234,6 +237,8 @@ fn main() -> ExitCode {
             registration::an_upgrade_leaves_the_bundle,
         ]
     ));
+    let talking = Arc::new(audit_mode::Lazily);
+    trials.extend(trials!(runtime, talking, [audit_mode::what_would_be_is_written_down_and_counted]));
     let sites = Arc::new(cases::Sites::default());
     let cases = cases::trials(runtime.handle(), &sites, &trials);
     trials.extend(cases);

@@ -83,6 +83,16 @@ pub(super) fn waits(taint: &Taint, waits_for: &[String]) -> News {
     News { r#type: EventType::Normal, reason: "TaintWaits", action: "Taint", note }
 }
 
+/// What `mode: Audit` keeps from being done; the plan's sentences.
+pub(super) fn would(reasons: &[String]) -> News {
+    let reasons = reasons.iter().map(|reason| reason.strip_prefix("would: ").unwrap_or(reason));
+    let note = format!(
+        "Nothing is changed, since the NodePolicy says mode: Audit. With mode: Enforce it would be: {}",
+        reasons.collect::<Vec<_>>().join("; ")
+    );
+    News { r#type: EventType::Normal, reason: "WouldChange", action: "Audit", note }
+}
+
 /// Somebody takes the taint away again and again; `why` is the plan's sentence.
 pub(super) fn contested(why: &str) -> News {
     let note = format!("{}{}", why.get(..1).unwrap_or_default().to_uppercase(), why.get(1..).unwrap_or_default());

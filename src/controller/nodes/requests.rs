@@ -49,6 +49,8 @@ pub(super) struct Report {
     pub(super) waits_for: Vec<String>,
     /// Whether something is left alone because somebody undoes it.
     pub(super) contested: bool,
+    /// See [`NodePlan::withheld`].
+    pub(super) withheld: bool,
 }
 
 pub(super) enum End {
@@ -93,11 +95,12 @@ impl Shared {
             },
             None => (Vec::new(), false),
         };
-        let NodePlan { patch, reasons, hold } = plan_node(facts, policy, &trust, &waits_for, now());
+        let NodePlan { patch, reasons, hold, withheld } = plan_node(facts, policy, &trust, &waits_for, now());
         let waits_for = if hold == Hold::Waiting { waits_for } else { Vec::new() };
         match (hold, &wanted, reasons.last()) {
             (Hold::Waiting, Some(taint), _) if sure => self.tell(&known, &news::waits(taint, &waits_for)).await,
             (Hold::Contested, _, Some(why)) => self.tell(&known, &news::contested(why)).await,
+            _ if withheld => self.tell(&known, &news::would(&reasons)).await,
             _ => {}
         }
         let end = match patch {
@@ -105,7 +108,7 @@ impl Shared {
             None => End::Settled,
         };
         let contested = hold == Hold::Contested || matches!(end, End::Enough(_));
-        Report { name: facts.name.clone(), version: known.version.clone(), end, waits_for, contested }
+        Report { name: facts.name.clone(), version: known.version.clone(), end, waits_for, contested, withheld }
     }
 
     /// Who does not tolerate the taint; an error where that cannot be found out, with words for what is missing.

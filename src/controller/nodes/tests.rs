@@ -54,6 +54,7 @@ fn report(version: &str, end: End) -> Done {
         end,
         waits_for: Vec::new(),
         contested: false,
+        withheld: false,
     })
 }
 

@@ -66,6 +66,8 @@ pub(super) struct Work {
     waiting: BTreeMap<String, Vec<String>>,
     /// Nodes of which something is left alone because somebody undoes it.
     contested: BTreeSet<String>,
+    /// Nodes that are only told what they would get.
+    withheld: BTreeSet<String>,
     look_again: Instant,
     /// Until when nodes wait for the DaemonSets and namespaces to be read.
     patience: Instant,
@@ -97,6 +99,7 @@ impl Work {
             retries: BTreeMap::new(),
             waiting: BTreeMap::new(),
             contested: BTreeSet::new(),
+            withheld: BTreeSet::new(),
             look_again: Instant::now() + LOOK_AGAIN,
             patience: Instant::now() + PATIENCE,
             running: FuturesUnordered::new(),
@@ -177,6 +180,7 @@ impl Work {
         self.retries.remove(name);
         self.waiting.remove(name);
         self.contested.remove(name);
+        self.withheld.remove(name);
         self.shared.told.forget(name);
     }
 
@@ -245,7 +249,8 @@ impl Work {
             self.classes_due = false;
             self.start_classes();
         }
-        self.shared.metrics.nodes(self.nodes.len(), self.waiting.len(), self.contested.len());
+        let (waiting, contested) = (self.waiting.len(), self.contested.len());
+        self.shared.metrics.nodes(self.nodes.len(), waiting, contested, self.withheld.len());
     }
 
     /// Starts what is due, as far as there is room.
@@ -263,6 +268,7 @@ impl Work {
             if self.is_quiet(&name, &known) {
                 self.retries.remove(&name);
                 self.contested.remove(&name);
+                self.withheld.remove(&name);
                 continue;
             }
             self.busy.insert(name);
@@ -277,7 +283,7 @@ impl Work {
         let policy = &self.policies.nodes;
         !self.waiting.contains_key(name) && wanted_taint(&known.facts, policy, &self.trust).is_none() && {
             let plan = plan_node(&known.facts, policy, &self.trust, &[], now());
-            plan.patch.is_none() && plan.hold == Hold::None
+            plan.patch.is_none() && plan.hold == Hold::None && !plan.withheld
         }
     }
 
@@ -307,7 +313,7 @@ impl Work {
             }
             Done::Node(report) => report,
         };
-        let Report { name, version, end, waits_for, contested } = report;
+        let Report { name, version, end, waits_for, contested, withheld } = report;
         self.busy.remove(&name);
         let Some(now_known) = self.nodes.get(&name) else {
             // Something may have been told of it after it had gone.
@@ -320,13 +326,15 @@ impl Work {
         } else {
             self.waiting.insert(name.clone(), waits_for);
         }
-        if contested {
-            self.contested.insert(name.clone());
-        } else {
-            self.contested.remove(&name);
-            if !self.waiting.contains_key(&name) {
-                self.shared.told.forget(&name);
+        for (set, belongs) in [(&mut self.contested, contested), (&mut self.withheld, withheld)] {
+            if belongs {
+                set.insert(name.clone());
+            } else {
+                set.remove(&name);
             }
+        }
+        if !contested && !withheld && !self.waiting.contains_key(&name) {
+            self.shared.told.forget(&name);
         }
         match end {
             End::Settled => {

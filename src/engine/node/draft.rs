@@ -170,7 +170,9 @@ impl Draft<'_> {
                 reason.insert_str(0, "would: ");
             }
         }
+        let acts = !self.patch.labels.is_empty() || self.patch.taints.is_some() || self.hold != Hold::None;
         let patch = Some(self.patch).filter(|patch| !audit && *patch != NodePatch::default());
-        NodePlan { patch, reasons: self.reasons, hold: if audit { Hold::None } else { self.hold } }
+        let hold = if audit { Hold::None } else { self.hold };
+        NodePlan { patch, reasons: self.reasons, hold, withheld: audit && acts }
     }
 }

@@ -311,6 +311,11 @@ fn audit_only_talks_and_disabled_tidies_up() {
     let audit = plan_node(&facts, &with(|policy| policy.mode = Mode::Audit), &[], NOW);
     assert_eq!(audit.patch, None);
     assert!(!audit.reasons.is_empty() && audit.reasons.iter().all(|reason| reason.starts_with("would: ")));
+    assert!(audit.withheld && audit.hold == Hold::None);
+    // Nothing is left to do on a node that has everything, and nobody waits for one that is nobody's business.
+    let done = plan_node(&enforced(&facts), &with(|policy| policy.mode = Mode::Audit), &[], NOW);
+    assert!(!done.withheld, "{done:?}");
+    assert!(!plan_node(&facts, &NodePolicy::default(), &[], NOW).withheld);
     let disabled = with(|policy| policy.mode = Mode::Disabled);
     assert_eq!(plan_node(&facts, &disabled, &[], NOW), NodePlan::default());
     assert_eq!(after(&enforced(&facts), &disabled, &[]), facts);

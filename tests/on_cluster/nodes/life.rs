@@ -2,13 +2,16 @@
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::node::v1::RuntimeClass;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use mullion::policy::{ApplyTaint, Mode, NodeLabel, NodePolicy};
 use mullion_cluster::{ControlPlane, NodeSpec, wait_for};
 use serde_json::{Value, json};
 
-use super::{Controller, DEADLINE, OURS, labels, set, taints, wait_for_taints, with, with_its_rights};
+use super::{
+    Controller, DEADLINE, OURS, labels, set, taints, wait_for_event, wait_for_taints, with, with_its_rights,
+};
 
 const BUILD: &str = "node.kubernetes.io/windows-build";
 const RELEASE: &str = "mullion.dev/windows-release";
@@ -105,12 +108,20 @@ pub(crate) async fn policies_change_only_what_is_ours(plane: &ControlPlane) -> R
     plane.create_node(&NodeSpec::windows("npolicy", "10.0.20348.2655").taint("team=a:NoSchedule")).await?;
     let api: Api<Node> = Api::all(plane.client());
     let before = api.get("npolicy").await?;
+    let classes = Api::<RuntimeClass>::all(plane.client());
+    let classes_before = classes.list_metadata(&ListParams::default()).await?.items.len();
     // Audit first: after a second policy is in force, the first has changed nothing.
     let controller = Controller::start(with_its_rights(plane).await?, with(|policy| policy.mode = Mode::Audit));
     let mut ready = controller.ready.clone();
     tokio::time::timeout(DEADLINE, ready.wait_for(|ready| *ready)).await??;
+    let says = ["mode: Audit", "label mullion.dev/windows-release=ltsc2022", &format!("taint {OURS}")];
+    wait_for_event(plane, "npolicy", "WouldChange", &says).await?;
+    controller.wait_for_metric("mullion_nodes_withheld", 1).await?;
+    ensure!(controller.patches("done")? == 0, "nothing is written");
     let audited = api.get("npolicy").await?;
     ensure!((taints(&audited), labels(&audited)) == (taints(&before), labels(&before)), "{audited:?}");
+    let classes_after = classes.list_metadata(&ListParams::default()).await?.items.len();
+    ensure!(classes_after == classes_before, "{classes_before} classes became {classes_after}");
     let untainted = with(|policy| {
         policy.taint.apply = ApplyTaint::Never;
         policy.labels = vec![NodeLabel::Release, NodeLabel::Revision];
