@@ -17,8 +17,8 @@ use crate::engine::answer::Effect;
 
 /// Namespaces with counts of their own, as many as the webhook is measured with.
 const MOST_NAMESPACES: usize = 2_000;
-/// Counts of all namespaces together: 320 KB, and a megabyte of text for whoever reads them.
-const MOST_COUNTS: usize = 10_000;
+/// Counts of all namespaces together: 160 KB, and half a megabyte of text for whoever reads them.
+const MOST_COUNTS: usize = 5_000;
 /// Stands for all namespaces that have no counts of their own. No namespace can be called so.
 const OTHERS: &str = "_others";
 
@@ -84,6 +84,8 @@ impl Counts {
             Some(own) => match own.iter_mut().find(is_it) {
                 Some(known) => known.times += 1,
                 None if room => {
+                    // Most namespaces have one or two; room for four would be most of what this takes.
+                    own.reserve_exact(1);
                     own.push(once);
                     self.number += 1;
                 }

@@ -105,9 +105,9 @@ pub async fn what_would_be_is_written_down_and_counted(audited: &Audited) -> Res
         let spec = if object["kind"] == "Pod" { &stored["spec"] } else { &stored["spec"]["template"]["spec"] };
         ensure!(spec.get("nodeSelector").is_none() && spec.get("os").is_none(), "{stored}");
         ensure!(!stored["metadata"].to_string().contains("mullion.dev/"), "{stored}");
-        let sent = if object["kind"] == "Pod" { &object["spec"] } else { &object["spec"]["template"]["spec"] };
+        let asked = if object["kind"] == "Pod" { &object["spec"] } else { &object["spec"]["template"]["spec"] };
         ensure!(
-            sent["securityContext"] == spec["securityContext"] || sent.get("securityContext").is_none(),
+            asked["securityContext"] == spec["securityContext"] || asked.get("securityContext").is_none(),
             "{stored}"
         );
     }

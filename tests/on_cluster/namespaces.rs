@@ -23,7 +23,7 @@ pub async fn a_pod_in_a_new_namespace_is_placed_by_its_annotation(shared: &Share
     let names: Vec<String> = (0..PAIRS).map(|at| format!("newborn-{}-{at}", std::process::id())).collect();
     for some in names.chunks(AT_ONCE) {
         let objects: Vec<String> = some.iter().flat_map(|name| family(name)).map(|object| object.to_string()).collect();
-        plane.kubectl_with_input(&["apply", "-f", "-"], &objects.join("\n")).await?;
+        plane.kubectl_with_input(&["apply", "--validate=false", "-f", "-"], &objects.join("\n")).await?;
     }
     let found = plane.kubectl(&["get", "pods", "--all-namespaces", "-l", "born=together", "-o", "json"]).await?;
     let found: Value = serde_json::from_str(&found)?;

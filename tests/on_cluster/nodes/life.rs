@@ -9,9 +9,7 @@ use mullion::policy::{ApplyTaint, Mode, NodeLabel, NodePolicy};
 use mullion_cluster::{ControlPlane, NodeSpec, wait_for};
 use serde_json::{Value, json};
 
-use super::{
-    Controller, DEADLINE, OURS, labels, set, taints, wait_for_event, wait_for_taints, with, with_its_rights,
-};
+use super::{Controller, DEADLINE, OURS, labels, set, taints, wait_for_event, wait_for_taints, with, with_its_rights};
 
 const BUILD: &str = "node.kubernetes.io/windows-build";
 const RELEASE: &str = "mullion.dev/windows-release";
