@@ -28,8 +28,9 @@ use crate::world::live::{Collection, Live, SlimNode};
 const CONCURRENCY: usize = 16;
 /// How often a node whose taint waits is looked at again: pods come and go unseen.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
-/// How long a node's labels wait, at the start or when it is new, for what only its taint needs.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a node's labels wait, at the start or when it is new, for what only its taint needs: a node that is patched
+/// without it is patched twice. Lists of a busy API server take seconds, and up to a minute (`--request-timeout`).
+const PATIENCE: Duration = Duration::from_secs(30);
 
 #[allow(clippy::struct_excessive_bools, reason = "each says what is due or known of one kind")]
 pub(super) struct Work {
