@@ -24,13 +24,11 @@ use crate::rights::{self, Subject};
 use crate::shared::DEADLINE;
 
 const ROUNDS: usize = 50;
-/// How many requests may be cut off between the last look at the clock and the wire, without their body: one was seen in
-/// 75 stops, on a machine with more work than it had cores for.
-const MOST_LATE: usize = 2;
-/// How often the leader is asked to go, besides.
+/// How often the leader is asked to go, besides, and gives the lease up.
 const HANDOVERS: usize = 4;
-/// The shortest lease that there is, in seconds: most of a round is a wait for its end.
-const LEASE: &str = "1";
+/// Leases in seconds. Most of a round is a wait for the end of one, so the shortest that there is comes first. On a machine
+/// that is too busy for it the story cannot be told (see [`Unclear`]), and is played again with one that lasts.
+const LEASES: [&str; 2] = ["1", "9"];
 const NAMESPACE: &str = "leaders";
 const GROUP: &str = "controllers-under-test";
 const USER: &str = "controller-under-test-";
@@ -88,6 +86,19 @@ impl Audited {
     }
 }
 
+/// Who ran and lost the lease all the same, because the machine was so busy, and what it wrote came in after the next one
+/// led: a request can wait in the API server for longer than a third of the lease, which is all that lies between.
+#[derive(Debug)]
+struct Unclear(String);
+
+impl std::fmt::Display for Unclear {
+    fn fmt(&self, text: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(text, "sent in its term or after it: {}", self.0)
+    }
+}
+
+impl std::error::Error for Unclear {}
+
 /// One process.
 struct Controller {
     process: MullionProcess,
@@ -96,12 +107,12 @@ struct Controller {
 }
 
 impl Controller {
-    async fn start(plane: &ControlPlane) -> Result<Self> {
+    async fn start(plane: &ControlPlane, lease: &str) -> Result<Self> {
         static STARTED: AtomicUsize = AtomicUsize::new(0);
         let user = format!("{USER}{}", STARTED.fetch_add(1, Ordering::Relaxed));
         let (kubeconfig, admin) = (plane.kubeconfig_for(&user, &[GROUP])?, free_port()?);
         let process = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
-            .args(["controller", "--lease-duration", LEASE, "--lease-namespace", NAMESPACE])
+            .args(["controller", "--lease-duration", lease, "--lease-namespace", NAMESPACE])
             .args(["--admin-bind", &format!("127.0.0.1:{admin}"), "--kubeconfig", &kubeconfig.to_string_lossy()])
             .env("NO_COLOR", "1")
             .admin(([127, 0, 0, 1], admin).into())
@@ -120,6 +131,45 @@ impl Controller {
         ensure!(Command::new("kill").args(["-s", name, &pid]).status()?.success(), "kill -s {name} {pid}");
         Ok(())
     }
+
+    /// Sends nothing any more from now on, dead.
+    fn kill(&self) -> Result<Absence> {
+        self.process.kill()?;
+        Ok(Absence { user: self.user.clone(), from: now(), until: None })
+    }
+
+    /// Sends nothing from now on until it is continued.
+    async fn stop_in_its_tracks(&self) -> Result<Absence> {
+        self.signal("STOP")?;
+        // The signal is on its way, and threads run until they hear of it.
+        let tasks = format!("/proc/{}/task", self.process.pid().context("no process")?);
+        wait_for("every thread to stand still", DEADLINE, async || {
+            for task in std::fs::read_dir(&tasks)? {
+                let status = std::fs::read_to_string(task?.path().join("stat"))?;
+                ensure!(status.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T')), "{status}");
+            }
+            Ok(())
+        })
+        .await?;
+        Ok(Absence { user: self.user.clone(), from: now(), until: None })
+    }
+
+    fn go_on(&self, stopped: &mut Absence) -> Result<()> {
+        stopped.until = Some(now());
+        self.signal("CONT")
+    }
+}
+
+/// When a process could send nothing: text that sorts as time, as in the audit log.
+struct Absence {
+    user: String,
+    from: String,
+    /// Still, if there is none.
+    until: Option<String>,
+}
+
+fn now() -> String {
+    format!("{:.6}", jiff::Timestamp::now())
 }
 
 async fn lease(plane: &ControlPlane) -> Result<LeaseSpec> {
@@ -154,12 +204,13 @@ struct Churn {
     versions: Versions,
 }
 
-/// Which versions nodes had, and when at the latest: name, `resourceVersion`, time as in the audit log.
+/// Which versions nodes had, and when at the latest: name, `resourceVersion` (the highest for one that is gone), time as in
+/// the audit log.
 type Versions = Arc<Mutex<Vec<(String, u64, String)>>>;
 
 fn note(versions: &Versions, node: &Node) -> Result<()> {
     let version = node.metadata.resource_version.as_deref().unwrap_or_default().parse()?;
-    let entry = (node.metadata.name.clone().unwrap_or_default(), version, format!("{:.6}", jiff::Timestamp::now()));
+    let entry = (node.metadata.name.clone().unwrap_or_default(), version, now());
     versions.lock().unwrap().push(entry);
     Ok(())
 }
@@ -172,7 +223,7 @@ impl Churn {
     fn start(plane: &ControlPlane) -> Self {
         let (api, stop): (Api<Node>, _) = (Api::all(plane.client()), CancellationToken::new());
         let versions = Versions::default();
-        let mut tasks = vec![tokio::spawn(come_and_go(api.clone(), stop.clone()))];
+        let mut tasks = vec![tokio::spawn(come_and_go(api.clone(), stop.clone(), Arc::clone(&versions)))];
         for worker in 0..2 {
             let (api, stop, versions) = (api.clone(), stop.clone(), Arc::clone(&versions));
             tasks.push(tokio::spawn(async move {
@@ -199,14 +250,16 @@ impl Churn {
 }
 
 /// Nodes that are created and deleted again.
-async fn come_and_go(api: Api<Node>, stop: CancellationToken) -> Result<usize> {
+async fn come_and_go(api: Api<Node>, stop: CancellationToken, versions: Versions) -> Result<usize> {
     let mut number = 0_usize;
     while !stop.is_cancelled() {
         let node = NodeSpec::windows(&format!("goes-{number}"), "10.0.20348.2655").build()?;
         api.create(&PostParams::default(), &node).await?;
         number += 1;
         if let Some(old) = number.checked_sub(6) {
-            api.delete(&format!("goes-{old}"), &DeleteParams::default()).await?;
+            let name = format!("goes-{old}");
+            api.delete(&name, &DeleteParams::default()).await?;
+            versions.lock().unwrap().push((name, u64::MAX, now()));
         }
         tokio::time::sleep(Duration::from_millis(150)).await;
     }
@@ -245,41 +298,61 @@ async fn edit(api: &Api<Node>, name: &str, edits: usize, versions: &Versions) ->
 /// Fifty times the leader is killed, or stopped and continued once the other leads; then it is asked to go a few times.
 /// Never two write at the same time, nothing is missed, and nobody loses a taint.
 pub(crate) async fn one_writes_at_a_time(audited: &Audited) -> Result<()> {
+    let [short, long] = LEASES;
+    match play(audited, short).await {
+        Err(error) if error.is::<Unclear>() => {
+            eprintln!("too busy a machine for leases of {short} s: {error:#}");
+            play(&Audited::start().await?, long).await
+        }
+        other => other,
+    }
+}
+
+async fn play(audited: &Audited, duration: &str) -> Result<()> {
     let plane = &audited.plane;
     let specs: Vec<_> = (0..STAYING).map(|number| NodeSpec::windows(&staying(number), "10.0.20348.2655")).collect();
     plane.create_nodes(&specs).await?;
-    let mut running = vec![Controller::start(plane).await?];
+    let mut running = vec![Controller::start(plane, duration).await?];
     wait_for_holder(plane, &running).await?;
-    running.push(Controller::start(plane).await?);
+    running.push(Controller::start(plane, duration).await?);
     let churn = Churn::start(plane);
+    let mut absences = Vec::new();
     let began = std::time::Instant::now();
     for round in 0..ROUNDS {
         let what = || format!("round {round}");
         if round % 2 == 0 {
             let (which, _) = wait_for_holder(plane, &running).await.with_context(what)?;
-            running.remove(which).process.kill().with_context(what)?;
+            absences.push(running.remove(which).kill().with_context(what)?);
             // The next one starts while the other still waits for the lease to end.
-            running.push(Controller::start(plane).await.with_context(what)?);
+            running.push(Controller::start(plane, duration).await.with_context(what)?);
         } else {
             let leader = running.remove(audited.wait_for_work(&running).await.with_context(what)?);
-            leader.signal("STOP").with_context(what)?;
+            let mut stopped = leader.stop_in_its_tracks().await.with_context(what)?;
             let taken = wait_for_holder(plane, &running).await.with_context(what);
-            leader.signal("CONT").with_context(what)?;
+            leader.go_on(&mut stopped).with_context(what)?;
             taken?;
+            absences.push(stopped);
             running.push(leader);
         }
     }
     eprintln!("{ROUNDS} rounds took {:.1} s", began.elapsed().as_secs_f64());
-    let mut transitions = BTreeMap::new();
-    for handover in 0..HANDOVERS {
-        running.push(Controller::start(plane).await?);
-        let (which, before) = wait_for_holder(plane, &running).await?;
+    let mut handed_over = BTreeSet::new();
+    for attempt in 0.. {
+        running.push(Controller::start(plane, duration).await?);
+        let (which, _) = wait_for_holder(plane, &running).await?;
         let leader = running.remove(which);
         let (status, log) = leader.process.stop().await?;
-        ensure!(status.success(), "handover {handover}: {status}\n{log}");
-        let (_, after) = wait_for_holder(plane, &running).await?;
-        transitions.insert(leader.user, (before.lease_transitions, after.lease_transitions));
+        ensure!(status.success(), "{status}\n{log}");
+        // Not if it had lost the lease by then: it is that short.
+        if log.contains("lease given up") {
+            handed_over.insert(leader.user);
+        }
+        if handed_over.len() == HANDOVERS {
+            break;
+        }
+        ensure!(attempt < 5 * HANDOVERS, "it was given up {} times only:\n{log}", handed_over.len());
     }
+    wait_for_holder(plane, &running).await?;
     let versions = Arc::clone(&churn.versions);
     let edits = churn.stop().await?;
     nothing_is_missed(plane).await?;
@@ -290,22 +363,22 @@ pub(crate) async fn one_writes_at_a_time(audited: &Audited) -> Result<()> {
 
     let log = std::fs::read_to_string(audited.log.path())?;
     let writes = log.lines().map(Write::of).collect::<Result<Vec<_>>>()?;
-    let story = Story::of(&writes, &versions.lock().unwrap())?;
+    let story = Story::of(&writes, &absences);
+    let late = story.late_writes(&versions.lock().unwrap())?.len();
     eprintln!(
-        "{edits} edits of others, {} lease writes, {} terms, {} with work, {} other writes, {} of them late and cut off",
+        "{edits} edits of others, {} lease writes, {} terms, {} with work, {} other writes, {} of them late in vain",
         story.lease_writes,
         story.terms.len(),
         story.working_terms.len(),
         story.writes,
-        story.refused_late
+        late
     );
-    ensure!(story.refused_late <= MOST_LATE, "{} requests were late", story.refused_late);
     ensure!(story.terms.len() > ROUNDS, "{} terms in {ROUNDS} rounds", story.terms.len());
     ensure!(story.working_terms.len() >= ROUNDS / 2, "work in {} terms only", story.working_terms.len());
-    for (user, (before, after)) in transitions {
+    for user in handed_over {
+        let (before, after) = story.vacated.get(&user).with_context(|| format!("{user} did not give the lease up"))?;
         // Vacated, and taken up with no write between: nobody waited for the lease to end.
-        ensure!(story.vacated.contains(&user), "{user} did not give the lease up");
-        ensure!(after == before.map(|before| before + 1), "{user}: {before:?} → {after:?} transitions");
+        ensure!(*after == before.map(|before| before + 1), "{user}: {before:?} → {after:?} transitions");
     }
     Ok(())
 }
@@ -371,33 +444,42 @@ impl Write {
 
 /// What the log tells.
 #[derive(Default)]
-struct Story {
+struct Story<'a> {
     /// Who led from when: in order, each until the next.
     terms: Vec<(String, Option<String>)>,
     lease_writes: usize,
     writes: usize,
     /// When those terms began in which something was done.
     working_terms: BTreeSet<String>,
-    /// Requests that were cut off on their way.
-    refused_late: usize,
-    /// Who gave the lease up.
-    vacated: BTreeSet<String>,
+    /// What came in after its writer's term, and may have been sent after it.
+    late: Vec<Late<'a>>,
+    /// Who gave the lease up: its transitions then, and with the next write of it.
+    vacated: BTreeMap<String, (Option<i32>, Option<i32>)>,
 }
 
-impl Story {
-    /// Fails where somebody wrote who did not lead.
-    fn of(writes: &[Write], versions: &[(String, u64, String)]) -> Result<Self> {
+struct Late<'a> {
+    write: &'a Write,
+    /// When the next term began.
+    lost: String,
+    /// Whether its writer stood still then.
+    stood: bool,
+}
+
+impl<'a> Story<'a> {
+    fn of(writes: &'a [Write], absences: &[Absence]) -> Self {
         let mut story = Self::default();
         let mut lease: Vec<_> = writes.iter().filter(|write| write.lease.is_some() && write.code < 300).collect();
         lease.sort_by_key(|write| &write.received);
-        for write in &lease {
+        for (at, write) in lease.iter().enumerate() {
             story.lease_writes += 1;
+            let transitions = |write: &Write| write.lease.as_ref().and_then(|spec| spec.lease_transitions);
             let held = write
                 .lease
                 .as_ref()
                 .is_some_and(|spec| spec.holder_identity.as_ref().is_some_and(|holder| !holder.is_empty()));
             if !held {
-                story.vacated.insert(write.user.clone());
+                let next = lease.get(at + 1).and_then(|next| transitions(next));
+                story.vacated.insert(write.user.clone(), (transitions(write), next));
             }
             let holder = held.then(|| write.user.clone());
             if story.terms.last().is_none_or(|(_, before)| *before != holder) {
@@ -406,40 +488,62 @@ impl Story {
         }
         for write in writes.iter().filter(|write| write.lease.is_none()) {
             story.writes += 1;
-            let term = story.terms.iter().rfind(|(from, _)| *from <= write.received);
-            if let Some((from, holder)) = term
-                && holder.as_ref() == Some(&write.user)
-            {
-                story.working_terms.insert(from.clone());
+            let begun = story.terms.partition_point(|(from, _)| *from <= write.received);
+            let led = story.terms.get(..begun).unwrap_or_default();
+            let own = led.iter().rposition(|(_, holder)| holder.as_ref() == Some(&write.user));
+            let next = led.get(own.map_or(0, |own| own + 1)).map(|(from, _)| from);
+            if own.is_some() && next.is_none() {
+                story.working_terms.extend(led.last().map(|(from, _)| from.clone()));
                 continue;
             }
-            // Stopped between its last look at the clock and the system call that sends: microseconds, unless the
-            // machine is busy. Continued, it hangs up at once, before the body: the server answers 504 to nobody, and
-            // has nothing to write. With a body only what is refused for its resourceVersion does no harm, or would have
-            // been, had the server not heard first that nobody waits for the answer.
+            let lost = next.cloned().unwrap_or_default();
+            let mut stood = absences.iter().filter(|one| {
+                one.user == write.user && one.from < lost && one.until.as_ref().is_none_or(|until| *until > lost)
+            });
+            match stood.next() {
+                // A request can wait in the API server, the longer the busier the machine: who has sent nothing since the
+                // next term began has sent this one before.
+                Some(still) if still.until.as_ref().is_none_or(|until| *until > write.received) => {}
+                stood => story.late.push(Late { write, lost, stood: stood.is_some() }),
+            }
+        }
+        story
+    }
+
+    /// Fails where somebody wrote who did not lead; the requests that came late, and did nothing.
+    fn late_writes(&self, versions: &[(String, u64, String)]) -> Result<&[Late<'a>]> {
+        for Late { write, lost, stood } in &self.late {
+            eprintln!(
+                "late: {} at {} ({}, {}, body: {}); the next term began at {lost}, stopped: {stood}",
+                write.user, write.received, write.what, write.code, write.body
+            );
+        }
+        // One that is stopped between its last look at the clock and the system call that sends, microseconds later,
+        // sends when it is continued: one request of each thread, of which there are as many as cores.
+        let threads = std::thread::available_parallelism()?.get();
+        let mut by_stop: BTreeMap<_, usize> = BTreeMap::new();
+        for Late { write, lost, .. } in self.late.iter().filter(|late| late.stood && late.write.body) {
+            let requests = by_stop.entry((&write.user, lost)).or_default();
+            *requests += 1;
+            ensure!(*requests <= threads, "{} went on after {lost}, when another led", write.user);
+        }
+        for Late { write, lost, stood } in &self.late {
+            // Mostly it hangs up at once, before the body: the server answers 504 to nobody, and has nothing to write.
+            // With a body only what is refused for its resourceVersion does no harm, or would have been, had the server
+            // not heard first that nobody waits for the answer; and what was to be written on an object that is gone.
             let overtaken = write.node.as_ref().is_some_and(|(name, from)| {
                 versions.iter().any(|(node, version, at)| node == name && version > from && *at < write.received)
             });
-            let renewed = lease.iter().rfind(|one| one.user == write.user && one.received <= write.received);
-            ensure!(
-                !write.body || write.code == 409 || (write.code == 504 && overtaken),
-                "{} wrote at {} ({}, {}) in the term {term:?}; it last wrote the lease at {:?}",
-                write.user,
-                write.received,
-                write.what,
-                write.code,
-                renewed.map(|one| &one.received)
+            if !write.body || [404, 409].contains(&write.code) || (write.code == 504 && overtaken) {
+                continue;
+            }
+            let said = format!(
+                "{} wrote at {} ({}, {}), and the next term had begun at {lost}",
+                write.user, write.received, write.what, write.code
             );
-            eprintln!(
-                "late: {} at {} ({}, {}), which last wrote the lease at {:?}; {term:?}",
-                write.user,
-                write.received,
-                write.what,
-                write.code,
-                renewed.map(|one| &one.received)
-            );
-            story.refused_late += 1;
+            ensure!(!stood, said);
+            return Err(Unclear(said).into());
         }
-        Ok(story)
+        Ok(&self.late)
     }
 }
