@@ -25,6 +25,10 @@ const INLINE: &str = "inline";
 const BACKGROUND: &str = "background";
 const NEVER: &str = "never";
 
+/// A review waits 0.8 s for a registry, and on a busy machine an answer may be late. Then it counts for the next pod, and
+/// only another reference, which nobody has asked for yet, can show what the first one is told. So often at most.
+const ATTEMPTS: usize = 20;
+
 /// Namespaces with one of these are the webhook's that keeps answers, and the other's.
 const LASTING: (&str, &str) = ("mullion-test", "images-lasting");
 const BRIEF: (&str, &str) = ("mullion-test", "images-brief");
@@ -184,24 +188,53 @@ async fn nodes(namespace: &TestNamespace, names: &[&str]) -> Result<Vec<String>>
     Ok(nodes)
 }
 
+/// Creates the first pod of an image: of the first reference that is answered in time. `fresh` makes references to the
+/// same image. The pod's namespace, and the reference.
+async fn first_pod(
+    asking: &Asking,
+    webhook: (&str, &str),
+    wanted: &str,
+    fresh: impl Fn(usize) -> String,
+) -> Result<(TestNamespace, String)> {
+    let mut last = Value::Null;
+    for attempt in 1..=ATTEMPTS {
+        let image = block_in_place(|| fresh(attempt));
+        let namespace = asking.namespace(INLINE, webhook).await?;
+        last = create(&namespace, &of("first", &image)).await?;
+        if os(&last) == Some(wanted) {
+            return Ok((namespace, image));
+        }
+        ensure!(os(&last).is_none(), "{image}: {last}");
+    }
+    bail!("{ATTEMPTS} first pods were told nothing, the last one: {last}")
+}
+
 pub async fn what_the_registry_says_places_the_first_pod(asking: &Asking) -> Result<()> {
     let host = asking.steady.host();
     // Image, its OS, where Compatible may put it, and where Exact does.
     let cases: [(&str, &str, &[&str], &[&str]); 5] = [
-        ("shop/legacy:1", "windows", &["win2019"], &["win2019"]),
-        ("shop/recent:1", "windows", &["win2022", "win2025"], &["win2022"]),
+        ("shop/legacy", "windows", &["win2019"], &["win2019"]),
+        ("shop/recent", "windows", &["win2022", "win2025"], &["win2022"]),
         // Of the two builds in the index, the later one runs on the latest node too; equality is for a single build.
-        ("shop/web:1", "windows", &WINDOWS_NODES, &WINDOWS_NODES),
+        ("shop/web", "windows", &WINDOWS_NODES, &WINDOWS_NODES),
         // Nothing in the index runs on the node between.
-        ("shop/gap:1", "windows", &["win2019", "win2025"], &["win2019", "win2025"]),
-        ("shop/agent:1", "linux", &LINUX_NODES, &LINUX_NODES),
+        ("shop/gap", "windows", &["win2019", "win2025"], &["win2019", "win2025"]),
+        ("shop/agent", "linux", &LINUX_NODES, &LINUX_NODES),
     ];
     for (image, wanted, compatible, exact) in cases {
-        let image = format!("{host}/{image}");
-        for (prefix, allowed) in [(INLINE, compatible), (EXACT, exact)] {
-            let namespace = asking.namespace(prefix, LASTING).await?;
+        let fresh = |tag: usize| {
+            if tag > 1 {
+                asking.steady.crane(&["tag", &format!("{host}/{image}:1"), &tag.to_string()]);
+            }
+            format!("{host}/{image}:{tag}")
+        };
+        let (inline, image) = first_pod(asking, LASTING, wanted, fresh).await?;
+        let exactly = asking.namespace(EXACT, LASTING).await?;
+        let stored = create(&exactly, &of("first", &image)).await?;
+        ensure!(os(&stored) == Some(wanted), "{image}: {stored}");
+        for (namespace, prefix, allowed) in [(inline, INLINE, compatible), (exactly, EXACT, exact)] {
             let names = ["first", "second", "third", "fourth"];
-            for name in names {
+            for name in &names[1..] {
                 let stored = create(&namespace, &of(name, &image)).await?;
                 ensure!(os(&stored) == Some(wanted), "{image}, the {name} pod: {stored}");
             }
@@ -230,21 +263,25 @@ pub async fn in_the_background_it_places_the_next_pod(asking: &Asking) -> Result
 }
 
 pub async fn a_tag_that_moves_moves_the_next_pod(asking: &Asking) -> Result<()> {
-    let image = format!("{}/shop/app:1", asking.moving.host());
-    block_in_place(|| asking.moving.push("shop/app:1", WS2019));
-    let namespace = asking.namespace(INLINE, BRIEF).await?;
-    let before = create(&namespace, &of("before", &image)).await?;
-    ensure!(os(&before) == Some("windows"), "{before}");
+    let push = |image: &str, platform| block_in_place(|| asking.moving.push(image, platform));
+    let host = asking.moving.host();
+    let fresh = |attempt| {
+        let image = format!("shop/app-{attempt}:1");
+        push(&image, WS2019);
+        format!("{host}/{image}")
+    };
+    let (namespace, image) = first_pod(asking, BRIEF, "windows", fresh).await?;
+    let path = image.trim_start_matches(&*host).trim_start_matches('/').to_owned();
 
-    block_in_place(|| asking.moving.push("shop/app:1", LINUX));
+    push(&path, LINUX);
     until_told(&namespace, &image, Some("linux")).await?;
     let after = create(&namespace, &of("after", &image)).await?;
     ensure!(os(&after) == Some("linux") && after["spec"].get("os").is_none(), "{after}");
 
-    block_in_place(|| asking.moving.push("shop/app:1", WS2022));
+    push(&path, WS2022);
     until_told(&namespace, &image, Some("windows")).await?;
     create(&namespace, &of("again", &image)).await?;
-    let landed = nodes(&namespace, &["before", "after", "again"]).await?;
+    let landed = nodes(&namespace, &["first", "after", "again"]).await?;
     ensure!(landed[0] == "win2019" && LINUX_NODES.contains(&landed[1].as_str()), "{landed:?}");
     ensure!(["win2022", "win2025"].contains(&landed[2].as_str()), "{landed:?}");
     Ok(())

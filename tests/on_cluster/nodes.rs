@@ -226,7 +226,8 @@ pub(crate) async fn nodes_get_labels_taints_and_classes(plane: &ControlPlane) ->
     ensure!(classes.get_opt("mullion-windows-23h2").await?.is_none(), "a virtual node got a RuntimeClass");
     // The others were planned together with it.
     ensure!(classes.get("mullion-windows-ltsc2019").await? == theirs, "a class of somebody else was written");
-    ensure!(*controller.ready.borrow(), "not ready after all that");
+    let mut ready = controller.ready.clone();
+    tokio::time::timeout(DEADLINE, ready.wait_for(|ready| *ready)).await.context("not ready after all that")??;
     // Four Windows nodes, one patch each: nothing is written twice.
     controller.wait_for_metric("mullion_node_patches_total{outcome=\"done\"}", 4).await?;
 

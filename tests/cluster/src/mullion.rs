@@ -50,7 +50,7 @@ impl MullionBuilder {
         self
     }
 
-    /// How long `/readyz` may take to answer 200, instead of 30 seconds.
+    /// How long `/readyz` may take to answer 200, instead of three minutes.
     #[must_use]
     pub fn ready_within(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;

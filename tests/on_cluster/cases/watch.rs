@@ -1,7 +1,6 @@
 //! Steps that wait for what comes of a request: objects, pods and their nodes, Events, and what must not come.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use mullion_cluster::wait_for;
@@ -12,9 +11,7 @@ use super::format::{EventOf, With};
 use super::lands::{self, NOWHERE, Places};
 use super::matching::mismatches;
 use super::run::Run;
-
-/// A wait of a case takes a second or two; who writes one should not wait long for its failure either.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::shared::DEADLINE;
 
 /// What must not change when nothing rolls.
 #[derive(Debug, PartialEq)]
@@ -136,7 +133,7 @@ impl Run<'_> {
             let all: Vec<String> = mismatches(is, found).iter().map(|one| format!("\n  {one}")).collect();
             all.concat()
         };
-        wait_for(about, PATIENCE, async || {
+        wait_for(about, DEADLINE, async || {
             let Some(owner) = about.strip_prefix("pods of ") else {
                 let found = self.object(about).await?;
                 let wrong = wrong(found.as_ref());
@@ -162,7 +159,7 @@ impl Run<'_> {
             let places = entries.iter().map(|entry| lands::parse(entry)).collect::<Result<Vec<_>>>()?;
             let places: Vec<Places> = places.concat();
             let kind = about.split_once('/').map_or("", |(kind, _)| kind);
-            wait_for(&format!("pods of {about} on [{}]", entries.join(", ")), PATIENCE, async || {
+            wait_for(&format!("pods of {about} on [{}]", entries.join(", ")), DEADLINE, async || {
                 let object = self.object(about).await?.with_context(|| format!("there is no {about}"))?;
                 let pods = self.pods_of(&object).await?;
                 let mut nodes: Vec<String> = pods.iter().map(|pod| place(pod).unwrap_or_else(|why| why)).collect();
@@ -181,7 +178,7 @@ impl Run<'_> {
         let EventOf { about, reason, says } = &wanted;
         let (pods_of, about) = about.strip_prefix("pods of ").map_or((false, about.as_str()), |owner| (true, owner));
         let (kind, name) = about.split_once('/').context("`about` takes `Kind/name`")?;
-        wait_for(&format!("an Event about {}", wanted.about), PATIENCE, async || {
+        wait_for(&format!("an Event about {}", wanted.about), DEADLINE, async || {
             let mut names = vec![(kind.to_owned(), name.to_owned())];
             if pods_of {
                 let owner = self.object(about).await?.with_context(|| format!("there is no {about}"))?;
@@ -224,14 +221,14 @@ impl Run<'_> {
     }
 
     pub async fn remember(&mut self, about: &str) -> Result<()> {
-        let memory = wait_for(about, PATIENCE, async || self.memory(about).await).await?;
+        let memory = wait_for(about, DEADLINE, async || self.memory(about).await).await?;
         self.remembered.insert(about.to_owned(), memory);
         Ok(())
     }
 
     pub async fn unchanged(&self, about: &str) -> Result<()> {
         let before = self.remembered.get(about).with_context(|| format!("`remember: {about}` comes first"))?;
-        let now = wait_for(about, PATIENCE, async || self.memory(about).await).await?;
+        let now = wait_for(about, DEADLINE, async || self.memory(about).await).await?;
         let mut wrong = Vec::new();
         if before.generation != now.generation {
             wrong.push(format!("generation {} became {}", before.generation, now.generation));
