@@ -44,9 +44,15 @@ pub async fn settled_linux_is_nobodys_call(plane: &ControlPlane) -> Result<()> {
         pod
     };
     let windows = pod("w", json!({"containers": [{"name": "c", "image": generator::WINDOWS_IMAGE}]}));
-    let before = calls(admin).await?;
-    dry_run(&namespace, &windows).await?;
-    ensure!(calls(admin).await? == before + 2, "a Windows pod is asked about at both doors");
+    // The API server learns of the two configurations one by one.
+    wait_for("a Windows pod to be asked about at both doors", DEADLINE, async || {
+        let before = calls(admin).await?;
+        dry_run(&namespace, &windows).await?;
+        let asked = calls(admin).await? - before;
+        ensure!(asked == 2, "{asked} calls");
+        Ok(())
+    })
+    .await?;
 
     let before = calls(admin).await?;
     let pod = create(&namespace, &linux("bare")).await?;
