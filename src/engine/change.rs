@@ -111,7 +111,12 @@ impl Compiler<'_> {
             return;
         }
         let value = value.clone();
-        match self.object.pointer(pointer) {
+        let present = self.object.pointer(pointer);
+        // What is appended later joins what is written here.
+        if value.is_array() && !present.is_some_and(Value::is_array) {
+            self.made.push(pointer.to_owned());
+        }
+        match present {
             Some(present) if *present == value => {}
             Some(_) => self.push(pointer, |path| PatchOperation::Replace(ReplaceOperation { path, value })),
             None => self.push(pointer, |path| PatchOperation::Add(AddOperation { path, value })),
