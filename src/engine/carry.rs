@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use super::change::{Cause, Change, Edit, compile};
 use super::constraint::{OS_LABELS, escape};
-use super::note::Note;
+use super::note::{Note, SELECTOR};
 use super::placement::Placed;
 use super::pod::Pod;
 use super::request::{Kind, Operation, Request};
 use super::toleration::toleration_word;
-use super::verdict::{Decision, Says, Verdict};
+use super::verdict::{Decision, Earlier, Says, Verdict};
 use super::world::Os;
 use crate::policy::ScopeOs;
 
@@ -54,6 +54,11 @@ impl<'a> Before<'a> {
         self.note.clone().or_else(|| Note::of(self.request.subject.object))
     }
 
+    /// What a decision about the new template may go by; `note`: [`note`](Self::note).
+    pub fn earlier<'n>(&self, note: &'n Note) -> Earlier<'n> {
+        Earlier { note, selector_returns: self.lacks_selector() }
+    }
+
     /// The changes after which the old template stands, note included: the request drops nothing but what Mullion had
     /// changed there. `repairs`: of what the API server would refuse; `asks`: the author's annotation, which may take a
     /// placement back.
@@ -70,16 +75,13 @@ impl<'a> Before<'a> {
         Some(changes)
     }
 
-    /// Whether the request with these changes has the old object's template.
+    /// Whether the request, of which the template differs, has the old object's with these changes.
     fn restored_by(&self, changes: &[Change]) -> bool {
-        let Some(old) = self.request.old else { return false };
+        let (Some(old), false) = (self.request.old, changes.is_empty()) else { return false };
         let at = self.request.subject.kind.pod_pointer();
-        let same = |object: &Value| object.pointer(at) == old.pointer(at);
         let mut object = self.request.subject.object.clone();
-        if changes.is_empty() {
-            return same(&object);
-        }
-        json_patch::patch(&mut object, &compile(self.request.subject.object, changes)).is_ok() && same(&object)
+        json_patch::patch(&mut object, &compile(self.request.subject.object, changes)).is_ok()
+            && object.pointer(at) == old.pointer(at)
     }
 
     /// What becomes of the placement that the note names.
@@ -98,15 +100,22 @@ impl<'a> Before<'a> {
     pub fn lost(&self) -> Placed<'a> {
         let mut placed = Placed::on(self.request.subject.object);
         let Some(note) = &self.note else { return placed };
-        let [label, _] = OS_LABELS;
-        let stood = self.old.strings("/spec/nodeSelector").any(|pair| pair == (label, note.os.as_str()));
-        let lost = !self.new.strings("/spec/nodeSelector").any(|(key, _)| key == label);
-        if note.placed_selector() && stood && lost {
+        if self.lacks_selector() {
             let edit = Edit::Set { pointer: self.selector(), value: Value::from(note.os.as_str()) };
-            placed.push(STOOD, edit, "nodeSelector");
+            placed.push(STOOD, edit, SELECTOR);
         }
         self.lost_tolerations(note, &mut placed);
         placed
+    }
+
+    /// Whether Mullion had put a selector into the old template and the new one has none of that label.
+    fn lacks_selector(&self) -> bool {
+        let [label, _] = OS_LABELS;
+        let stood = |note: &Note| {
+            let mut pairs = self.old.strings("/spec/nodeSelector");
+            note.placed_selector() && pairs.any(|pair| pair == (label, note.os.as_str()))
+        };
+        self.note.as_ref().is_some_and(stood) && !self.new.strings("/spec/nodeSelector").any(|(key, _)| key == label)
     }
 
     fn lost_tolerations(&self, note: &Note, placed: &mut Placed<'_>) {
@@ -128,30 +137,46 @@ impl<'a> Before<'a> {
         }
     }
 
-    /// Removes what Mullion had put there and still stands, for an operating system that is not meant any more. `os`: the
-    /// one that is; its selector takes the place of the old one.
-    pub fn take_away(&self, os: Option<Os>) -> Vec<Change> {
+    /// Removes what Mullion had put there and still stands, for an operating system that is not meant any more. `fresh`:
+    /// what is placed for the one that is, whose selector takes the place of the old one; `wanted`: the tolerations that
+    /// one needs too.
+    pub fn take_away(&self, fresh: &Placed<'_>, wanted: impl Fn(&Value) -> bool) -> Vec<Change> {
         let Some(note) = &self.note else { return Vec::new() };
+        let old = self.old.items("/spec/tolerations");
+        let over = |one: &Value| note.placed_toleration(one) && old.contains(one) && !wanted(one);
         let tolerations = self.new.items("/spec/tolerations").iter().enumerate();
         let tolerations = tolerations
-            .filter(|(_, toleration)| {
-                note.placed_toleration(toleration) && self.old.items("/spec/tolerations").contains(toleration)
-            })
+            .filter(|(_, toleration)| over(toleration))
             .map(|(index, _)| self.new.at(&format!("/spec/tolerations/{index}")));
         let [label, _] = OS_LABELS;
         let stands = self.new.strings("/spec/nodeSelector").any(|pair| pair == (label, note.os.as_str()));
-        let selector = (os.is_none() && note.placed_selector() && stands).then(|| self.selector());
+        let replaced = fresh.words.iter().any(|word| word == SELECTOR);
+        let selector = (note.placed_selector() && stands && !replaced).then(|| self.selector());
         tolerations.chain(selector).map(removed).collect()
     }
 
-    /// Removes the note where it still stands.
-    pub fn without_note(&self) -> Option<Change> {
-        self.request.subject.object.pointer(&Note::pointer()).map(|_| removed(Note::pointer()))
+    /// Removes the note, unless it is one for that operating system: the first call for this request wrote that.
+    pub fn without_note(&self, os: Option<Os>) -> Option<Change> {
+        let object = self.request.subject.object;
+        let written = Note::of(object).is_some_and(|note| Os::from_name(&note.os) == os);
+        object.pointer(&Note::pointer()).filter(|_| !written).map(|_| removed(Note::pointer()))
     }
 
     fn selector(&self) -> String {
         let [label, _] = OS_LABELS;
         self.new.at(&format!("/spec/nodeSelector/{}", escape(label)))
+    }
+
+    /// The old note, with more words where it lacks some. A second call for one request sees what the first wrote, and
+    /// leaves it.
+    pub fn note_with(&self, words: Vec<String>) -> Option<Change> {
+        let old = self.note.as_ref()?;
+        let written = Note::of(self.request.subject.object).filter(|note| note.extends(old));
+        let base = written.as_ref().unwrap_or(old);
+        if !words.iter().all(|word| base.has_placed(word)) {
+            return Some(base.clone().beside(words).change());
+        }
+        if written.is_some() { None } else { self.kept_note() }
     }
 
     /// The old note as it was written, where the request drops it or has another.

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::change::{Cause, Change, Edit};
 use super::constraint::escape;
 use super::finding::field_path;
 use super::pod::{Container, Pod};
@@ -32,8 +33,18 @@ pub struct Note {
     pub containers: Vec<String>,
 }
 
+/// The word for the nodeSelector of the operating system.
+pub const SELECTOR: &str = "nodeSelector";
+
 /// An annotation is no place for a long list: the API server takes 256 KiB of them all.
 const CONTAINERS: usize = 32;
+
+/// No note of ours is longer, in bytes: five hundred tolerations fit. Others may write what they like there, and the API
+/// server looks at its length only after it asked.
+const LONGEST: usize = 64 << 10;
+
+/// Why there is a note.
+const REASON: &str = "so that people see what was decided and why";
 
 /// How `managedFields` names the annotation in whoever wrote it.
 const CLAIM: &str = "f:mullion.dev/decision";
@@ -74,7 +85,7 @@ impl Note {
 
     /// Whether the nodeSelector for the operating system is Mullion's.
     pub fn placed_selector(&self) -> bool {
-        self.has_placed("nodeSelector")
+        self.has_placed(SELECTOR)
     }
 
     /// Whether that toleration (raw JSON) is Mullion's.
@@ -86,7 +97,7 @@ impl Note {
     /// what was placed are asked for: another version of Mullion may have said the rest in other words.
     pub fn of(object: &Value) -> Option<Self> {
         let text = object.pointer("/metadata/annotations")?.get(DECISION)?.as_str()?;
-        let note: Value = serde_json::from_str(text).ok()?;
+        let note: Value = serde_json::from_str(Some(text).filter(|text| text.len() <= LONGEST)?).ok()?;
         let text = |name| note.get(name).and_then(Value::as_str);
         let placed = note.get("placed")?.as_array()?.iter().filter_map(Value::as_str);
         let containers = note.get("containers").and_then(Value::as_array);
@@ -104,9 +115,27 @@ impl Note {
         format!("/metadata/annotations/{}", escape(DECISION))
     }
 
-    /// As the annotation has it.
-    pub fn value(&self) -> Value {
-        Value::String(serde_json::to_string(self).unwrap_or_default())
+    /// The same with more words, each once: what it names may stand in the template still, and only a note says that it
+    /// is Mullion's.
+    #[must_use]
+    pub fn beside(mut self, words: Vec<String>) -> Self {
+        for word in words {
+            if !self.has_placed(&word) {
+                self.placed.push(word);
+            }
+        }
+        self
+    }
+
+    /// Whether it says what another does, and maybe more.
+    pub fn extends(&self, other: &Self) -> bool {
+        self.os == other.os && self.basis == other.basis && other.placed.iter().all(|word| self.has_placed(word))
+    }
+
+    /// Writes it.
+    pub fn change(&self) -> Change {
+        let value = Value::String(serde_json::to_string(self).unwrap_or_default());
+        Change { cause: Cause::Placement(REASON), edit: Edit::Set { pointer: Self::pointer(), value } }
     }
 }
 

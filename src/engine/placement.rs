@@ -10,6 +10,7 @@ use super::constraint::{self, NodeConstraints, OS_LABELS, WINDOWS_BUILD_LABEL, e
 use super::finding::Finding;
 use super::limits::{self, PodSecurity, Whitelist};
 use super::node::policy_taint;
+use super::note::SELECTOR;
 use super::pod::Pod;
 use super::rules;
 use super::toleration::{includes, marks, tolerated, toleration_of, toleration_value, toleration_word};
@@ -112,7 +113,7 @@ impl<'a> Site<'a> {
         if self.lacks_node_selector(os) && self.contradiction(label, os.name()).is_none() {
             let pointer = self.pod.at(&format!("/spec/nodeSelector/{}", escape(label)));
             let edit = Edit::Set { pointer, value: Value::from(os.name()) };
-            placed.push("only nodes of that operating system can run it", edit, "nodeSelector");
+            placed.push("only nodes of that operating system can run it", edit, SELECTOR);
         }
     }
 
@@ -178,6 +179,18 @@ impl<'a> Site<'a> {
             }
         }
         missing
+    }
+
+    /// Whether pods of that OS are to have that toleration, or one that it includes.
+    pub fn wants_toleration(&self, os: Os, toleration: &Value) -> bool {
+        let pod = std::slice::from_ref(toleration);
+        let marker = || self.marker_taints(os).iter().any(|taint| tolerated(pod, taint));
+        let listed = || self.settings.add_tolerations.iter().any(|one| includes(toleration, &toleration_value(one)));
+        match self.settings.tolerations {
+            TolerationsMode::Never => false,
+            TolerationsMode::Learn if marker() => true,
+            TolerationsMode::Learn | TolerationsMode::Listed => os == Os::Windows && listed(),
+        }
     }
 
     /// Taints that mark nodes of that OS: seen now or before, expected, or our own. Never spot, GPU or tenant taints.

@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use super::build::{PodBuilds, build_matters, pod_builds};
 use super::carry::{Before, Fate};
-use super::change::{Cause, Change, Edit};
+use super::change::{Change, Edit};
 use super::constraint::{self, OS_LABELS, OsWanted};
 use super::finding::{Finding, RefusedBy, field_path};
 use super::image::ImageOs;
 use super::images::{ContainerImage, images_of};
 use super::linux_default::{Asker, NoDefault, linux_by_default};
-use super::note::{Note, because};
+use super::note::{Note, SELECTOR, because};
 use super::placement::{Placed, Site, repair};
 use super::pod::Pod;
 use super::request::{Kind, Operation, Request};
@@ -25,9 +25,6 @@ use crate::policy::{Action, HonourIgnore, Lookup, Mode, PolicySet, Settings};
 
 /// Honoured on namespaces, and on pods where a policy says so: `true` leaves the subject alone.
 const IGNORE: &str = "mullion.dev/ignore";
-
-/// Why there is a note.
-const NOTE_REASON: &str = "so that people see what was decided and why";
 
 /// The kubelet's mark on the API object of a static pod; a changed one would not match the pod that runs.
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -122,7 +119,7 @@ pub fn review(request: &Request<'_>, world: &World, policies: &PolicySet) -> Rev
         object: subject.object,
         around_template: daemon_set || request.into_templates,
         may_mean_every_node: daemon_set && images.iter().any(|image| image.facts.os == ImageOs::Multi),
-        before: note.as_ref(),
+        before: note.as_ref().zip(before.as_ref()).map(|(note, before)| before.earlier(note)),
         without_default: false,
         namespace,
         world,
@@ -472,7 +469,7 @@ impl Case<'_> {
         // Before the seal, which is about fields that it forbids: these go whether it comes or not.
         repair(findings.iter().filter(|finding| !rules::forbidden_by_os(finding)), &mut placed.changes);
         let [label, _] = OS_LABELS;
-        let given = placed.words.iter().any(|word| word == "nodeSelector");
+        let given = placed.words.iter().any(|word| word == SELECTOR);
         let stands = given || self.pod.strings("/spec/nodeSelector").any(|pair| pair == (label, "windows"));
         site.seal(findings, stands, placed);
         if !daemon_set && !self.request.into_templates {
@@ -495,7 +492,7 @@ impl Case<'_> {
     fn note(&self, placed: Vec<String>) -> Change {
         let os = self.decision.decided().map_or("", Os::name).to_owned();
         let containers = if self.pod.pointer.is_empty() { Note::names(&self.pod) } else { Vec::new() };
-        noted(&Note { os, basis: self.decision.basis, because: because(&self.decision), placed, containers })
+        Note { os, basis: self.decision.basis, because: because(&self.decision), placed, containers }.change()
     }
 
     /// Templates: repairs only where the API server would refuse the template, and placement only for DaemonSets,
@@ -508,6 +505,12 @@ impl Case<'_> {
         }
         let before = Before::of(self.request);
         let fate = before.as_ref().map_or(Fate::Open, |before| before.fate(&self.decision));
+        let mut fresh = Placed::on(self.request.subject.object);
+        let (site, os) = (self.site(), self.placeable());
+        if let Some(os) = os {
+            site.node_selector(os, &mut fresh);
+            site.tolerations(os, &mut fresh);
+        }
         if let Some(before) = &before {
             match fate {
                 Fate::Holds => {
@@ -515,51 +518,35 @@ impl Case<'_> {
                     placed.changes.extend(lost.changes);
                     placed.words.extend(lost.words);
                 }
-                Fate::Over => placed.changes.extend(before.take_away(self.placeable())),
+                Fate::Over => {
+                    let wanted = |toleration: &Value| os.is_some_and(|os| site.wants_toleration(os, toleration));
+                    placed.changes.extend(before.take_away(&fresh, wanted));
+                }
                 Fate::Open => {}
             }
         }
-        if let Some(os) = self.placeable() {
-            let mut fresh = Placed::on(self.request.subject.object);
-            let site = self.site();
-            site.node_selector(os, &mut fresh);
-            site.tolerations(os, &mut fresh);
-            for (change, word) in fresh.changes.into_iter().zip(fresh.words) {
-                if !placed.words.contains(&word) {
-                    placed.changes.push(change);
-                    placed.words.push(word);
-                }
+        for (change, word) in fresh.changes.into_iter().zip(fresh.words) {
+            if !placed.words.contains(&word) {
+                placed.changes.push(change);
+                placed.words.push(word);
             }
         }
         let words = std::mem::take(&mut placed.words);
-        let note = Note::of(self.request.subject.object);
-        let before = before.as_ref();
-        placed.changes.extend(match before.filter(|_| fate == Fate::Holds) {
-            Some(before) if words.is_empty() => before.kept_note(),
-            Some(before) => before.note().map(|note| noted_beside(note, words)),
-            None if words.is_empty() => before.filter(|_| fate == Fate::Over).and_then(Before::without_note),
+        placed.changes.extend(match (&before, fate) {
+            (Some(before), Fate::Holds) => before.note_with(words),
+            (Some(before), Fate::Open) if words.is_empty() => before.kept_note(),
+            (Some(before), Fate::Over) if words.is_empty() => before.without_note(self.decision.decided()),
+            _ if words.is_empty() => None,
             // A second call for one request sees what the first wrote.
-            None => match note.filter(|note| Os::from_name(&note.os) == self.decision.decided()) {
-                Some(note) => Some(noted_beside(note, words)),
+            _ => match Note::of(self.request.subject.object)
+                .filter(|note| Os::from_name(&note.os) == self.decision.decided())
+            {
+                Some(note) => Some(note.beside(words).change()),
                 None => Some(self.note(words)),
             },
         });
         placed.changes
     }
-}
-
-fn noted(note: &Note) -> Change {
-    let edit = Edit::Set { pointer: Note::pointer(), value: note.value() };
-    Change { cause: Cause::Placement(NOTE_REASON), edit }
-}
-
-/// An earlier note with more words, each once: what it names may stand in the template still, and only a note says that
-/// it is Mullion's.
-fn noted_beside(mut note: Note, words: Vec<String>) -> Change {
-    note.placed.extend(words);
-    let mut seen = BTreeSet::new();
-    note.placed.retain(|word| seen.insert(word.clone()));
-    noted(&note)
 }
 
 /// What the API server would refuse the subject for.

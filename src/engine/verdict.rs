@@ -131,7 +131,7 @@ pub struct Asked<'a> {
     pub may_mean_every_node: bool,
     /// Mullion's note on a DaemonSet whose template changes: its author may mean something else now, so the selector
     /// that the note names decides only where nothing else does.
-    pub before: Option<&'a Note>,
+    pub before: Option<Earlier<'a>>,
     /// Whether a selector that Mullion gave the pod by default counts for nothing, as if it had not been given.
     pub without_default: bool,
     /// Its namespace, where known.
@@ -142,6 +142,15 @@ pub struct Asked<'a> {
     pub settings: &'a Settings,
     /// What is known of the images.
     pub images: &'a [ContainerImage<'a>],
+}
+
+/// What stood in a template before it changed.
+#[derive(Clone, Copy)]
+pub struct Earlier<'a> {
+    /// Mullion's note on it.
+    pub note: &'a Note,
+    /// Whether the selector that the note names is missing now, and comes back.
+    pub selector_returns: bool,
 }
 
 /// Decides from everything but the Linux default, which depends on who asks: see
@@ -282,8 +291,8 @@ fn explicit_placements(asked: &Asked<'_>) -> Vec<Evidence> {
 fn placed_by_mullion(asked: &Asked<'_>) -> bool {
     let stands = constraint::selector_os(&asked.pod).0;
     let its_own = |note: &Note| note.placed_selector() && Os::from_name(&note.os).map(OsWanted::Only) == Some(stands);
-    if let Some(note) = asked.before {
-        return its_own(note);
+    if let Some(before) = asked.before {
+        return its_own(before.note);
     }
     let Some(note) = Note::of(asked.object).filter(its_own) else { return false };
     match note.basis {
@@ -295,10 +304,13 @@ fn placed_by_mullion(asked: &Asked<'_>) -> bool {
 
 /// What was decided for a DaemonSet before, where nothing speaks of it any more; a default decides nothing again.
 fn placed_before(asked: &Asked<'_>) -> Option<Decision> {
-    let note = asked.before.filter(|note| note.basis != Basis::Default && placed_by_mullion(asked))?;
+    let Earlier { note, selector_returns } = asked.before?;
+    let stands = selector_returns || placed_by_mullion(asked);
+    let os = Os::from_name(&note.os).filter(|_| stands && note.basis != Basis::Default)?;
     let (_, pointer) = constraint::selector_os(&asked.pod);
-    let evidence = Evidence::field(&asked.pod, Os::from_name(&note.os)?, &pointer?);
-    Some(Decision::os(Os::from_name(&note.os)?, Basis::Intent, vec![evidence]))
+    let [label, _] = OS_LABELS;
+    let pointer = pointer.unwrap_or_else(|| format!("/spec/nodeSelector/{}", constraint::escape(label)));
+    Some(Decision::os(os, Basis::Intent, vec![Evidence::field(&asked.pod, os, &pointer)]))
 }
 
 /// `mullion.dev/os` on the pod, or on the object around the template.
@@ -359,7 +371,7 @@ fn pool(asked: &Asked<'_>) -> Option<Evidence> {
     let mut constraints = node_constraints(asked);
     if placed_by_mullion(asked) {
         // Beside a default the other constraints have had their say.
-        asked.before.filter(|note| note.basis != Basis::Default)?;
+        asked.before.filter(|before| before.note.basis != Basis::Default)?;
         let [label, _] = OS_LABELS;
         constraints = constraints.without(label);
     }

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use mullion::engine::Operation;
+use mullion::engine::note::Note;
 use mullion::engine::world::{Nodes, Os, Taint, World};
 use mullion::policy::PolicySet;
 use proptest::prelude::*;
@@ -126,6 +127,69 @@ fn tolerations_that_a_policy_lists_come_back_too() {
         .unwrap()
         .push(json!({"key": "team", "operator": "Exists"}));
     assert_eq!(template(&update(&stored, &own).stored), template(&stored));
+}
+
+#[test]
+fn what_is_new_joins_what_comes_back() {
+    let stored = create(&daemon_set(WINDOWS)).stored;
+    let mut later = world();
+    later.seen_taints.insert(Taint::parse("node.kubernetes.io/os=windows:NoSchedule").unwrap());
+    let next = daemon_set("mcr.microsoft.com/windows/nanoserver:ltsc2019");
+    let changed = outcome(Operation::Update, &next, Some(&stored), &later, &PolicySet::default()).stored;
+    assert_eq!(tolerations(&changed), 3, "{}", template(&changed));
+}
+
+#[test]
+fn a_selector_goes_with_its_reason_where_policies_give_none_any_more() {
+    let stored = create(&daemon_set(LINUX)).stored;
+    let policies = knowing("place: {nodeSelector: {mode: Never}}");
+    let next = set_image(&stored, WINDOWS);
+    let changed = outcome(Operation::Update, &next, Some(&stored), &world(), &policies).stored;
+    assert_eq!(template(&changed)["spec"]["nodeSelector"], json!({}));
+}
+
+#[test]
+fn a_contradiction_costs_no_memory() {
+    let stored = create(&daemon_set(LINUX)).stored;
+    let mut next = stored.clone();
+    next["metadata"]["annotations"] = json!({});
+    next["spec"]["template"]["spec"]["os"] = json!({"name": "windows"});
+    next["spec"]["template"]["spec"]["affinity"] = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+        {"nodeSelectorTerms": [{"matchExpressions": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}]}]}}});
+    let changed = outcome(Operation::Update, &next, Some(&stored), &world(), &knowing("workloads: Warn")).stored;
+    assert_eq!(template(&changed)["spec"]["nodeSelector"], json!({"kubernetes.io/os": "linux"}));
+    assert_eq!(note(&changed), note(&stored));
+}
+
+/// Whoever writes a DaemonSet writes its annotations too. A note is none of ours before it costs much to read.
+#[test]
+fn a_note_of_any_length_is_not_read() {
+    let words: Vec<String> = (0..20_000).map(|at| format!("toleration key{at}=value:NoSchedule")).collect();
+    let text = |words: &[String]| json!({"os": "linux", "basis": "default", "placed": words}).to_string();
+    for (text, ours) in [(text(&words), false), (text(&words[..200]), true), ("[".repeat(10_000), false)] {
+        let mut object = daemon_set(LINUX);
+        object["metadata"]["annotations"] = json!({NOTE: text});
+        assert_eq!(Note::of(&object).is_some(), ours, "{}", text.len());
+    }
+}
+
+/// The API server asks again where another webhook changed the object in between.
+#[test]
+fn a_second_call_for_one_update_takes_no_memory_away() {
+    let mut later = world();
+    later.seen_taints.insert(Taint::parse("node.kubernetes.io/os=windows:NoSchedule").unwrap());
+    let (linux, windows) = (daemon_set(LINUX), daemon_set(WINDOWS));
+    let mut own = windows.clone();
+    own["spec"]["template"]["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "windows"});
+    for (old, new) in [(&windows, "mcr.microsoft.com/windows/nanoserver:ltsc2019"), (&linux, WINDOWS)] {
+        for base in [old, &own] {
+            let (stored, next) = (create(old).stored, set_image(base, new));
+            let first = outcome(Operation::Update, &next, Some(&stored), &later, &PolicySet::default());
+            assert!(note(&first.stored).contains("node.kubernetes.io/os"), "{}", note(&first.stored));
+            let second = outcome(Operation::Update, &first.stored, Some(&stored), &later, &PolicySet::default());
+            assert!(second.mutate.patch.is_empty(), "{:?}", second.mutate.patch);
+        }
+    }
 }
 
 #[test]
