@@ -14,6 +14,7 @@ mod carry;
 mod cluster;
 mod company;
 mod daemon_sets;
+mod declared;
 mod fields;
 #[path = "../generator/mod.rs"]
 #[allow(dead_code, reason = "the on_cluster tests use the rest")]
@@ -30,4 +31,5 @@ mod storage;
 mod support;
 mod texts;
 mod translations;
+mod updates;
 mod verdict;
