@@ -85,7 +85,10 @@ pub fn asks_about_template(object: &Value, old: Option<&Value>) -> bool {
             }
     });
     let decided = |object: &Value| text(&object["metadata"]["annotations"]["mullion.dev/decision"]).to_owned();
-    let new = old.is_none_or(|old| self::template(old) != template || decided(old) != decided(object));
+    let placed = |old: &Value| {
+        object["kind"] == "DaemonSet" && old["metadata"]["annotations"].get("mullion.dev/decision").is_some()
+    };
+    let new = old.is_none_or(|old| self::template(old) != template || decided(old) != decided(object) || placed(old));
     new && !owned && !settled_on_linux(&template["spec"], &annotations)
 }
 
