@@ -85,7 +85,9 @@ pub async fn what_would_be_is_written_down_and_counted(audited: &Audited) -> Res
     wait_for("Mullion to be asked", DEADLINE, async || {
         dry_run(&namespace, &pod("first", json!({"containers": [{"name": "c", "image": LTSC2022}]}))).await?;
         let (_, text) = admin_get(audited.admin, "/metrics").await?;
-        ensure!(text.contains("mullion_admission_reviews_total{door=\"validate\""), "not asked yet");
+        for door in ["mutate", "validate"] {
+            ensure!(text.contains(&format!("mullion_admission_reviews_total{{door=\"{door}\"")), "not at /{door} yet");
+        }
         anyhow::Ok(())
     })
     .await?;
