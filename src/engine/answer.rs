@@ -242,8 +242,10 @@ fn refusal(review: &Review, object: &Value, refused: &[&Finding]) -> Refusal {
     let note = || Note::of(object).filter(|note| Os::from_name(&note.os) == review.decision.decided());
     let reason = || note().map_or_else(|| because(&review.decision), |note| note.because);
     let mut message = match review.decision.verdict {
-        Verdict::Windows => format!("this cannot run on Windows ({}):", reason()),
-        Verdict::Linux | Verdict::Undecided | Verdict::Conflict => "this cannot run:".to_owned(),
+        Verdict::Windows => format!("{} must be changed to run on Windows ({}):", called(review, object), reason()),
+        Verdict::Linux | Verdict::Undecided | Verdict::Conflict => {
+            format!("{} must be changed to run:", called(review, object))
+        }
     };
     for finding in refused {
         message.push_str("\n- ");
@@ -255,6 +257,18 @@ fn refusal(review: &Review, object: &Value, refused: &[&Finding]) -> Refusal {
         message: finding.advice(),
     });
     Refusal { message, causes: causes.collect() }
+}
+
+/// `Deployment web`: who applies a file with many objects is told by nobody else which it was. A generated name is
+/// `web-…`: it means nothing to anybody, and Events of equal text are counted and not repeated.
+fn called(review: &Review, object: &Value) -> String {
+    let text = |pointer| object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let new = review.circumstance != Circumstance::EphemeralContainers;
+    let name = match text("/metadata/generateName").filter(|_| new) {
+        Some(start) => format!("{start}…"),
+        None => text("/metadata/name").unwrap_or("without a name").to_owned(),
+    };
+    format!("{} {name}", text("/kind").unwrap_or("Pod"))
 }
 
 /// A resize that cannot be done is refused, as API servers of 1.36 do by themselves: Infeasible, which the kubelet would

@@ -277,31 +277,36 @@ proptest! {
 #[test]
 fn what_is_taken_off_a_template_is_told() {
     let world = world();
-    let judge = |object: &Value, old: Option<&Value>, door| {
+    let judge = |object: &Value, old: Option<&Value>, door, policies: &PolicySet| {
         let operation = if old.is_some() { Operation::Update } else { Operation::Create };
         let subject = Subject { kind: Kind::DaemonSet, namespace: "default", object };
         let request = Request { operation, old, settled: door == Door::Validate, ..Request::creation(subject) };
-        answer(&review(&request, &world, &PolicySet::default()), object, door)
+        answer(&review(&request, &world, policies), object, door)
     };
+    let enforcing = PolicySet::default();
     let windows = workload("DaemonSet", json!({"containers": [{"name": "c", "image": LTSC2022}]}));
     let linux = workload("DaemonSet", json!({"containers": [{"name": "c", "image": "nginx:1.27-alpine"}]}));
     let unknown = workload("DaemonSet", json!({"containers": [{"name": "c", "image": OPAQUE}]}));
     for (object, count) in [(windows, 3), (linux, 1), (unknown, 1)] {
         let object = recorded(object);
         let mut stored = object.clone();
-        json_patch::patch(&mut stored, &judge(&object, None, Door::Mutate).patch).unwrap();
+        json_patch::patch(&mut stored, &judge(&object, None, Door::Mutate, &enforcing).patch).unwrap();
         let told = |answer: &Answer| answer.warnings.iter().filter(|text| text.starts_with("MUL110")).count();
-        assert_eq!(told(&judge(&stored, None, Door::Validate)), 0);
+        assert_eq!(told(&judge(&stored, None, Door::Validate, &enforcing)), 0);
         let mut undone = stored.clone();
         undone["spec"]["template"]["spec"]["nodeSelector"] = json!({});
         undone["spec"]["template"]["spec"]["tolerations"] = json!([]);
-        let said = judge(&undone, None, Door::Validate);
+        let said = judge(&undone, None, Door::Validate, &enforcing);
         assert_eq!(told(&said), count, "{:?}", said.warnings);
+        // Where Mullion only watches it put nothing back.
+        let audit = include_str!("../../policies/audit.yaml");
+        let watching = PolicySet::from_files(&[("audit.yaml", audit)]).unwrap();
+        assert_eq!(told(&judge(&undone, Some(&stored), Door::Validate, &watching)), 0);
         // Later its author says that he means every node, and takes the selector out himself.
         let mut meant = stored.clone();
         meant["metadata"]["annotations"]["mullion.dev/os"] = json!("any");
         meant["spec"]["template"]["spec"]["nodeSelector"] = json!({});
         meant["spec"]["template"]["spec"]["tolerations"] = json!([]);
-        assert_eq!(told(&judge(&meant, Some(&stored), Door::Validate)), 0);
+        assert_eq!(told(&judge(&meant, Some(&stored), Door::Validate, &enforcing)), 0);
     }
 }

@@ -41,7 +41,7 @@ fn a_label_that_says_windows_speaks_against_the_linux_default() {
     assert_eq!(
         outcome.mutate.warnings,
         [
-            "MUL108 no-default: metadata.labels[kubernetes.io/os]: this looks like Windows, and nothing else says an operating system"
+            "MUL108 no-default: metadata.labels[kubernetes.io/os]: this looks like Windows; add nodeSelector kubernetes.io/os"
         ]
     );
     assert_eq!(create(&labelled(with_image("app"), "linux")).selector(), Some("linux"));

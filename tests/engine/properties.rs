@@ -452,8 +452,10 @@ proptest! {
         spec.as_object_mut().unwrap().remove("shareProcessNamespace");
         let (bare, template) = (create(&pod(spec.clone())), create(&workload(kind, spec)));
         prop_assert_eq!(bare.refused(), template.refused());
-        if bare.refused() {
-            prop_assert_eq!(template.refusal().replace(prefix, ""), bare.refusal());
+        // A pod that looks like a copy by kubectl debug hears which profile works; no template is one.
+        if bare.refused() && !bare.refusal().contains("kubectl debug") {
+            let words = template.refusal().replace(prefix, "");
+            prop_assert_eq!(words.replacen(&format!("{kind} w "), "Pod p ", 1), bare.refusal());
         }
     }
 

@@ -89,7 +89,7 @@ fn a_build_without_nodes_is_said_in_one_line() {
     assert_eq!(
         outcome.mutate.warnings,
         [
-            "MUL502: containers[0].image: no node runs 10.0.26100; Windows nodes have ltsc2019, ltsc2022; ltsc2022 would fit"
+            "MUL502: containers[0].image: no node runs 10.0.26100; ltsc2022 would fit; Windows nodes have ltsc2019, ltsc2022"
         ]
     );
     // check prints it in full: build, nodes, which image would fit.
@@ -136,7 +136,7 @@ fn thirty_violations_are_one_readable_answer() {
     let outcome = create(&pod(json!({"hostNetwork": true, "containers": containers})));
     let refusal = outcome.validate.refusal.as_ref().unwrap();
     let lines: Vec<&str> = refusal.message.lines().collect();
-    assert_eq!(lines[0], format!("this cannot run on Windows (image {LTSC2022}, by tag):"));
+    assert_eq!(lines[0], format!("Pod p must be changed to run on Windows (image {LTSC2022}, by tag):"));
     assert_eq!(lines.len(), 22, "one line for each refused finding: {}", refusal.message);
     let mut named: Vec<String> = vec!["spec.hostNetwork".to_owned()];
     for n in 0..10 {

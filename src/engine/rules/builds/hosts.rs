@@ -87,16 +87,15 @@ pub(super) fn no_node_for_build(cx: &Context<'_>, rule: &'static Rule, out: &mut
     let report = |image: &ContainerImage<'_>, fit: Option<(String, Build)>, out: &mut Vec<Finding>| {
         let wanted = list(&image.facts.builds);
         let alone = open.iter().any(|host| runs_on(*host, &image.facts.builds, cx.world, cx.nodes));
-        let mut message = match equal {
-            Some(own) => format!("no node is of {own}, as the policy asks; {nodes} have {releases}"),
-            None if alone => format!("no node runs {wanted} and its other images; {nodes} have {releases}"),
-            None => format!("no node runs {wanted}; {nodes} have {releases}"),
+        let short = match equal {
+            Some(own) => format!("no node is of {own}, as the policy asks"),
+            None if alone => format!("no node runs {wanted} and its other images"),
+            None => format!("no node runs {wanted}"),
         };
-        if let Some((_, build)) = &fit {
-            message.push_str("; ");
-            message.push_str(&release_name(*build, &cx.nodes.releases));
-            message.push_str(" would fit");
-        }
+        // What would do comes before the list, which is as long as the cluster is colourful: warnings are cut.
+        let release = fit.as_ref().map(|(_, build)| release_name(*build, &cx.nodes.releases));
+        let fits = release.map(|release| format!("; {release} would fit")).unwrap_or_default();
+        let message = format!("{short}{fits}; {nodes} have {releases}");
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
         found.help = match fit {
             Some((tag, _)) => format!("it cannot start; use {tag}, or add nodes for {wanted}"),

@@ -34,7 +34,7 @@ pub(super) fn no_default(cx: &Context<'_>, rule: &'static Rule, out: &mut Vec<Fi
         _ => None,
     });
     let (pointer, message) = if let Some(pointer) = looks {
-        (pointer.clone(), "this looks like Windows, and nothing else says an operating system".to_owned())
+        (pointer.clone(), "this looks like Windows".to_owned())
     } else {
         let why = reason.clause();
         (cx.pod.at("/spec"), format!("no operating system is asked for, and Linux is not assumed: {why}"))

@@ -5,7 +5,7 @@ use crate::engine::finding::Finding;
 use crate::engine::note::Note;
 use crate::engine::rules::{Context, OTHERS, Rule};
 use crate::engine::world::Os;
-use crate::policy::{Action, SpecOsMode};
+use crate::policy::{Action, Mode, SpecOsMode};
 
 /// What ends it: configurations of webhooks are called in the order of their names, and Mullion's is called `mullion`.
 pub(super) const REMEDY: &str = "have its configuration sort before mullion, or leave Windows pods alone";
@@ -16,6 +16,10 @@ const REMOVED: &str = "removed";
 /// Findings of `undone`: only of what Mullion would put there again.
 pub(super) fn check(cx: &Context<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     let Some((note, os)) = cx.earlier.and_then(|note| Some((note, Os::from_name(&note.os)?))) else { return };
+    // Where nothing is changed, nothing of this request was Mullion's that others could have undone.
+    if cx.actions.settings.mode != Mode::Enforce {
+        return;
+    }
     // A DaemonSet's note is older than the request: its author may have changed his mind since.
     if !cx.pod.pointer.is_empty() && cx.placed_on != Some(os) {
         return;
