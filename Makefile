@@ -12,11 +12,12 @@ demo: needs ## A mixed cluster going wrong without Mullion and right with it
 	$(CARGO) build --locked --bin mullion && $(CARGO) build --locked -p mullion-cluster --bin mullion-demo && \
 	KUBEBUILDER_ASSETS="$$tools" target/debug/mullion-demo --mullion target/debug/mullion
 
+POLICY ?= policies/default.yaml
 .PHONY: up
-up: needs ## Leave a mixed cluster with Mullion running; prints its kubeconfig
+up: needs ## Leave a mixed cluster with Mullion running, under POLICY=FILE; prints its kubeconfig
 	@tools="$$(tests/cluster/tools/build.sh)" && \
 	$(CARGO) build --locked --bin mullion && $(CARGO) build --locked -p mullion-cluster --bin mullion-demo && \
-	KUBEBUILDER_ASSETS="$$tools" tests/cluster/up.sh target/up target/debug/mullion-demo --mullion target/debug/mullion
+	KUBEBUILDER_ASSETS="$$tools" tests/cluster/up.sh target/up target/debug/mullion-demo --mullion target/debug/mullion --policy $(POLICY)
 
 .PHONY: down
 down: ## Stop what `make up` left running
