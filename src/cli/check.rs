@@ -8,7 +8,7 @@ use super::documents::{Carrier, File, Found, Parsed};
 use super::input::Inputs;
 use super::knowledge::{Knowledge, KnowledgeArgs};
 use super::{Io, Outcome};
-use crate::engine::answer::{Consequence, consequence};
+use crate::engine::consequence::{Consequence, consequence};
 use crate::engine::finding::Finding;
 use crate::engine::{Review, review, shape};
 use crate::policy::{Action, Mode};

@@ -1,4 +1,4 @@
-//! From a review to what is said at a door: one pure table.
+//! From a review to what is said at a door, by the table of [`consequence`](super::consequence).
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,16 @@ use json_patch::PatchOperation;
 use serde_json::Value;
 
 use super::change::{Cause, Change, Edit, compile};
+use super::circumstance::Circumstance;
+use super::consequence::{Consequence, consequence, refuses_pods};
 use super::constraint::escape;
 use super::finding::{Finding, RefusedBy, field_path};
 use super::note::{Note, because};
-use super::request::Kind;
-use super::review::{Circumstance, Review};
+use super::review::Review;
 use super::rules::os_intent::UNDONE;
 use super::verdict::Verdict;
 use super::world::Os;
-use crate::policy::{Action, Denials, Mode, Workloads};
+use crate::policy::{Action, Denials, Mode};
 
 /// The label on pods of controllers whose findings nobody was there to read; the controller turns it into an Event.
 pub const FINDINGS_LABEL: &str = "mullion.dev/findings";
@@ -85,21 +86,6 @@ pub struct RefusalCause {
     pub message: String,
 }
 
-/// What a finding comes to in its circumstance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Consequence {
-    /// Nothing is said or done.
-    Nothing,
-    /// Changed; said unless it is quiet.
-    Repaired,
-    /// Said to whoever asks.
-    Warned,
-    /// Said on the pod itself, by the label [`FINDINGS_LABEL`]: whoever asks is a controller.
-    Labelled,
-    /// Refused.
-    Refused,
-}
-
 /// What came of a finding or a placement, for counting. Each is counted once in the course of a request, at the door where
 /// it takes place: changes at `/mutate`, a refusal where it is made, all else at `/validate`, which sees the object once
 /// and as it will be stored.
@@ -149,46 +135,6 @@ impl Effect {
             Self::Repaired | Self::Placed => Door::Mutate,
             _ => Door::Validate,
         }
-    }
-}
-
-/// The table: what a finding comes to, by its action and its circumstance.
-pub fn consequence(finding: &Finding, circumstance: Circumstance, workloads: Workloads) -> Consequence {
-    use Consequence::{Labelled, Nothing, Refused, Repaired, Warned};
-    match (finding.action, circumstance) {
-        (Action::Allow, _)
-        | (_, Circumstance::NotOurs | Circumstance::OtherUpdate | Circumstance::Rewrite | Circumstance::Resize) => {
-            Nothing
-        }
-        (Action::Deny, Circumstance::Pod | Circumstance::EphemeralContainers) => Refused,
-        (Action::Deny, Circumstance::OwnedPod { by }) if refuses_pods(finding, by) => Refused,
-        // Nobody is there to take it, and the author of the template had it.
-        (Action::Warn, Circumstance::OwnedPod { .. }) if finding.advice => Nothing,
-        (Action::Deny | Action::Warn, Circumstance::OwnedPod { .. }) => Labelled,
-        (Action::Deny, Circumstance::Template { of, update }) => {
-            // Of a Job only where its pods go can be written again, and that while it is suspended (`validateJobUpdate`,
-            // pkg/apis/batch/validation/validation.go). Who does so is a queue, and could but try again.
-            let stands = update && (finding.known_before || of == Kind::Job);
-            if workloads == Workloads::Refuse && !stands { Refused } else { Warned }
-        }
-        (Action::Repair, _) => Repaired,
-        (Action::Warn, _) => Warned,
-    }
-}
-
-/// Whether a pod that an object of that kind makes is refused for what is denied: where it comes to no more without
-/// Mullion.
-fn refuses_pods(finding: &Finding, by: Kind) -> bool {
-    match by {
-        // A refused pod of a DaemonSet starves the others: its controller counts it as failed and backs off.
-        Kind::DaemonSet => false,
-        // A pod that the kubelet refuses is a failed one and counts towards `backoffLimit`, which ends the Job. One that
-        // is refused here was never there: the controller tries again every minute, for ever (`manageJob` and
-        // `MaxJobApiBackOff`, pkg/controller/job/job_controller.go).
-        Kind::Job | Kind::CronJob => finding.refused_by == RefusedBy::ApiServer,
-        // Whatever makes pods of it is no built-in controller: they are judged like bare ones.
-        Kind::PodTemplate => true,
-        _ => finding.refused_by != RefusedBy::Nobody,
     }
 }
 

@@ -28,7 +28,7 @@ pub struct Note {
     pub because: String,
     /// What Mullion put there: `nodeSelector`, `toleration os=windows:NoSchedule`, `build`, `runtimeClassName`, `os`.
     pub placed: Vec<String>,
-    /// On a pod: the names of its containers then, at most [`CONTAINERS`]; none where there were more.
+    /// On a pod: the names of its containers then, at most 32; none where there were more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub containers: Vec<String>,
 }

@@ -1,33 +1,34 @@
 //! The one door: [`review`].
 
+mod changes;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::build::{PodBuilds, build_matters, pod_builds};
-use super::carry::{Before, Fate};
+use super::build::{PodBuilds, pod_builds};
+use super::carry::Before;
 use super::change::{Change, Edit};
-use super::constraint::{self, OS_LABELS, OsWanted};
+use super::circumstance::Circumstance;
+use super::constraint::{self, OsWanted};
 use super::finding::{Finding, RefusedBy, field_path};
 use super::image::ImageOs;
 use super::images::{ContainerImage, images_of};
+use super::known::mark_known;
 use super::linux_default::{Asker, NoDefault, linux_by_default};
-use super::note::{Note, SELECTOR, because};
-use super::placement::{Placed, Site, repair};
+use super::note::Note;
+use super::placement::repair;
 use super::pod::Pod;
-use super::request::{Kind, Operation, Request};
+use super::request::{Kind, Request};
 use super::resize;
 use super::rules::{self, Actions, Context, Reach};
 use super::verdict::{Asked, Basis, Decision, OS_ANNOTATION, Verdict, decide, own_annotation, place_of};
-use super::world::{Namespace, Os, RuntimeClass, World};
+use super::world::{Namespace, World};
 use crate::policy::{Action, HonourIgnore, Lookup, Mode, PolicySet, Settings};
 
 /// Honoured on namespaces, and on pods where a policy says so: `true` leaves the subject alone.
 const IGNORE: &str = "mullion.dev/ignore";
-
-/// The kubelet's mark on the API object of a static pod; a changed one would not match the pod that runs.
-const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// Everything there is to say about one request.
 #[derive(Debug, Clone)]
@@ -53,35 +54,6 @@ pub struct Review {
     pub namespace_unknown: bool,
 }
 
-/// Whose subject it is, and what is done to it: the columns of the answer table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Circumstance {
-    /// Nothing Mullion speaks to: an unknown subresource, a mirror pod, an opted-out namespace, a disabled policy.
-    NotOurs,
-    /// CREATE of a bare pod, or of a pod whose owner has no template Mullion judges.
-    Pod,
-    /// CREATE of a pod of a built-in controller.
-    OwnedPod {
-        /// That controller's kind.
-        by: Kind,
-    },
-    /// CREATE of an object with a pod template, or UPDATE that changes the template.
-    Template {
-        /// The object's kind.
-        of: Kind,
-        /// Whether it is an UPDATE: only findings that the old object lacks refuse.
-        update: bool,
-    },
-    /// UPDATE of `pods/ephemeralcontainers`.
-    EphemeralContainers,
-    /// UPDATE of a DaemonSet that drops nothing but what Mullion had put there: that is put back, and nothing is said.
-    Rewrite,
-    /// UPDATE of `pods/resize`.
-    Resize,
-    /// Any other UPDATE.
-    OtherUpdate,
-}
-
 /// Reviews one request. Total: whatever is missing or malformed is a value or a finding, never an error.
 pub fn review(request: &Request<'_>, world: &World, policies: &PolicySet) -> Review {
     let subject = &request.subject;
@@ -90,7 +62,7 @@ pub fn review(request: &Request<'_>, world: &World, policies: &PolicySet) -> Rev
     };
     let namespace = world.namespaces.get(subject.namespace).or(request.namespace);
     let settings = policies.settings(subject.namespace, namespace.map(|namespace| &namespace.labels), &pod);
-    let mut circumstance = circumstance(request, &pod);
+    let mut circumstance = Circumstance::of(request, &pod);
     let asks = |circumstance| !matches!(circumstance, Circumstance::NotOurs | Circumstance::OtherUpdate);
     // Where policies are silent, too, the one that speaks may choose namespaces by their labels.
     let matters = || settings.mode != Mode::Disabled || policies.chooses_by_namespace_labels();
@@ -211,60 +183,6 @@ fn ignored(pod: &Pod<'_>, namespace: Option<&Namespace>, settings: &Settings) ->
 /// Whether labels or annotations opt out.
 pub(super) fn says_ignore(map: &BTreeMap<String, String>) -> bool {
     map.get(IGNORE).is_some_and(|value| value == "true")
-}
-
-// === circumstance ===
-
-fn circumstance(request: &Request<'_>, pod: &Pod<'_>) -> Circumstance {
-    let subject = &request.subject;
-    match (subject.kind, request.operation, request.subresource) {
-        (Kind::Pod, Operation::Update, Some("ephemeralcontainers")) => Circumstance::EphemeralContainers,
-        (Kind::Pod, Operation::Update, Some("resize")) => Circumstance::Resize,
-        (_, _, Some(_)) | (_, Operation::Delete | Operation::Connect, None) => Circumstance::NotOurs,
-        (Kind::Pod, Operation::Create, None) => {
-            if pod.annotation(MIRROR).is_some() {
-                return Circumstance::NotOurs;
-            }
-            match controller(subject.object) {
-                Some(by) => Circumstance::OwnedPod { by },
-                None => Circumstance::Pod,
-            }
-        }
-        (Kind::Pod, Operation::Update, None) => Circumstance::OtherUpdate,
-        // What a Deployment or CronJob makes was judged when they were written; refusing it here would only make
-        // their controllers try again for ever.
-        _ if controller(subject.object).is_some() => Circumstance::NotOurs,
-        (of, Operation::Create, None) => Circumstance::Template { of, update: false },
-        (of, Operation::Update, None) => {
-            let same = request.old.is_some_and(|old| same_at(of.pod_pointer(), old, subject.object));
-            if same { Circumstance::OtherUpdate } else { Circumstance::Template { of, update: true } }
-        }
-    }
-}
-
-fn same_at(pointer: &str, old: &Value, new: &Value) -> bool {
-    old.pointer(pointer) == new.pointer(pointer)
-}
-
-/// Kinds whose templates Mullion judges, with the API group their owner references name.
-const CONTROLLERS: [(Kind, &str); 7] = [
-    (Kind::ReplicationController, ""),
-    (Kind::ReplicaSet, "apps"),
-    (Kind::Deployment, "apps"),
-    (Kind::StatefulSet, "apps"),
-    (Kind::DaemonSet, "apps"),
-    (Kind::Job, "batch"),
-    (Kind::CronJob, "batch"),
-];
-
-/// The built-in controller that owns the object.
-fn controller(object: &Value) -> Option<Kind> {
-    let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
-    let owner = owners.iter().find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))?;
-    let text = |name| owner.get(name).and_then(Value::as_str).unwrap_or_default();
-    let kind = Kind::from_name(text("kind"))?;
-    let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
-    CONTROLLERS.contains(&(kind, group)).then_some(kind)
 }
 
 // === the case ===
@@ -392,203 +310,9 @@ impl Case<'_> {
         let old = self.request.old.and_then(|old| old.pointer("/spec/ephemeralContainers"));
         old.and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
-
-    // === changes ===
-
-    fn changes(&self, findings: &[Finding], builds: &PodBuilds<'_>) -> Vec<Change> {
-        match self.circumstance {
-            Circumstance::NotOurs | Circumstance::OtherUpdate | Circumstance::Rewrite | Circumstance::Resize => {
-                Vec::new()
-            }
-            // New entries only, and only what the API server would refuse.
-            Circumstance::EphemeralContainers => {
-                let mut changes = Vec::new();
-                repair(refused_by_server(findings), &mut changes);
-                changes
-            }
-            Circumstance::Pod => self.pod_changes(findings, builds, false),
-            Circumstance::OwnedPod { by } => self.pod_changes(findings, builds, by == Kind::DaemonSet),
-            Circumstance::Template { .. } if self.request.into_templates => {
-                self.pod_changes(findings, builds, self.is_daemon_set())
-            }
-            Circumstance::Template { .. } => self.template_changes(findings),
-        }
-    }
-
-    fn site(&self) -> Site<'_> {
-        Site {
-            pod: self.pod,
-            namespace: self.namespace,
-            world: self.world,
-            settings: self.settings,
-            nodes: &self.policies.nodes,
-        }
-    }
-
-    /// Whether anything may be placed: somebody decided, nobody asked for none, and no node contradicts.
-    fn placeable(&self) -> Option<Os> {
-        self.decision.decided().filter(|_| self.decision.placement && !self.misplaced())
-    }
-
-    fn pod_changes(&self, findings: &[Finding], builds: &PodBuilds<'_>, daemon_set: bool) -> Vec<Change> {
-        let mut placed = Placed::on(self.request.subject.object);
-        let site = self.site();
-        match self.placeable() {
-            None => repair(refused_by_server(findings), &mut placed.changes),
-            // A pod that is bound to a Linux node needs nothing from Mullion.
-            Some(Os::Linux) if self.decision.basis == Basis::Place => {}
-            Some(Os::Linux) => {
-                site.node_selector(Os::Linux, &mut placed);
-                site.tolerations(Os::Linux, &mut placed);
-            }
-            Some(Os::Windows) => self.windows_pod(&site, findings, builds, daemon_set, &mut placed),
-        }
-        self.annotate(placed)
-    }
-
-    fn windows_pod(
-        &self,
-        site: &Site<'_>,
-        findings: &[Finding],
-        builds: &PodBuilds<'_>,
-        daemon_set: bool,
-        placed: &mut Placed<'_>,
-    ) {
-        site.node_selector(Os::Windows, placed);
-        site.tolerations(Os::Windows, placed);
-        if self.decision.basis == Basis::Place {
-            return;
-        }
-        let bound = self.pod.text("/spec/nodeName").is_some();
-        if !daemon_set && !bound && build_matters(&self.pod, self.world) {
-            let class = site.runtime_class(builds, placed);
-            if !class.is_some_and(RuntimeClass::is_hypervisor) {
-                site.build(builds, placed);
-            }
-        }
-        // Before the seal, which is about fields that it forbids: these go whether it comes or not.
-        repair(findings.iter().filter(|finding| !rules::forbidden_by_os(finding)), &mut placed.changes);
-        let [label, _] = OS_LABELS;
-        let given = placed.words.iter().any(|word| word == SELECTOR);
-        let stands = given || self.pod.strings("/spec/nodeSelector").any(|pair| pair == (label, "windows"));
-        site.seal(findings, stands, placed);
-        if !daemon_set && !self.request.into_templates {
-            site.build_label(builds, placed);
-        }
-    }
-
-    /// On a pod the note is for people, and stays as it was first written, unless the operating system is another now; a
-    /// template gets none inside.
-    fn annotate(&self, mut placed: Placed<'_>) -> Vec<Change> {
-        let os = self.decision.decided();
-        let outdated = || self.earlier.is_some_and(|note| os.is_some() && Os::from_name(&note.os) != os);
-        let due = self.pod.annotation(super::note::DECISION).is_none() || outdated();
-        if !placed.changes.is_empty() && due && !self.request.into_templates && self.decision.decided().is_some() {
-            placed.changes.push(self.note(placed.words.clone()));
-        }
-        placed.changes
-    }
-
-    fn note(&self, placed: Vec<String>) -> Change {
-        let os = self.decision.decided().map_or("", Os::name).to_owned();
-        let containers = if self.pod.pointer.is_empty() { Note::names(&self.pod) } else { Vec::new() };
-        Note { os, basis: self.decision.basis, because: because(&self.decision), placed, containers }.change()
-    }
-
-    /// Templates: repairs only where the API server would refuse the template, and placement only for DaemonSets,
-    /// whose controller decides from the template where pods go.
-    fn template_changes(&self, findings: &[Finding]) -> Vec<Change> {
-        let mut placed = Placed::on(self.request.subject.object);
-        repair(refused_by_server(findings), &mut placed.changes);
-        if !self.is_daemon_set() {
-            return placed.changes;
-        }
-        let before = Before::of(self.request);
-        let fate = before.as_ref().map_or(Fate::Open, |before| before.fate(&self.decision));
-        let mut fresh = Placed::on(self.request.subject.object);
-        let (site, os) = (self.site(), self.placeable());
-        if let Some(os) = os {
-            site.node_selector(os, &mut fresh);
-            site.tolerations(os, &mut fresh);
-        }
-        if let Some(before) = &before {
-            match fate {
-                Fate::Holds => {
-                    let lost = before.lost();
-                    placed.changes.extend(lost.changes);
-                    placed.words.extend(lost.words);
-                }
-                Fate::Over => {
-                    let wanted = |toleration: &Value| os.is_some_and(|os| site.wants_toleration(os, toleration));
-                    placed.changes.extend(before.take_away(&fresh, wanted));
-                }
-                Fate::Open => {}
-            }
-        }
-        for (change, word) in fresh.changes.into_iter().zip(fresh.words) {
-            if !placed.words.contains(&word) {
-                placed.changes.push(change);
-                placed.words.push(word);
-            }
-        }
-        let words = std::mem::take(&mut placed.words);
-        placed.changes.extend(match (&before, fate) {
-            (Some(before), Fate::Holds) => before.note_with(words),
-            (Some(before), Fate::Open) if words.is_empty() => before.kept_note(),
-            (Some(before), Fate::Over) if words.is_empty() => before.without_note(self.decision.decided()),
-            _ if words.is_empty() => None,
-            // A second call for one request sees what the first wrote.
-            _ => match Note::of(self.request.subject.object)
-                .filter(|note| Os::from_name(&note.os) == self.decision.decided())
-            {
-                Some(note) => Some(note.beside(words).change()),
-                None => Some(self.note(words)),
-            },
-        });
-        placed.changes
-    }
 }
 
 /// What the API server would refuse the subject for.
 fn refused_by_server(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
     findings.iter().filter(|finding| finding.refused_by == RefusedBy::ApiServer)
-}
-
-// === findings the old object had ===
-
-/// Marks what the old object had in the same place and no better. Containers are known by name: an index says nothing
-/// once another is put before it. Gives what the old object wants to know of images: it is judged like the new one.
-fn mark_known(findings: &mut [Finding], request: &Request<'_>, world: &World, policies: &PolicySet) -> Vec<String> {
-    let kind = request.subject.kind;
-    let Some((old, new)) =
-        request.old.and_then(|old| Some((Pod::of(kind, old)?, Pod::of(kind, request.subject.object)?)))
-    else {
-        return Vec::new();
-    };
-    let Some(Review { findings: before, wanted, .. }) = review_of_old(request, world, policies) else {
-        return Vec::new();
-    };
-    let before: Vec<(&Finding, String)> =
-        before.iter().map(|finding| (finding, place_by_name(&old, finding))).collect();
-    for finding in findings {
-        let place = place_by_name(&new, finding);
-        finding.known_before = before
-            .iter()
-            .any(|(known, at)| known.code == finding.code && *at == place && known.action >= finding.action);
-    }
-    wanted
-}
-
-fn place_by_name(pod: &Pod<'_>, finding: &Finding) -> String {
-    let in_container = pod.containers().find_map(|container| {
-        let below = finding.pointer.strip_prefix(&pod.at(&container.pointer()))?;
-        below.starts_with('/').then(|| format!("{}/{}{below}", container.list, container.name()))
-    });
-    in_container.unwrap_or_else(|| finding.pointer.clone())
-}
-
-fn review_of_old(request: &Request<'_>, world: &World, policies: &PolicySet) -> Option<Review> {
-    let subject = super::request::Subject { object: request.old?, ..request.subject };
-    let request = Request { operation: Operation::Create, subresource: None, subject, old: None, ..*request };
-    Some(review(&request, world, policies))
 }

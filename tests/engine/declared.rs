@@ -1,7 +1,7 @@
 //! The set of fields that Mullion may write, for each circumstance.
 
 use mullion::engine::Kind;
-use mullion::engine::review::Circumstance;
+use mullion::engine::circumstance::Circumstance;
 use mullion::engine::rules::linux_only::FIELDS;
 
 const NOTE: &str = "/metadata/annotations/mullion.dev~1decision";

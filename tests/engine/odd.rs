@@ -230,6 +230,12 @@ fn what_a_controller_made_of_a_judged_template_is_not_judged_again() {
     job["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "batch/v1", "kind": "CronJob", "name": "o", "controller": true}]);
     assert!(!create(&job).refused());
+    // An operator that is a Deployment and owns what it makes is no controller of templates.
+    for kind in ["DaemonSet", "StatefulSet", "Job"] {
+        let mut operand = workload(kind, spec.clone());
+        operand["metadata"]["ownerReferences"] = owned["metadata"]["ownerReferences"].clone();
+        assert!(create(&operand).refused(), "{kind}");
+    }
     // Nobody judged the template of a Rollout, or of what has a built-in's name in a group of its own.
     for group in ["apps.example.com/v1", "appsy/v1", "v1"] {
         owned["metadata"]["ownerReferences"] =

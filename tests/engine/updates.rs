@@ -1,6 +1,6 @@
 //! Properties of every request, updates and subresources too, whatever its objects and their notes say.
 
-use mullion::engine::review::Circumstance;
+use mullion::engine::circumstance::Circumstance;
 use mullion::engine::{Door, Kind, Operation, Request, Subject, answer, review};
 use mullion::policy::PolicySet;
 use proptest::prelude::*;

@@ -6,11 +6,12 @@
 
 use serde_json::Value;
 
-use crate::engine::answer::{Consequence, consequence};
 use crate::engine::change::{Cause, Change, Edit};
+use crate::engine::circumstance::Circumstance;
+use crate::engine::consequence::{Consequence, consequence};
 use crate::engine::constraint::{OS_LABELS, WINDOWS_BUILD_LABEL, escape};
 use crate::engine::finding::{Finding, RefusedBy};
-use crate::engine::review::{Circumstance, Review};
+use crate::engine::review::Review;
 use crate::engine::verdict::Basis;
 use crate::engine::windows::Build;
 use crate::engine::world::{Os, World};
