@@ -32,7 +32,9 @@ pub(crate) async fn wait_until_called(plane: &ControlPlane) -> Result<()> {
     let pods: Api<Pod> = Api::namespaced(plane.client(), "default");
     let probe: Pod = serde_json::from_value(serde_json::json!({
         "metadata": {"name": "probe"},
-        "spec": {"containers": [{"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022"}]},
+        // The limit is what strict policies want.
+        "spec": {"containers": [{"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022",
+            "resources": {"limits": {"memory": "512Mi"}}}]},
     }))?;
     wait_for("the API server to ask Mullion", DEADLINE, || {
         let (pods, probe) = (pods.clone(), probe.clone());
