@@ -165,13 +165,12 @@ present: .orValue({}).size() > 0
     // A DaemonSet in which Mullion placed something: who is not asked first is not asked again when a later webhook has
     // rewritten its template.
     || request.kind.kind == 'DaemonSet' && 'mullion.dev/decision' in oldObject.metadata.?annotations.orValue({})
-# What a Deployment or CronJob makes was judged when they were written.
+# What a Deployment or CronJob makes was judged when they were written. Whatever else a workload owns, an operator made.
 - name: not-of-another-workload
   expression: |-
     !object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && (
-      o.kind in ['DaemonSet', 'Deployment', 'ReplicaSet', 'StatefulSet'] && o.apiVersion.startsWith('apps/')
-      || o.kind in ['CronJob', 'Job'] && o.apiVersion.startsWith('batch/')
-      || o.kind == 'ReplicationController' && o.apiVersion.startsWith('v1')))
+      request.kind.kind == 'ReplicaSet' && o.kind == 'Deployment' && o.apiVersion.startsWith('apps/')
+      || request.kind.kind == 'Job' && o.kind == 'CronJob' && o.apiVersion.startsWith('batch/')))
 {{- if .Values.admission.skipSettledLinux }}
 - name: not-settled-on-linux
   expression: |-

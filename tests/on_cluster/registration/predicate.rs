@@ -74,16 +74,13 @@ pub fn asks_about_template(object: &Value, old: Option<&Value>) -> bool {
         old.map_or(&none, |old| &old["metadata"]["annotations"]),
     ];
     let owners = items(&object["metadata"]["ownerReferences"]);
-    let owned = owners.iter().any(|owner| {
-        let of = |group: &str| text(&owner["apiVersion"]).starts_with(group);
-        owner["controller"] == true
-            && match text(&owner["kind"]) {
-                "DaemonSet" | "Deployment" | "ReplicaSet" | "StatefulSet" => of("apps/"),
-                "CronJob" | "Job" => of("batch/"),
-                "ReplicationController" => of("v1"),
-                _ => false,
-            }
-    });
+    let made = |kind: &str, by: &str, group: &str| {
+        let owned = |owner: &Value| {
+            owner["controller"] == true && owner["kind"] == by && text(&owner["apiVersion"]).starts_with(group)
+        };
+        object["kind"] == kind && owners.iter().any(owned)
+    };
+    let owned = made("ReplicaSet", "Deployment", "apps/") || made("Job", "CronJob", "batch/");
     let decided = |object: &Value| text(&object["metadata"]["annotations"]["mullion.dev/decision"]).to_owned();
     let placed = |old: &Value| {
         object["kind"] == "DaemonSet" && old["metadata"]["annotations"].get("mullion.dev/decision").is_some()
