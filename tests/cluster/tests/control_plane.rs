@@ -190,7 +190,7 @@ fn registrations_are_the_charts() {
     assert_eq!(names(&mutating), ["pods.mullion.dev", "templates.mullion.dev"]);
     let pods = &mutating["webhooks"][0];
     assert_eq!(pods["clientConfig"], json!({"url": "https://127.0.0.1:9443/mutate", "caBundle": "UEVN"}));
-    assert_eq!((&pods["failurePolicy"], &pods["timeoutSeconds"]), (&json!("Fail"), &json!(10)));
+    assert_eq!((&pods["failurePolicy"], &pods["timeoutSeconds"]), (&json!("Fail"), &json!(30)));
     assert!(pods["matchConditions"].as_array().is_some_and(|conditions| !conditions.is_empty()));
 
     let installed = registration.as_installed().with_nodes().named("other").namespace_label("a", "b");
