@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::audit::AuditLog;
 use crate::shared::*;
+use crate::turns::Start;
 
 const LTSC2022: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
 
@@ -20,17 +21,7 @@ pub struct Audited {
     admin: u16,
 }
 
-/// Started by the trial that asks.
-#[derive(Default)]
-pub struct Lazily;
-
-impl Lazily {
-    pub async fn get(&self) -> Box<Audited> {
-        Box::new(Audited::start().await.expect("the audited control plane starts"))
-    }
-}
-
-impl Audited {
+impl Start for Audited {
     async fn start() -> Result<Self> {
         let log = AuditLog::of(&json!([
             {"level": "Metadata", "verbs": ["create"], "resources": [
@@ -50,7 +41,9 @@ impl Audited {
         registration.register(&plane.client()).await?;
         Ok(Self { plane, log, _webhook: webhook, admin })
     }
+}
 
+impl Audited {
     /// What Mullion's webhooks had written down about the creation of an object; without their names for `kind`.
     async fn annotations(&self, name: &str, dry_run: bool) -> Result<BTreeMap<String, String>> {
         wait_for(&format!("the audit log to tell of {name}"), DEADLINE, async || {

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::audit::AuditLog;
 use crate::rights::{self, Subject};
 use crate::shared::DEADLINE;
+use crate::turns::Start;
 
 const ROUNDS: usize = 50;
 /// How often the leader is asked to go, besides, and gives the lease up.
@@ -42,17 +43,7 @@ pub struct Audited {
     log: AuditLog,
 }
 
-/// Started by the trial that asks.
-#[derive(Default)]
-pub struct Lazily;
-
-impl Lazily {
-    pub async fn get(&self) -> Box<Audited> {
-        Box::new(Audited::start().await.expect("the audited control plane starts"))
-    }
-}
-
-impl Audited {
+impl Start for Audited {
     async fn start() -> Result<Self> {
         let writes = ["create", "update", "patch", "delete", "deletecollection"];
         let log = AuditLog::of(&json!([
@@ -68,7 +59,9 @@ impl Audited {
         rights::of_controller(&plane, NAMESPACE, "default", Subject::Group(GROUP)).await?;
         Ok(Self { plane, log })
     }
+}
 
+impl Audited {
     /// Waits until one of the processes holds the lease and has written something else from now on: it is in the middle
     /// of its work. Which one.
     async fn wait_for_work(&self, among: &[Controller]) -> Result<usize> {

@@ -174,7 +174,7 @@ fn main() -> ExitCode {
             withdraw::a_record_frees_no_node_of_foreign_taints,
         ]
     ));
-    let audited = Arc::new(leaders::Lazily);
+    let audited = Arc::new(turns::ForOne::<leaders::Audited>::default());
     trials.extend(trials!(runtime, audited, [leaders::one_writes_at_a_time]));
     let limited = Arc::new(limits::Lazily::default());
     trials.extend(trials!(
@@ -223,7 +223,7 @@ fn main() -> ExitCode {
         certified,
         [certificates::whatever_happens_to_certificates_heals, certificates::no_call_fails_while_certificates_change,]
     ));
-    let watched = Arc::new(rights::Lazily);
+    let watched = Arc::new(turns::ForOne::<rights::Audited>::default());
     trials.extend(trials!(runtime, watched, [rights::the_documented_ones_are_enough_and_used]));
     // Configurations of the whole cluster.
     let registered = Arc::new(turns::OneAtATime::default());
@@ -238,7 +238,7 @@ fn main() -> ExitCode {
             registration::an_upgrade_leaves_the_bundle,
         ]
     ));
-    let talking = Arc::new(audit_mode::Lazily);
+    let talking = Arc::new(turns::ForOne::<audit_mode::Audited>::default());
     trials.extend(trials!(runtime, talking, [audit_mode::what_would_be_is_written_down_and_counted]));
     let sites = Arc::new(cases::Sites::default());
     let cases = cases::trials(runtime.handle(), &sites, &trials);

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::audit::AuditLog;
 use crate::missed::with_findings;
 use crate::shared::{DEADLINE, create, pod, wait_until_asked};
+use crate::turns::Start;
 
 /// Who is given rights.
 #[derive(Clone, Copy)]
@@ -289,23 +290,15 @@ pub struct Audited {
     log: AuditLog,
 }
 
-/// Started by the trial that asks.
-#[derive(Default)]
-pub struct Lazily;
-
-impl Lazily {
-    pub async fn get(&self) -> Box<Audited> {
-        Box::new(Audited::start().await.expect("the audited control plane starts"))
-    }
-}
-
-impl Audited {
+impl Start for Audited {
     async fn start() -> Result<Self> {
         let log = AuditLog::of(&json!([{"level": "Metadata", "userGroups": [GROUP]}, {"level": "None"}]))?;
         let plane = log.written_by(ControlPlane::builder()).start().await?;
         Ok(Self { plane, log })
     }
+}
 
+impl Audited {
     /// The requests of the programs until now.
     fn requests(&self) -> Result<Vec<Value>> {
         let log = std::fs::read_to_string(self.log.path())?;

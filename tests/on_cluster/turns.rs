@@ -5,6 +5,7 @@
 //! run, webhooks that are gone): its plane is thrown away, and the next trial starts another.
 
 use std::fmt::Debug;
+use std::marker::PhantomData;
 use std::ops::Deref;
 
 use anyhow::{Result, bail, ensure};
@@ -39,6 +40,27 @@ impl<T> Turn for &T {
 /// Nor is what a trial has for itself.
 impl<T> Turn for Box<T> {
     fn passed(self) {}
+}
+
+/// What a trial has for itself, and how it comes up.
+pub trait Start: Sized {
+    /// Everything that the trial needs.
+    async fn start() -> Result<Self>;
+}
+
+/// Something of a trial's own, started by the trial that asks: an audit log tells of nobody else then.
+pub struct ForOne<T>(PhantomData<fn() -> T>);
+
+impl<T> Default for ForOne<T> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<T: Start> ForOne<T> {
+    pub async fn get(&self) -> Box<T> {
+        Box::new(T::start().await.expect("the control plane of the trial starts"))
+    }
 }
 
 /// A control plane without Mullion, for tests that change nodes or configurations: every node is everybody's.
