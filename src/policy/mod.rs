@@ -21,6 +21,7 @@ mod settings;
 mod store;
 mod text;
 mod types;
+mod warnings;
 mod wildcard;
 
 pub use images::{ImagePatterns, match_image};
@@ -30,3 +31,4 @@ pub use selector::Labels;
 pub use store::{Outcome, Store};
 pub(crate) use text::{nearest, shown};
 pub use types::*;
+pub use warnings::{Warning, warnings};
