@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::rules::{meant, nearest_rule};
-use super::schema::{API_VERSION, Between, KINDS, Key, Object, Shape, Text, Word};
+use super::schema::{API_VERSION, Between, KINDS, Key, Object, POLICY_TEST, Shape, TEST_KINDS, Text, Word};
 use super::text::{nearest, shown};
 use crate::engine::windows::Build;
 use crate::manifest::{Entry, LineIndex, Node, NodeValue, Problem, Span};
@@ -13,6 +13,9 @@ pub(super) const MAX_PROBLEMS: usize = 100;
 
 /// A file being checked.
 pub(super) struct Checker<'a> {
+    kinds: Kinds,
+    /// What a document is: `a policy`.
+    what: &'static str,
     file: &'a str,
     text: &'a str,
     lines: LineIndex<'a>,
@@ -22,17 +25,30 @@ pub(super) struct Checker<'a> {
     pub(super) problems: Vec<Problem>,
 }
 
+/// The kinds of document that a file may hold.
+type Kinds = &'static [(&'static str, &'static Object)];
+
 /// Where each key of a document's `spec` is written, by dotted path.
 pub(super) type Places = BTreeMap<String, Span>;
 
 impl<'a> Checker<'a> {
+    /// Of a policy file.
     pub(super) fn new(file: &'a str, text: &'a str) -> Self {
+        Self::of(&KINDS, "a policy", file, text)
+    }
+
+    /// Of a test file.
+    pub(super) fn of_tests(file: &'a str, text: &'a str) -> Self {
+        Self::of(&TEST_KINDS, "a policy test", file, text)
+    }
+
+    fn of(kinds: Kinds, what: &'static str, file: &'a str, text: &'a str) -> Self {
         let bytes = text.as_bytes();
         let ends = |at: usize| {
             bytes.get(at) == Some(&b'\n') || (bytes.get(at) == Some(&b'\r') && bytes.get(at + 1) != Some(&b'\n'))
         };
         let starts = std::iter::once(0).chain((0..bytes.len()).filter(|at| ends(*at)).map(|at| at + 1)).collect();
-        Self { file, text, lines: LineIndex::new(text), starts, problems: Vec::new() }
+        Self { kinds, what, file, text, lines: LineIndex::new(text), starts, problems: Vec::new() }
     }
 
     /// Checks a document. Gives its kind and where its keys are if it has no problem.
@@ -40,16 +56,22 @@ impl<'a> Checker<'a> {
         let before = self.problems.len();
         let mut places = Places::new();
         let kind = node.get("kind").and_then(|entry| entry.value.as_str());
-        let known = KINDS.iter().find(|(name, _)| Some(*name) == kind);
+        let known = self.kinds.iter().find(|(name, _)| Some(*name) == kind);
         match (&node.value, known) {
             (NodeValue::Map(_), Some((_, object))) => self.object(object, node, "", &mut places),
             (NodeValue::Map(entries), None) => self.unknown_kind(node, entries),
             _ => {
                 let message = match self.found(node) {
                     _ if node.value == NodeValue::Null => "the document is empty".to_owned(),
-                    found => format!("this is no policy but {found}"),
+                    found => format!("this is {} but {found}", self.what.replacen('a', "no", 1)),
                 };
-                self.report(node.span, message).hint("a policy is a map with apiVersion, kind, metadata and spec");
+                let keys = self.kinds.first().map(|(_, object)| object.keys.iter().filter(|key| key.required));
+                let hint = format!(
+                    "{} is a map with {}",
+                    self.what,
+                    names(keys.into_iter().flatten().map(|key| key.name), "and")
+                );
+                self.report(node.span, message).hint(hint);
             }
         }
         let (kind, _) = known?;
@@ -85,20 +107,31 @@ impl<'a> Checker<'a> {
                 let hint = if let Some((_, key)) = &near {
                     format!("`{key}` should be `kind`")
                 } else {
-                    let kinds: Vec<_> = KINDS.iter().map(|(kind, _)| format!("`kind: {kind}`")).collect();
+                    let kinds: Vec<_> = self.kinds.iter().map(|(kind, _)| format!("`kind: {kind}`")).collect();
                     format!("write {}", names(kinds.iter().map(String::as_str), "or"))
                 };
                 let span = near.map_or(node.span, |(span, _)| span);
-                let kinds = names(KINDS.iter().map(|(kind, _)| *kind), "or");
+                let kinds = names(self.kinds.iter().map(|(kind, _)| *kind), "or");
                 self.report(span, format!("`kind` is missing: {kinds}")).hint(hint);
             }
+            Some(entry) if entry.value.as_str() == Some(POLICY_TEST) => {
+                self.report(entry.value.span, "test cases are no policy").hint(
+                    "tests live in files that end in .test.yaml, which are not loaded; `mullion policy test` runs them",
+                );
+                return;
+            }
+            Some(entry) if KINDS.iter().any(|(kind, _)| entry.value.as_str() == Some(kind)) => {
+                self.report(entry.value.span, "a policy is no test")
+                    .hint("policies live in files that do not end in .test.yaml, which are not loaded");
+                return;
+            }
             Some(entry) => {
-                let kinds = KINDS.map(|(word, _)| Word { word, doc: "" });
+                let kinds: Vec<_> = self.kinds.iter().map(|(word, _)| Word { word, doc: "" }).collect();
                 self.word(&kinds, &entry.value, "kind");
             }
         }
         if let Some((key, entry)) =
-            KINDS.first().and_then(|(_, object)| object.key("apiVersion")).zip(node.get("apiVersion"))
+            self.kinds.first().and_then(|(_, object)| object.key("apiVersion")).zip(node.get("apiVersion"))
         {
             self.value(&key.shape, &entry.value, "apiVersion", &mut Places::new());
         }
@@ -143,12 +176,12 @@ impl<'a> Checker<'a> {
         let known = || object.keys.iter().map(|key| key.name);
         let hint = match nearest(&entry.key, known()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => match elsewhere(&entry.key) {
+            None => match elsewhere(self.kinds, &entry.key) {
                 Some(there) => format!("it belongs under `{there}`"),
                 None => format!("known here: {}", known().collect::<Vec<_>>().join(", ")),
             },
         };
-        let place = if path.is_empty() { "a policy".to_owned() } else { format!("`{path}`") };
+        let place = if path.is_empty() { self.what.to_owned() } else { format!("`{path}`") };
         self.report(entry.key_span, format!("{place} has no key `{}`", shown(&entry.key))).hint(hint);
     }
 
@@ -156,10 +189,11 @@ impl<'a> Checker<'a> {
         let what = match &key.shape {
             Shape::Word(words) => names(words.iter().map(|word| word.word), "or"),
             Shape::Text(text) => text.expected().to_owned(),
-            Shape::Object(object) => {
+            Shape::Object(object) | Shape::Short(_, object) => {
                 format!("a map with {}", names(object.keys.iter().map(|key| key.name), "and"))
             }
-            Shape::Texts(..) | Shape::List(_) | Shape::Integer => String::new(),
+            Shape::List(_) => "a list".to_owned(),
+            Shape::Texts(..) | Shape::Map | Shape::Integer => String::new(),
         };
         // The document itself may start with comments: point at its first key.
         let span = match &node.value {
@@ -200,6 +234,15 @@ impl<'a> Checker<'a> {
             }
             Shape::Word(words) => self.word(words, node, path),
             Shape::Text(text) => self.text(*text, node, path),
+            Shape::Map => {
+                if !matches!(node.value, NodeValue::Map(_)) {
+                    self.wrong(node, path, "a map");
+                }
+            }
+            Shape::Short(short, object) => match &node.value {
+                NodeValue::Map(_) => self.object(object, node, path, places),
+                _ => self.value(short, node, path, places),
+            },
         }
     }
 
@@ -447,14 +490,15 @@ fn names<'n>(names: impl Iterator<Item = &'n str>, last: &str) -> String {
     }
 }
 
-/// Where a key that is wrong here would be right: the first such place of either kind, outside lists.
-fn elsewhere(name: &str) -> Option<String> {
+/// Where a key that is wrong here would be right: the first such place of any kind.
+fn elsewhere(kinds: Kinds, name: &str) -> Option<String> {
     fn search(object: &Object, path: &str, name: &str) -> Option<String> {
         let here =
             object.keys.iter().any(|key| key.name == name).then(|| path.to_owned()).filter(|path| !path.is_empty());
         here.or_else(|| {
             object.keys.iter().find_map(|key| match &key.shape {
-                Shape::Object(below) => search(below, &join(path, key.name), name),
+                Shape::Object(below) | Shape::Short(_, below) => search(below, &join(path, key.name), name),
+                Shape::List(Shape::Object(below)) => search(below, &format!("{}[]", join(path, key.name)), name),
                 _ => None,
             })
         })
@@ -463,5 +507,5 @@ fn elsewhere(name: &str) -> Option<String> {
     if matches!(name, "mode" | "name" | "key" | "value" | "labels") {
         return None;
     }
-    KINDS.iter().find_map(|(_, object)| search(object, "", name))
+    kinds.iter().find_map(|(_, object)| search(object, "", name))
 }

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use super::load::{Files, MAX_FILE, PolicyFile};
 use crate::manifest::{Problem, Span};
 
-/// Reads `*.yaml`, `*.yml` and `*.json` of every directory, not of those below; names that start with `.` are skipped.
-/// What cannot be read is a problem among the others.
+/// Reads `*.yaml`, `*.yml` and `*.json` of every directory, not of those below; names that start with `.` are skipped, and
+/// [test files](is_test_file). What cannot be read is a problem among the others.
 pub fn read(directories: &[PathBuf]) -> Files {
     let mut files = Files::default();
     for directory in directories {
@@ -85,7 +85,16 @@ fn list(shown: &Path, real: &Path) -> Files {
 
 fn is_policy_file(name: &OsStr) -> bool {
     let known = |end: &OsStr| ["yaml", "yml", "json"].iter().any(|known| end.eq_ignore_ascii_case(known));
-    !name.as_encoded_bytes().starts_with(b".") && Path::new(name).extension().is_some_and(known)
+    !name.as_encoded_bytes().starts_with(b".")
+        && Path::new(name).extension().is_some_and(known)
+        && !is_test_file(Path::new(name))
+}
+
+/// Whether the name is one of test cases for policies, which may stand beside them: `*.test.yaml` or `*.test.yml`.
+pub fn is_test_file(path: &Path) -> bool {
+    let known = |end: &OsStr| ["yaml", "yml"].iter().any(|known| end.eq_ignore_ascii_case(known));
+    let is_test = |stem: &OsStr| Path::new(stem).extension().is_some_and(|end| end.eq_ignore_ascii_case("test"));
+    path.extension().is_some_and(known) && path.file_stem().is_some_and(is_test)
 }
 
 /// `None` for a directory. One byte more than the limit is read of a file that is too large: the loader says so.
@@ -164,6 +173,23 @@ mod tests {
         );
         assert!(told[1].starts_with("/gone:1:1: the directory cannot be read: "), "{}", told[1]);
         assert_eq!(told.len(), 2);
+    }
+
+    #[test]
+    fn test_files_are_no_policy_files() {
+        let root = tempfile::tempdir().unwrap();
+        let names = ["default.yaml", "default.test.yaml", "a.b.test.yml", "A.TEST.YAML", "test.yaml", "x.tests.yaml"];
+        for name in names {
+            fs::write(root.path().join(name), name).unwrap();
+        }
+        let files = read(&[root.path().to_owned()]);
+        assert_eq!(super::tests::names(&files, root.path()), ["/default.yaml", "/test.yaml", "/x.tests.yaml"]);
+        assert!(files.problems.is_empty());
+        let tests: Vec<_> = names.into_iter().filter(|name| is_test_file(Path::new(name))).collect();
+        assert_eq!(tests, ["default.test.yaml", "a.b.test.yml", "A.TEST.YAML"]);
+        for other in [".test", "test", "a.test", "a.test.json", ".test.yaml", "a.test.yaml.bak"] {
+            assert!(!is_test_file(Path::new(other)), "{other}");
+        }
     }
 
     #[cfg(unix)]

@@ -219,6 +219,9 @@ const FILES: Rows = &[
         "1:13: `apiVersion` takes mullion.dev/v1alpha1, not `v1`",
         "2:7: `kind` takes PodPolicy, NodePolicy or RegistryPolicy, not `Pod`",
     ]),
+    ("apiVersion: mullion.dev/v1alpha1\nkind: PolicyTest\ncases: []\n", &[
+        "2:7: test cases are no policy (tests live in files that end in .test.yaml, which are not loaded; `mullion policy test` runs them)",
+    ]),
     ("apiVersion: mullion.dev/v1\nkind: PodPolicy\nmetadata: {}\nspec: {}", &[
         "1:13: `apiVersion` takes mullion.dev/v1alpha1, not `mullion.dev/v1`",
         "3:11: `metadata.name` is missing: a name of lower-case letters, digits, `-` and `.`",
@@ -508,6 +511,8 @@ fn values(shape: &Shape) -> Vec<serde_json::Value> {
         }
         Shape::Texts(..) => vec![json!({"a": "b"})],
         Shape::List(item) => values(item).into_iter().map(|value| json!([value])).collect(),
+        Shape::Map => vec![json!({"a": 1})],
+        Shape::Short(short, object) => [values(short), values(&Shape::Object(object))].concat(),
         Shape::Integer => vec![json!(7)],
         Shape::Word(words) => words.iter().map(|word| json!(word.word)).collect(),
         Shape::Text(text) => vec![json!(match text {

@@ -1,4 +1,9 @@
-//! What a policy file may hold: one table of keys, from which files are checked and the JSON Schema is made.
+//! What a policy file may hold, and a file of test cases for policies: tables of keys, from which files are checked and the
+//! JSON Schemas are made.
+
+mod test;
+
+pub use test::{POLICY_TEST, TEST_KINDS};
 
 /// A map with known keys.
 #[derive(Debug)]
@@ -37,6 +42,10 @@ pub enum Shape {
     Word(&'static [Word]),
     /// Text of some form.
     Text(Text),
+    /// A map with any keys: a Kubernetes object, or a part of one.
+    Map,
+    /// A map with known keys, or in short what its first key takes.
+    Short(&'static Shape, &'static Object),
 }
 
 /// One word of a [`Shape::Word`].
