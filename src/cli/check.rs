@@ -8,7 +8,7 @@ use super::documents::{Carrier, File, Found, Parsed};
 use super::input::Inputs;
 use super::knowledge::{Knowledge, KnowledgeArgs};
 use super::{Io, Outcome};
-use crate::engine::consequence::{Consequence, consequence};
+use crate::engine::consequence::effect;
 use crate::engine::finding::Finding;
 use crate::engine::{Review, review, shape};
 use crate::policy::{Action, Mode};
@@ -257,17 +257,6 @@ impl Judged<'_> {
             notes: vec![format!("{}: {}", self.name, finding.path)],
             help: finding.help.clone(),
         }
-    }
-}
-
-/// What a finding comes to: what its policy says, softened where a cluster would not go that far.
-pub fn effect(review: &Review, finding: &Finding) -> Action {
-    let audit = review.settings.mode == Mode::Audit;
-    match consequence(finding, review.circumstance, review.settings.workloads) {
-        Consequence::Nothing => Action::Allow,
-        Consequence::Repaired => Action::Repair,
-        Consequence::Refused if !audit => Action::Deny,
-        Consequence::Refused | Consequence::Warned | Consequence::Labelled => Action::Warn,
     }
 }
 

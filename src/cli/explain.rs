@@ -4,20 +4,20 @@ use std::fmt::Write as _;
 use std::io;
 
 use clap::Args;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::check::{Output, effect};
+use super::check::Output;
 use super::documents::{Carrier, File, Found, report_skipped};
 use super::input::Inputs;
 use super::knowledge::{Knowledge, KnowledgeArgs};
 use super::{Io, Outcome};
 use crate::engine::circumstance::Circumstance;
+use crate::engine::consequence::effect;
 use crate::engine::finding::Finding;
-use crate::engine::fit::Placement;
 use crate::engine::note::because;
-use crate::engine::world::Node;
-use crate::engine::{Door, Review, answer, review};
+use crate::engine::pods::nodes;
+use crate::engine::{Review, review};
 use crate::policy::{Action, Origin, Settings};
 use crate::report::json::{ObjectName, SubjectRecord};
 use crate::report::text::printable;
@@ -102,13 +102,14 @@ fn explain(
 ) -> io::Result<()> {
     let namespace = args.inputs.namespace.as_str();
     let name = subject.name(namespace);
-    let review = review(&subject.creation(namespace), &knowledge.world, &knowledge.policies);
+    let request = subject.creation(namespace);
+    let review = review(&request, &knowledge.world, &knowledge.policies);
     let explanation = Explanation {
         subject: SubjectRecord::new(&name, &review),
         because: because(&review.decision),
         refused: refused(&review),
         settings: settings(&review.settings),
-        nodes: nodes(subject, namespace, knowledge),
+        nodes: nodes(&request, &knowledge.world, &knowledge.policies),
     };
     match args.output {
         Output::Json => {
@@ -147,26 +148,6 @@ fn settings(settings: &Settings) -> Vec<Setting<'_>> {
     ];
     let setting = |(key, value)| Setting { key, value, origin: settings.origins.get(key) };
     table.into_iter().map(setting).filter(|setting| !setting.value.is_null()).collect()
-}
-
-/// The nodes of the world on which the scheduler could put the pods as Mullion leaves them.
-fn nodes<'w>(subject: &Carrier<'_>, namespace: &str, knowledge: &'w Knowledge) -> Option<Vec<&'w str>> {
-    let nodes = knowledge.world.nodes.as_ref()?;
-    let mut request = subject.creation(namespace);
-    request.into_templates = true;
-    let pods = review(&request, &knowledge.world, &knowledge.policies);
-    let mut placed = subject.object.value.clone();
-    let patch = answer(&pods, &placed, Door::Mutate).patch;
-    // What cannot be applied leaves the object as its author wrote it.
-    let applied = json_patch::patch(&mut placed, &patch).is_ok();
-    let object = if applied { &placed } else { &subject.object.value };
-    let spec = object.pointer(&format!("{}/spec", subject.kind.pod_pointer()))?;
-    let placement = Placement::deserialize(spec).ok()?;
-    let takes = |node: &&Node| {
-        let repelled = node.taints.iter().any(|t| t.effect != "PreferNoSchedule" && !placement.tolerates(t));
-        !node.unschedulable && !repelled && placement.fits(&node.name, |key| node.labels.get(key))
-    };
-    Some(nodes.iter().filter(takes).map(|node| node.name.as_str()).collect())
 }
 
 impl Explanation<'_> {

@@ -282,7 +282,7 @@ fn warn(review: &Review, weighed: &[(&Finding, Consequence)], answer: &mut Answe
 }
 
 /// Whether the pods of a template are refused for a finding, though it is not.
-fn costs_its_pods(review: &Review, finding: &Finding) -> bool {
+pub fn costs_its_pods(review: &Review, finding: &Finding) -> bool {
     match review.circumstance {
         // What the API server refuses is not stored either.
         Circumstance::Template { of, .. } if finding.refused_by != RefusedBy::ApiServer => {

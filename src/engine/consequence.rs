@@ -18,7 +18,8 @@
 use super::circumstance::Circumstance;
 use super::finding::{Finding, RefusedBy};
 use super::request::Kind;
-use crate::policy::{Action, Workloads};
+use super::review::Review;
+use crate::policy::{Action, Mode, Workloads};
 
 /// What a finding comes to in its circumstance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,6 +57,17 @@ pub fn consequence(finding: &Finding, circumstance: Circumstance, workloads: Wor
         }
         (Action::Repair, _) => Repaired,
         (Action::Warn, _) => Warned,
+    }
+}
+
+/// What a finding comes to, as an action: what its policy says, softened where a cluster would not go that far.
+pub fn effect(review: &Review, finding: &Finding) -> Action {
+    let audit = review.settings.mode == Mode::Audit;
+    match consequence(finding, review.circumstance, review.settings.workloads) {
+        Consequence::Nothing => Action::Allow,
+        Consequence::Repaired => Action::Repair,
+        Consequence::Refused if !audit => Action::Deny,
+        Consequence::Refused | Consequence::Warned | Consequence::Labelled => Action::Warn,
     }
 }
 

@@ -27,6 +27,7 @@ pub mod node;
 pub mod note;
 pub mod placement;
 pub mod pod;
+pub mod pods;
 pub mod quantity;
 pub mod request;
 pub mod resize;

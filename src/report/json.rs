@@ -80,7 +80,7 @@ pub struct SubjectRecord<'a> {
 
 /// One signal; the keys beside `says` and `source` depend on the source.
 #[derive(Debug, Default, Serialize)]
-struct EvidenceRecord<'a> {
+pub(super) struct EvidenceRecord<'a> {
     says: &'static str,
     source: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,7 +97,7 @@ struct EvidenceRecord<'a> {
 
 /// One intended edit.
 #[derive(Debug, Serialize)]
-struct ChangeRecord<'a> {
+pub(super) struct ChangeRecord<'a> {
     cause: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
@@ -153,7 +153,7 @@ impl<'a> SubjectRecord<'a> {
 }
 
 impl<'a> EvidenceRecord<'a> {
-    fn new(evidence: &'a Evidence) -> Self {
+    pub(super) fn new(evidence: &'a Evidence) -> Self {
         let says = match evidence.says {
             Says::Os(os) => os.name(),
             Says::Any => "any",
@@ -181,7 +181,7 @@ impl<'a> EvidenceRecord<'a> {
 }
 
 impl<'a> ChangeRecord<'a> {
-    fn new(change: &'a Change) -> Self {
+    pub(super) fn new(change: &'a Change) -> Self {
         let (cause, reason, code) = match change.cause {
             Cause::Placement(reason) => ("placement", Some(reason), None),
             Cause::Rule(code) => ("rule", None, Some(code)),

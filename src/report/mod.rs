@@ -1,4 +1,5 @@
-//! What a review found, written for people ([`text`], [`github`]) and for machines ([`json`], [`sarif`]).
+//! What a review found, written for people ([`text`], [`github`]) and for machines ([`json`], [`sarif`]), and what it comes
+//! to, to be compared ([`decided`]).
 //!
 //! Rendering only: nothing here judges, reads files or decides an exit code.
 
@@ -9,6 +10,7 @@ use serde::Serialize;
 use crate::manifest::Problem;
 use crate::policy::Action;
 
+pub mod decided;
 pub mod github;
 pub mod json;
 pub mod rule_page;

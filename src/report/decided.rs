@@ -1,0 +1,371 @@
+//! What a subject comes to under a set of policies, to be compared: with what it comes to under another set, or with what
+//! somebody expects.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use super::json::{ChangeRecord, EvidenceRecord};
+use crate::engine::answer::costs_its_pods;
+use crate::engine::change::{Cause, Change, Edit};
+use crate::engine::circumstance::Circumstance;
+use crate::engine::consequence::effect;
+use crate::engine::finding::{Finding, field_path};
+use crate::engine::note::because;
+use crate::engine::pods::{nodes, review_of_pods};
+use crate::engine::toleration::toleration_word;
+use crate::engine::verdict::{Basis, Decision, Verdict};
+use crate::engine::world::World;
+use crate::engine::{Door, Request, answer, review, shape};
+use crate::policy::{Action, Mode, PolicySet, Settings};
+
+/// What a subject comes to. As JSON: an object with `judged`, `os`, `basis`, `because`, `evidence`, `refused`, `findings`,
+/// `placement`, `repairs`, `advice`, `warnings` and `nodes`.
+#[derive(Debug, Clone)]
+pub struct Decided {
+    /// Whether Mullion has anything to do with it: not under `mode: Disabled`, and not where somebody opted out.
+    pub judged: bool,
+    /// Which OS, and why.
+    pub decision: Decision,
+    /// What is wrong with it, most important first, without what the policies allow.
+    pub findings: Vec<DecidedFinding>,
+    /// What is added to its pods, so that they go where they can run; of a template, what its pods get when they are made.
+    pub placement: Vec<Change>,
+    /// What is taken off them, or written in its place, because of a rule.
+    pub repairs: Vec<Change>,
+    /// A sentence for its author.
+    pub advice: Option<String>,
+    /// What whoever applies it is told, most important first.
+    pub warnings: Vec<String>,
+    /// Nodes that could run its pods; `None` where nobody asked ([`with_nodes`](Self::with_nodes)), or nothing is known.
+    pub nodes: Option<Vec<String>>,
+    /// What the policies come to for it.
+    pub settings: Arc<Settings>,
+}
+
+/// A finding with what comes of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DecidedFinding {
+    /// What is wrong, and where. Its own `action` is the policy's.
+    pub finding: Finding,
+    /// What comes of it here: [`effect`].
+    pub action: Action,
+    /// Whether the template is taken and its pods are refused.
+    pub costs_pods: bool,
+}
+
+impl Decided {
+    /// What `request` comes to. What the API server could not take as it is written is refused, whatever a policy says.
+    pub fn new(request: &Request<'_>, world: &World, policies: &PolicySet) -> Self {
+        let subject = &request.subject;
+        let review = review(request, world, policies);
+        let mut said = answer(&review, subject.object, Door::Validate).warnings;
+        let mut known = BTreeSet::new();
+        said.retain(|warning| known.insert(warning.clone()));
+        let reviewed = review.findings.iter().map(|finding| DecidedFinding {
+            action: effect(&review, finding),
+            costs_pods: costs_its_pods(&review, finding),
+            finding: finding.clone(),
+        });
+        let unreadable = shape::check(subject.kind, subject.object, &review.settings).into_iter();
+        let unreadable =
+            unreadable.map(|finding| DecidedFinding { action: finding.action, costs_pods: false, finding });
+        let findings = unreadable.chain(reviewed).filter(|found| found.action != Action::Allow).collect();
+        let changes = if matches!(review.circumstance, Circumstance::Template { .. }) {
+            // An annotation around a template decides for those who write into it, and not for pods.
+            let pods = review_of_pods(request, world, policies);
+            if pods.decision.verdict == review.decision.verdict { pods.changes } else { Vec::new() }
+        } else {
+            review.changes
+        };
+        let acts = review.settings.mode == Mode::Enforce;
+        let changes = changes.into_iter().filter(|change| acts && in_spec(&change.edit));
+        let (placement, repairs) = changes.partition(|change| matches!(change.cause, Cause::Placement(_)));
+        Self {
+            judged: review.circumstance != Circumstance::NotOurs,
+            decision: review.decision,
+            findings,
+            placement,
+            repairs,
+            advice: review.advice,
+            warnings: said,
+            nodes: None,
+            settings: review.settings,
+        }
+    }
+
+    /// The same with the nodes of the world that could run its pods. It takes as long as there are nodes.
+    #[must_use]
+    pub fn with_nodes(mut self, request: &Request<'_>, world: &World, policies: &PolicySet) -> Self {
+        let nodes = nodes(request, world, policies);
+        self.nodes = nodes.map(|names| names.into_iter().map(str::to_owned).collect());
+        self
+    }
+
+    /// The verdict, of a subject that is judged at all.
+    pub fn os(&self) -> Option<Verdict> {
+        self.judged.then_some(self.decision.verdict)
+    }
+
+    /// Every finding for which it is refused.
+    pub fn refused(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|found| found.action == Action::Deny).map(|found| &found.finding)
+    }
+
+    /// Whether it is refused.
+    pub fn is_refused(&self) -> bool {
+        self.refused().next().is_some()
+    }
+
+    /// Whether it comes to the same as `other`: the same operating system, findings, placement, repairs and advice.
+    ///
+    /// Words are not compared (they name policy files and lines), nor is an operating system that nothing comes of: a
+    /// subject that one side does not judge at all.
+    pub fn agrees_with(&self, other: &Self) -> bool {
+        let same_os = !self.judged || !other.judged || self.decision.verdict == other.decision.verdict;
+        same_os
+            && self.advice == other.advice
+            && self.keys() == other.keys()
+            && lines(&self.placement) == lines(&other.placement)
+            && lines(&self.repairs) == lines(&other.repairs)
+    }
+
+    fn keys(&self) -> BTreeSet<(&'static str, &str, Action, bool)> {
+        self.findings.iter().map(DecidedFinding::key).collect()
+    }
+}
+
+impl DecidedFinding {
+    /// What is compared: rule, place, and what comes of it.
+    fn key(&self) -> (&'static str, &str, Action, bool) {
+        (self.finding.code, &self.finding.pointer, self.action, self.costs_pods)
+    }
+
+    /// `refused`, `pods refused`, `repaired`, `warned`.
+    pub fn outcome(&self) -> &'static str {
+        match self.action {
+            Action::Deny => "refused",
+            _ if self.costs_pods => "pods refused",
+            Action::Repair => "repaired",
+            Action::Warn => "warned",
+            Action::Allow => "allowed",
+        }
+    }
+}
+
+/// Whether an edit is of what runs. A note, and labels for people and for Mullion's own controller, only tell of it.
+fn in_spec(edit: &Edit) -> bool {
+    let (Edit::Set { pointer, .. } | Edit::Remove { pointer } | Edit::Append { pointer, .. }) = edit;
+    pointer.contains("/spec/") && !pointer.starts_with("/metadata/")
+}
+
+/// The changes as lines, in no order: that of tolerations says nothing.
+fn lines(changes: &[Change]) -> BTreeSet<String> {
+    changes.iter().map(|change| line(&change.edit)).collect()
+}
+
+/// An edit on one line, without the way to the pod in a template: `spec.nodeSelector[kubernetes.io/os]: windows`,
+/// `spec.tolerations: os=windows:NoSchedule`, `spec.affinity: node.kubernetes.io/windows-build NotIn 10.0.17763`,
+/// `spec.hostIPC: removed`.
+pub fn line(edit: &Edit) -> String {
+    let (pointer, value) = match edit {
+        Edit::Set { pointer, value } | Edit::Append { pointer, value } => (pointer, Some(value)),
+        Edit::Remove { pointer } => (pointer, None),
+    };
+    let path = field_path(pointer.rfind("/spec/").and_then(|at| pointer.get(at..)).unwrap_or(pointer));
+    let Some(value) = value else { return format!("{path}: removed") };
+    if let Some(required) = requirement(value) {
+        return format!("spec.affinity: {required}");
+    }
+    let text = match edit {
+        Edit::Append { .. } if path == "spec.tolerations" => toleration_word(value).replacen("toleration ", "", 1),
+        _ => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+    };
+    format!("{path}: {text}")
+}
+
+/// What a node affinity asks for, of one requirement or of terms with one: `key NotIn a, b`.
+fn requirement(value: &Value) -> Option<String> {
+    let value = value.pointer("/0/matchExpressions/0").unwrap_or(value);
+    let text = |key| value.get(key).and_then(Value::as_str);
+    let values = value.get("values")?.as_array()?.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ");
+    Some(format!("{} {} {values}", text("key")?, text("operator")?))
+}
+
+// === as JSON ===
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DecidedRecord<'a> {
+    judged: bool,
+    os: Verdict,
+    basis: Basis,
+    because: String,
+    evidence: Vec<EvidenceRecord<'a>>,
+    refused: Vec<String>,
+    findings: Vec<FindingRecord<'a>>,
+    placement: Vec<ChangeRecord<'a>>,
+    repairs: Vec<ChangeRecord<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<&'a str>,
+    warnings: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nodes: Option<&'a [String]>,
+}
+
+/// As in `check -o json`, without a place in a file.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FindingRecord<'a> {
+    code: &'a str,
+    rule: &'a str,
+    action: Action,
+    pods_refused: bool,
+    path: &'a str,
+    pointer: &'a str,
+    message: &'a str,
+    help: &'a str,
+}
+
+impl Serialize for Decided {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let findings = self.findings.iter().map(|DecidedFinding { finding, action, costs_pods }| FindingRecord {
+            code: finding.code,
+            rule: finding.rule,
+            action: *action,
+            pods_refused: *costs_pods,
+            path: &finding.path,
+            pointer: &finding.pointer,
+            message: &finding.message,
+            help: &finding.help,
+        });
+        let record = DecidedRecord {
+            judged: self.judged,
+            os: self.decision.verdict,
+            basis: self.decision.basis,
+            because: because(&self.decision),
+            evidence: self.decision.evidence.iter().map(EvidenceRecord::new).collect(),
+            refused: self.refused().map(Finding::sentence).collect(),
+            findings: findings.collect(),
+            placement: self.placement.iter().map(ChangeRecord::new).collect(),
+            repairs: self.repairs.iter().map(ChangeRecord::new).collect(),
+            advice: self.advice.as_deref(),
+            warnings: &self.warnings,
+            nodes: self.nodes.as_deref(),
+        };
+        record.serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::engine::{Kind, Subject};
+
+    fn policies(spec: &str) -> PolicySet {
+        let text = format!(
+            "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: a}}\nspec: {{priority: 1, {spec}}}\n"
+        );
+        let default = include_str!("../../policies/default.yaml");
+        PolicySet::from_files(&[("a.yaml", text.as_str()), ("default.yaml", default)]).unwrap()
+    }
+
+    fn template(kind: &str, security: &Value) -> Value {
+        json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "web", "namespace": "shop"},
+            "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {
+                "containers": [{"name": "c", "image": "mcr.microsoft.com/windows/servercore:ltsc2022", "securityContext": security}]}}}})
+    }
+
+    fn decided(object: &Value, spec: &str) -> Decided {
+        let kind = Kind::from_name(object["kind"].as_str().unwrap()).unwrap();
+        let request = Request::creation(Subject { kind, namespace: "shop", object });
+        Decided::new(&request, &World::default(), &policies(spec))
+    }
+
+    fn shown(changes: &[Change]) -> Vec<String> {
+        changes.iter().map(|change| line(&change.edit)).collect()
+    }
+
+    #[test]
+    fn a_template_comes_to_what_its_pods_get() {
+        let object = template("Deployment", &json!({"runAsGroup": 5}));
+        let decided = decided(&object, "mode: Enforce");
+        assert_eq!((decided.os(), decided.is_refused()), (Some(Verdict::Windows), false));
+        assert_eq!(
+            shown(&decided.placement),
+            [
+                "spec.nodeSelector[kubernetes.io/os]: windows",
+                "spec.tolerations: os=windows:NoSchedule",
+                "spec.affinity: node.kubernetes.io/windows-build NotIn 10.0.17763, 10.0.18362, 10.0.18363, 10.0.19041, 10.0.19042",
+                "spec.os: {\"name\":\"windows\"}",
+            ]
+        );
+        assert_eq!(shown(&decided.repairs), ["spec.containers[0].securityContext.runAsGroup: removed"]);
+        assert_eq!(decided.findings[0].outcome(), "repaired");
+        let json = serde_json::to_value(&decided).unwrap();
+        assert_eq!((&json["os"], &json["judged"]), (&json!("windows"), &json!(true)));
+        assert_eq!(json["placement"][0]["pointer"], "/spec/template/spec/nodeSelector/kubernetes.io~1os");
+        assert_eq!(json["findings"][0]["action"], "Repair");
+    }
+
+    /// Each policy with what changes by it, from `mode: Enforce`.
+    #[test]
+    fn what_agrees() {
+        let object = template("Deployment", &json!({"runAsUser": 5}));
+        let before = decided(&object, "mode: Enforce");
+        assert!(before.is_refused());
+        for (spec, agrees) in [
+            ("mode: Enforce", true),
+            ("optOut: {ignore: Pods}", true),
+            ("detect: {images: [{pattern: mcr.microsoft.com/**, os: windows, builds: [10.0.20348]}]}", true),
+            ("detect: {images: [{pattern: mcr.microsoft.com/**, os: windows}]}", false),
+            ("detect: {images: [{pattern: mcr.microsoft.com/**, os: linux}]}", false),
+            ("mode: Audit", false),
+            ("mode: Disabled", false),
+            ("workloads: Warn", false),
+            ("rules: {denials: Warn}", false),
+            ("rules: {actions: [{rule: run-as-user, action: Allow}]}", false),
+            ("place: {nodeSelector: {mode: Never}}", false),
+            ("place: {build: {mode: Never}}", false),
+        ] {
+            let after = decided(&object, spec);
+            assert_eq!(before.agrees_with(&after), agrees, "{spec}");
+            assert_eq!(after.agrees_with(&before), agrees, "{spec}");
+        }
+    }
+
+    /// Both only warn at the template; under one of them no pod comes of it.
+    #[test]
+    fn pods_that_are_refused_later_are_another_decision() {
+        let mut object = template("ReplicaSet", &json!({}));
+        object["spec"]["template"]["spec"]["resources"] = json!({"limits": {"memory": "1Gi"}});
+        let (workloads, denials) = (decided(&object, "workloads: Warn"), decided(&object, "rules: {denials: Warn}"));
+        let outcomes = |decided: &Decided| decided.findings.iter().map(DecidedFinding::outcome).collect::<Vec<_>>();
+        assert_eq!(outcomes(&workloads), ["pods refused"]);
+        assert_eq!(outcomes(&denials), ["warned"]);
+        assert!(!workloads.agrees_with(&denials));
+    }
+
+    #[test]
+    fn what_nobody_judges_comes_to_nothing() {
+        let object = template("Deployment", &json!({"runAsUser": 5}));
+        let decided = decided(&object, "mode: Disabled");
+        assert_eq!((decided.os(), decided.is_refused()), (None, false));
+        assert!(decided.findings.is_empty() && decided.placement.is_empty() && decided.warnings.is_empty());
+    }
+
+    #[test]
+    fn a_wrong_type_is_refused_whatever_a_policy_says() {
+        let mut object = template("Deployment", &json!({}));
+        object["spec"]["template"]["spec"]["containers"][0]["command"] = json!("dir");
+        let decided = decided(&object, "mode: Audit");
+        assert_eq!(decided.refused().map(|finding| finding.code).collect::<Vec<_>>(), ["MUL801"]);
+        assert!(decided.placement.is_empty(), "nothing is placed under Audit");
+    }
+}
