@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use super::check::{Checker, MAX_PROBLEMS, Places, problem};
-use super::schema::{Object, POD_SPEC, Shape};
+use super::schema::{OWN_KEYS, Object, POD_SPEC, Shape};
 use super::{NodePolicy, Origin, PodPolicy, PodPolicySpec, PolicySet, RegistryPolicy};
 use crate::manifest::{Document, LineIndex, Problem, Span, documents_from_bytes};
 
@@ -264,7 +264,7 @@ fn deciding(object: &Object, path: &str, keys: &mut Vec<String>) {
     for key in object.keys {
         let path = if path.is_empty() { key.name.to_owned() } else { format!("{path}.{}", key.name) };
         match &key.shape {
-            _ if matches!(path.as_str(), "priority" | "match") => {}
+            _ if OWN_KEYS.contains(&path.as_str()) => {}
             Shape::Object(below) => deciding(below, &path, keys),
             Shape::List(_) => {}
             _ => keys.push(path),

@@ -1,6 +1,7 @@
 //! What a file of test cases for policies may hold.
 
-use super::{Key, METADATA, Object, Shape, Text, VERSION, word};
+use super::words::{METADATA, VERSION};
+use super::{Key, Object, Shape, Text, word};
 
 /// `kind: PolicyTest`.
 pub const POLICY_TEST: &str = "PolicyTest";
