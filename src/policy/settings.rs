@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::rules::match_length;
 use super::{
-    Action, DetectSpec, Labels, Match, Namespaces, OptOutSpec, Origin, PlaceSpec, PodPolicy, PolicySet, RulesSpec,
-    Settings,
+    Action, DetectSpec, Labels, Match, Namespaces, OptOutSpec, Origin, PlaceSpec, PodPolicy, PolicySet, RuleAction,
+    RulesSpec, Settings,
 };
 
 /// Settings by the set of policies that match, one bit each. Subjects choose their labels, so the number of such sets
@@ -152,19 +152,23 @@ impl Settings {
         }
     }
 
-    /// What the findings of a rule do, before `denials`: the action of the longest match, else `default`. The name
-    /// counts as longest, then the whole code, then its longer prefix; of equal matches the first, which is that of
-    /// the higher policy.
+    /// What the findings of a rule do, before `denials`: the action of the entry that decides, else `default`.
     pub fn action(&self, code: &str, name: &str, default: Action) -> Action {
+        self.action_entry(code, name).map_or(default, |entry| entry.action)
+    }
+
+    /// The entry of `rules.actions` that decides for a rule: the longest match. The name counts as longest, then the
+    /// whole code, then its longer prefix; of equal matches the first, which is that of the higher policy.
+    pub fn action_entry(&self, code: &str, name: &str) -> Option<&RuleAction> {
         let mut best = None;
         for entry in &self.actions {
             let length = match_length(&entry.rule, code, name);
             // `>` and not `>=`: on a tie the first stays.
             if length > best.map_or(0, |(length, _)| length) {
-                best = Some((length, entry.action));
+                best = Some((length, entry));
             }
         }
-        best.map_or(default, |(_, action)| action)
+        best.map(|(_, entry)| entry)
     }
 
     /// [`action`](Self::action), with every Deny a Warn where `denials: Warn`. Nobody else has to look at `denials`.
