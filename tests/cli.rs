@@ -647,17 +647,20 @@ fn bad_policies_stop_everything_and_are_listed() {
         assert_eq!(ran.err.lines().count(), 1, "{args:?}: {}", ran.err);
         assert!(ran.err.contains("a.yaml:5:3: "), "{args:?}: {}", ran.err);
     }
-    let ran = mullion(&["policy", "check", "warned.yaml"], "");
-    assert!(ran.code == 2 && ran.err.contains("name a directory that holds policy files"), "{}", ran.err);
     let ran = mullion(&["policy", "check", path], "");
     assert_eq!(ran.code, 2);
-    for expected in ["a.yaml:5:3: ", "a.yaml:6:9: ", "b.yaml:"] {
-        assert!(ran.err.contains(expected), "{expected}: {}", ran.err);
+    for expected in ["a.yaml:5:3\n", "a.yaml:6:9\n", "b.yaml:"] {
+        assert!(ran.out.contains(expected), "{expected}: {}", ran.out);
     }
+    assert!(ran.err.contains("2 files, 3 problems"), "{}", ran.err);
+    // A file alone.
+    let ran = mullion(&["policy", "check", "warned.yaml"], "");
+    assert!(ran.code == 2 && ran.out.contains("warned.yaml:1:1"), "{}", ran.out);
     fs::remove_file(dir.path().join("b.yaml")).unwrap();
     write(&dir, "a.yaml", POLICY.replace("spec:\n", "spec: {priority: 1}\n"));
     let ran = mullion(&["policy", "check", path], "");
-    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!((ran.code, ran.err.as_str()), (0, "mullion: 1 file, 1 policy, no problem\n"));
+    assert!(ran.out.lines().nth(1).is_some_and(|line| line.starts_with("PodPolicy  1 ")), "{}", ran.out);
 }
 
 #[cfg(feature = "server")]

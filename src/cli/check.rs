@@ -254,6 +254,7 @@ impl Judged<'_> {
             title: format!("{}: {}", finding.rule, finding.message),
             place: self.file.place(self.subject.span_of(&finding.pointer)),
             label: self.remark(action).to_owned(),
+            related: None,
             notes: vec![format!("{}: {}", self.name, finding.path)],
             help: finding.help.clone(),
         }

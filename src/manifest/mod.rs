@@ -22,7 +22,7 @@ pub use document::{Document, Documents, Format, documents, documents_from_bytes}
 pub use edit::{EditError, ObjectPatch, Replacement, apply, edit, splice};
 pub use node::{Entry, Node, NodeValue};
 pub use object::{NotAnObject, Object, objects};
-pub use problem::Problem;
+pub use problem::{Problem, Related};
 pub use span::{LineColumn, LineIndex, Span};
 
 /// The largest file that is read, in bytes: a dump of some 3,000 nodes.

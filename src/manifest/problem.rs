@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::span::{LineIndex, Span};
+use super::span::{LineColumn, LineIndex, Span};
 
 /// Why a document could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,14 +13,59 @@ pub struct Problem {
     pub message: String,
     /// Where, in bytes of the whole file.
     pub span: Span,
+    /// Where: the line, from 1; 0 for a file or a directory as a whole.
+    pub line: usize,
+    /// Where: the column in characters, from 1; 0 as the line is.
+    pub column: usize,
+    /// A second place that explains the first: the earlier of two equal keys.
+    pub related: Option<Related>,
+    /// What to do about it, where that can be guessed.
+    pub hint: Option<String>,
+}
+
+/// A second place, perhaps in another file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Related {
+    /// The file as the user named it.
+    pub source: String,
+    /// What is there, as the beginning of a sentence that ends with the place: `it stands first`.
+    pub what: String,
+    /// Where, in bytes of the whole file.
+    pub span: Span,
     /// Where: the line, from 1.
     pub line: usize,
     /// Where: the column in characters, from 1.
     pub column: usize,
-    /// A second place that explains the first, with what it is: the earlier of two equal keys.
-    pub related: Option<(Span, String)>,
-    /// What to do about it, where that can be guessed.
-    pub hint: Option<String>,
+}
+
+impl Problem {
+    /// A problem of the file or directory `source` as a whole.
+    pub fn of_file(source: impl Into<String>, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            source: source.into(),
+            message: message.into(),
+            span: Span::empty(0),
+            line: 0,
+            column: 0,
+            related: None,
+            hint: Some(hint.into()),
+        }
+    }
+
+    /// Line and column; `None` for a file or a directory as a whole.
+    pub fn place(&self) -> Option<(usize, usize)> {
+        (self.line > 0).then_some((self.line, self.column))
+    }
+
+    /// What the second place is, and where: `it stands first on line 5`.
+    pub fn related_text(&self) -> Option<String> {
+        let Related { source, what, line, .. } = self.related.as_ref()?;
+        Some(if *source == self.source {
+            format!("{what} on line {line}")
+        } else {
+            format!("{what} at {source}:{line}")
+        })
+    }
 }
 
 /// A problem before its place is known in lines: what the parsers return.
@@ -61,9 +106,10 @@ impl Fault {
             span: self.span,
             line: place.line,
             column: place.column,
-            related: self
-                .related
-                .map(|(span, what)| (span, format!("{what} on line {}", lines.line_column(span.start).line))),
+            related: self.related.map(|(span, what)| {
+                let LineColumn { line, column } = lines.line_column(span.start);
+                Related { source: source.to_owned(), what: what.to_owned(), span, line, column }
+            }),
             hint: self.hint,
         }
     }
@@ -71,9 +117,12 @@ impl Fault {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}: {}", self.source, self.line, self.column, self.message)?;
-        if let Some((_, what)) = &self.related {
-            write!(f, "; {what}")?;
+        match self.place() {
+            Some((line, column)) => write!(f, "{}:{line}:{column}: {}", self.source, self.message)?,
+            None => write!(f, "{}: {}", self.source, self.message)?,
+        }
+        if let Some(related) = self.related_text() {
+            write!(f, "; {related}")?;
         }
         if let Some(hint) = &self.hint {
             write!(f, " ({hint})")?;

@@ -6,7 +6,7 @@ use super::rules::{meant, nearest_rule};
 use super::schema::{API_VERSION, Between, KINDS, Key, Object, POLICY_TEST, Shape, TEST_KINDS, Text, Word};
 use super::text::{nearest, shown};
 use crate::engine::windows::Build;
-use crate::manifest::{Entry, LineIndex, Node, NodeValue, Problem, Span};
+use crate::manifest::{Entry, LineIndex, Node, NodeValue, Problem, Related, Span};
 
 /// More of them help nobody, and a hostile file has millions.
 pub(super) const MAX_PROBLEMS: usize = 100;
@@ -87,15 +87,26 @@ impl<'a> Checker<'a> {
 
     /// Adds a problem at `span`.
     pub(super) fn report(&mut self, span: Span, message: impl Into<String>) -> Reported<'_> {
-        if self.problems.len() >= MAX_PROBLEMS {
-            return Reported(None);
+        let message = message.into();
+        self.add(|file, lines| problem(file, lines, span, message))
+    }
+
+    /// Adds a problem that is known already.
+    pub(super) fn take(&mut self, problem: Problem) {
+        self.add(|_, _| problem);
+    }
+
+    fn add(&mut self, problem: impl FnOnce(&str, &LineIndex<'_>) -> Problem) -> Reported<'_> {
+        match self.problems.len() {
+            ..MAX_PROBLEMS => self.problems.push(problem(self.file, &self.lines)),
+            MAX_PROBLEMS => self.problems.push(Problem::of_file(
+                self.file,
+                format!("it has more than {MAX_PROBLEMS} problems, and the others are not listed"),
+                "correct these and look again",
+            )),
+            _ => return Reported(None),
         }
-        let mut message = message.into();
-        if self.problems.len() + 1 == MAX_PROBLEMS {
-            message.push_str("; there are more problems, which are not listed");
-        }
-        self.problems.push(problem(self.file, &self.lines, span, message));
-        Reported(self.problems.last_mut())
+        Reported(self.problems.last_mut().filter(|problem| problem.line > 0))
     }
 
     /// Without a kind, only what all kinds share can be judged.
@@ -460,6 +471,13 @@ impl Reported<'_> {
         if let Some(problem) = self.0 {
             problem.hint = Some(hint.into());
         }
+    }
+
+    pub(super) fn related(self, related: Related) -> Self {
+        Self(self.0.map(|problem| {
+            problem.related = Some(related);
+            problem
+        }))
     }
 }
 

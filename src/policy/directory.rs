@@ -1,25 +1,49 @@
-//! Policy files from directories: the one place of this module that does I/O.
+//! Policy files from directories, or named one by one: the one place of this module that does I/O.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::load::{Files, MAX_FILE, PolicyFile};
-use crate::manifest::{Problem, Span};
+use crate::manifest::Problem;
 
-/// Reads `*.yaml`, `*.yml` and `*.json` of every directory, not of those below; names that start with `.` are skipped, and
-/// [test files](is_test_file). What cannot be read is a problem among the others.
-pub fn read(directories: &[PathBuf]) -> Files {
+/// Reads `*.yaml`, `*.yml` and `*.json` of every directory, not of those below, where names that start with `.` and
+/// [test files](is_test_file) are skipped; and files that are named themselves, whatever their names. What cannot be read
+/// is a problem among the others.
+pub fn read(paths: &[PathBuf]) -> Files {
     let mut files = Files::default();
-    for directory in directories {
-        let mut found = snapshot(directory);
+    let mut seen = BTreeSet::new();
+    for path in paths {
+        let mut found = match fs::metadata(path) {
+            Ok(about) if about.is_dir() => snapshot(path),
+            _ => named(path),
+        };
+        // A file that an earlier path brought in already, by whatever name, is read once.
+        if paths.len() > 1 {
+            let real = |file: &PolicyFile| fs::canonicalize(&file.name).unwrap_or_else(|_| PathBuf::from(&file.name));
+            let new: Vec<PathBuf> = found.texts.iter().map(real).collect();
+            let mut known = new.iter().map(|path| seen.contains(path));
+            found.texts.retain(|_| !known.next().unwrap_or_default());
+            seen.extend(new);
+        }
         files.texts.append(&mut found.texts);
         files.problems.append(&mut found.problems);
     }
     files.texts.sort_unstable();
-    // A directory given twice is read once.
-    files.texts.dedup();
+    files
+}
+
+/// A file that is named itself.
+fn named(path: &Path) -> Files {
+    let mut files = Files::default();
+    match read_file(path) {
+        Ok(Some(bytes)) => files.texts.push(PolicyFile { name: path.to_string_lossy().into_owned(), bytes }),
+        // A directory that came meanwhile.
+        Ok(None) => return snapshot(path),
+        Err(error) => files.problems.push(unreadable("it", path, &error)),
+    }
     files
 }
 
@@ -41,9 +65,7 @@ fn snapshot(directory: &Path) -> Files {
 /// Reads the files of `real`, which the user knows as `shown`.
 fn list(shown: &Path, real: &Path) -> Files {
     let mut files = Files::default();
-    let fail = |error: io::Error| {
-        problem(shown, &format!("the directory cannot be read: {error}"), "name a directory that holds policy files")
-    };
+    let fail = |error: io::Error| unreadable("the directory", shown, &error);
     let entries = match fs::read_dir(real) {
         Ok(entries) => entries,
         Err(error) => {
@@ -66,18 +88,14 @@ fn list(shown: &Path, real: &Path) -> Files {
         match read_file(&real.join(&name)) {
             Ok(Some(bytes)) => files.texts.push(PolicyFile { name: shown.to_string_lossy().into_owned(), bytes }),
             Ok(None) => {}
-            Err(error) => files.problems.push(problem(
-                &shown,
-                &format!("the file cannot be read: {error}"),
-                "check that it exists, is no broken link and is readable",
-            )),
+            Err(error) => files.problems.push(unreadable("the file", &shown, &error)),
         }
     }
     if files.texts.is_empty() && files.problems.is_empty() {
-        files.problems.push(problem(
-            shown,
+        files.problems.push(Problem::of_file(
+            shown.to_string_lossy(),
             "the directory holds no policy file",
-            "policy files end in .yaml, .yml or .json and do not start with a dot",
+            "policy files end in .yaml, .yml or .json and do not start with a dot; directories below are not looked into",
         ));
     }
     files
@@ -112,16 +130,26 @@ fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-fn problem(path: &Path, message: &str, hint: &str) -> Problem {
-    Problem {
-        source: path.to_string_lossy().into_owned(),
-        message: message.to_owned(),
-        span: Span::empty(0),
-        line: 1,
-        column: 1,
-        related: None,
-        hint: Some(hint.to_owned()).filter(|hint| !hint.is_empty()),
-    }
+/// Why `path` cannot be read, and what to do.
+fn unreadable(what: &str, path: &Path, error: &io::Error) -> Problem {
+    let link = fs::read_link(path).ok();
+    let (why, hint) = match (error.kind(), &link) {
+        (io::ErrorKind::NotFound, Some(target)) => {
+            (format!("it is a link to {}, which does not exist", target.display()), "correct the link, or remove it")
+        }
+        (io::ErrorKind::NotFound, None) => {
+            ("it does not exist".to_owned(), "name a policy file or a directory that holds some")
+        }
+        (io::ErrorKind::PermissionDenied, _) => {
+            (error.to_string(), "let the user that Mullion runs as read it: `chmod a+r`, and `a+x` for its directories")
+        }
+        (_, Some(target)) if error.to_string().contains("symbolic links") => (
+            format!("it is a link to {}, and the links go round in a circle", target.display()),
+            "correct the link, or remove it",
+        ),
+        (_, _) => (error.to_string(), "put a regular file there, or remove it"),
+    };
+    Problem::of_file(path.to_string_lossy(), format!("{what} cannot be read: {why}"), hint)
 }
 
 #[cfg(test)]
@@ -156,6 +184,26 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_named_is_read_once_and_by_any_name() {
+        let root = tempfile::tempdir().unwrap();
+        let (file, other) = (root.path().join("a.yaml"), root.path().join("policy"));
+        fs::write(&file, "x").unwrap();
+        fs::write(&other, "y").unwrap();
+        let odd = root.path().join(".").join("..").join(root.path().file_name().unwrap());
+        for paths in
+            [vec![root.path().to_owned(), file.clone(), odd.clone()], vec![odd.join("a.yaml"), root.path().to_owned()]]
+        {
+            let files = read(&paths);
+            assert_eq!((files.texts.len(), files.problems.len()), (1, 0), "{paths:?}: {files:?}");
+        }
+        let files = read(&[other, file]);
+        assert_eq!(names(&files, root.path()), ["/a.yaml", "/policy"]);
+        // A pipe or a device is not waited for.
+        let told = read(&[PathBuf::from("/dev/null")]).problems;
+        assert!(cfg!(not(unix)) || told[0].message.contains("it is no regular file"), "{told:?}");
+    }
+
+    #[test]
     fn what_cannot_be_read_is_said() {
         let root = tempfile::tempdir().unwrap();
         let (empty, full) = (root.path().join("empty"), root.path().join("full"));
@@ -169,9 +217,12 @@ mod tests {
         let told = told(&files, root.path());
         assert_eq!(
             told[0],
-            "/empty:1:1: the directory holds no policy file (policy files end in .yaml, .yml or .json and do not start with a dot)"
+            "/empty: the directory holds no policy file (policy files end in .yaml, .yml or .json and do not start with a dot; directories below are not looked into)"
         );
-        assert!(told[1].starts_with("/gone:1:1: the directory cannot be read: "), "{}", told[1]);
+        assert_eq!(
+            told[1],
+            "/gone: it cannot be read: it does not exist (name a policy file or a directory that holds some)"
+        );
         assert_eq!(told.len(), 2);
     }
 
@@ -206,9 +257,13 @@ mod tests {
         assert_eq!(names(&files, root.path()), ["/good.yaml"]);
         let mut told = told(&files, root.path());
         told.sort();
-        assert!(told[0].starts_with("/broken.yaml:1:1: the file cannot be read: "), "{told:?}");
-        assert!(told[1].starts_with("/loop.yaml:1:1: the file cannot be read: "), "{told:?}");
-        assert_eq!(told.len(), 2);
+        assert_eq!(
+            told,
+            [
+                "/broken.yaml: the file cannot be read: it is a link to gone, which does not exist (correct the link, or remove it)",
+                "/loop.yaml: the file cannot be read: it is a link to loop.yaml, and the links go round in a circle (correct the link, or remove it)",
+            ]
+        );
     }
 
     #[cfg(unix)]

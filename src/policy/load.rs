@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use super::check::{Checker, MAX_PROBLEMS, Places, problem};
 use super::schema::{OWN_KEYS, Object, POD_SPEC, Shape};
 use super::{NodePolicy, Origin, PodPolicy, PodPolicySpec, PolicySet, RegistryPolicy};
-use crate::manifest::{Document, LineIndex, Problem, Span, documents_from_bytes};
+use crate::manifest::{Document, Documents, LineColumn, LineIndex, Problem, Related, Span, documents_from_bytes};
 
 /// Largest policy file, in bytes. A ConfigMap holds 1 MiB at most, and ten thousand image patterns take as much.
 pub const MAX_FILE: usize = 4 << 20;
@@ -24,6 +24,17 @@ pub struct Files {
     pub texts: Vec<PolicyFile>,
     /// What could not be read.
     pub problems: Vec<Problem>,
+}
+
+/// One policy of the files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyDocument {
+    /// `PodPolicy`, `NodePolicy` or `RegistryPolicy`.
+    pub kind: &'static str,
+    /// `metadata.name`.
+    pub name: String,
+    /// Where the document begins.
+    pub origin: Origin,
 }
 
 /// One policy file.
@@ -82,9 +93,8 @@ impl PolicySet {
         texts.sort_unstable();
         let mut loader = Loader { problems: files.problems.clone(), ..Loader::default() };
         if texts.is_empty() && files.problems.is_empty() {
-            let nowhere =
-                problem("policies", &LineIndex::new(""), Span::empty(0), "there is no policy file".to_owned());
-            loader.problems.push(Problem { hint: Some("policies/default.yaml is a good start".to_owned()), ..nowhere });
+            let hint = "policies/default.yaml is a good start";
+            loader.problems.push(Problem::of_file("policies", "there is no policy file", hint));
         }
         for file in texts {
             loader.file(file);
@@ -93,11 +103,7 @@ impl PolicySet {
             .pods
             .sort_by(|a, b| (b.policy.spec.priority, &a.policy.name).cmp(&(a.policy.spec.priority, &b.policy.name)));
         if loader.pods.len() > MAX_POLICIES {
-            let message = format!("there are {} PodPolicies, and at most {MAX_POLICIES} are taken", loader.pods.len());
-            loader.problems.push(Problem {
-                hint: Some("merge policies that differ only in their namespaces".to_owned()),
-                ..problem("policies", &LineIndex::new(""), Span::empty(0), message)
-            });
+            loader.too_many();
         } else {
             loader.collisions();
         }
@@ -106,12 +112,15 @@ impl PolicySet {
                 pods: loader.pods.into_iter().map(|pod| pod.policy).collect(),
                 nodes: loader.nodes.map_or_else(NodePolicy::default, |(policy, _)| policy),
                 registries: loader.registries.map_or_else(RegistryPolicy::default, |(policy, _)| policy),
+                documents: loader.documents.into(),
                 hash: files.hash(),
                 files: files.texts.as_slice().into(),
                 ..Self::default()
             })
         } else {
-            loader.problems.sort_by(|a, b| (&a.source, a.span.start).cmp(&(&b.source, b.span.start)));
+            // What is about a whole file comes last of it.
+            let order = |problem: &Problem| (problem.line == 0, problem.span.start);
+            loader.problems.sort_by(|a, b| a.source.cmp(&b.source).then_with(|| order(a).cmp(&order(b))));
             Err(loader.problems)
         }
     }
@@ -121,38 +130,64 @@ impl PolicySet {
 struct Loader<'f> {
     problems: Vec<Problem>,
     pods: Vec<Loaded<'f>>,
-    nodes: Option<(NodePolicy, Origin)>,
-    registries: Option<(RegistryPolicy, Origin)>,
-    names: BTreeMap<(&'static str, String), Origin>,
+    nodes: Option<(NodePolicy, Place<'f>)>,
+    registries: Option<(RegistryPolicy, Place<'f>)>,
+    names: BTreeMap<(&'static str, String), Place<'f>>,
+    documents: Vec<PolicyDocument>,
+}
+
+/// A stretch of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place<'f> {
+    file: &'f PolicyFile,
+    span: Span,
+}
+
+impl Place<'_> {
+    /// As the second place of a problem. The lines are counted again, which only bad files pay for.
+    fn related(self, what: impl Into<String>) -> Related {
+        let text = std::str::from_utf8(&self.file.bytes).unwrap_or_default();
+        let LineColumn { line, column } = LineIndex::new(text).line_column(self.span.start);
+        Related { source: self.file.name.clone(), what: what.into(), span: self.span, line, column }
+    }
 }
 
 /// A PodPolicy, and where its keys are to the byte.
 struct Loaded<'f> {
     policy: PodPolicy,
     file: &'f PolicyFile,
+    /// Of its name.
+    place: Span,
     places: Places,
 }
 
 impl<'f> Loader<'f> {
     fn file(&mut self, file: &'f PolicyFile) {
         let bytes = &file.bytes;
-        let text = std::str::from_utf8(bytes).unwrap_or_default();
-        let mut checker = Checker::new(&file.name, text);
         if bytes.len() > MAX_FILE {
-            checker.report(
-                Span::empty(0),
-                format!("the file has {} bytes; a policy file has at most {MAX_FILE}", bytes.len()),
-            );
-        } else {
-            let documents = documents_from_bytes(&file.name, bytes);
-            if documents.is_empty() {
-                checker.report(Span::empty(0), "the file holds no policy: write one, or remove the file");
+            // How large it is is not known: no more of it is read than tells that it is too large.
+            let message =
+                format!("the file has more than {} MiB, the most that a policy file may have", MAX_FILE >> 20);
+            let hint = "check that it is a policy file, and spread its policies over several files";
+            self.problems.push(Problem::of_file(&file.name, message, hint));
+            return;
+        }
+        let Ok(text) = std::str::from_utf8(bytes) else {
+            self.problems.extend(documents_from_bytes(&file.name, bytes).into_iter().filter_map(Result::err));
+            return;
+        };
+        let mut checker = Checker::new(&file.name, text);
+        let mut documents = Documents::new(&file.name, text).peekable();
+        if documents.peek().is_none() {
+            checker.report(Span::empty(0), "the file holds no policy").hint("write one, or remove the file");
+        }
+        for document in documents {
+            match document {
+                Ok(document) => self.document(&mut checker, file, &document),
+                Err(problem) => checker.take(problem),
             }
-            for document in documents {
-                match document {
-                    Ok(document) => self.document(&mut checker, file, &document),
-                    Err(problem) => self.problems.push(problem),
-                }
+            if checker.problems.len() > MAX_PROBLEMS {
+                break;
             }
         }
         self.problems.append(&mut checker.problems);
@@ -166,23 +201,24 @@ impl<'f> Loader<'f> {
         let file_name: Arc<str> = file.name.as_str().into();
         let origin =
             |span: Span, checker: &Checker<'_>| Origin { file: Arc::clone(&file_name), line: checker.line(span) };
+        let place = Place { file, span };
+        self.documents.push(PolicyDocument { kind, name: name.clone(), origin: origin(document.node.span, checker) });
+        match kind {
+            "NodePolicy" => return only(&mut self.nodes, kind, checker, document, place),
+            "RegistryPolicy" => return only(&mut self.registries, kind, checker, document, place),
+            _ => {}
+        }
         match self.names.entry((kind, name.clone())) {
             MapEntry::Occupied(first) => {
-                let Origin { file, line } = first.get();
-                let message = format!("there is a second {kind} `{name}`; the first is at {file}:{line}");
-                checker.report(span, message).hint("give one of them another name");
+                checker
+                    .report(span, format!("there is a second {kind} `{name}`"))
+                    .related(first.get().related("the first is"))
+                    .hint("give one of them another name, or remove one");
                 return;
             }
             MapEntry::Vacant(free) => {
-                free.insert(origin(span, checker));
+                free.insert(place);
             }
-        }
-        match kind {
-            "NodePolicy" => return only(&mut self.nodes, kind, checker, document, origin(span, checker), span),
-            "RegistryPolicy" => {
-                return only(&mut self.registries, kind, checker, document, origin(span, checker), span);
-            }
-            _ => {}
         }
         let Some(mut spec) = read::<PodPolicySpec>(checker, document) else { return };
         let item = |list: &str, at: usize| {
@@ -199,7 +235,24 @@ impl<'f> Loader<'f> {
         let mut origins: BTreeMap<_, _> =
             places.iter().map(|(key, span)| (key.clone(), origin(*span, checker))).collect();
         origins.insert(String::new(), origin(document.node.span, checker));
-        self.pods.push(Loaded { policy: PodPolicy { name, spec, origins }, file, places });
+        self.pods.push(Loaded { policy: PodPolicy { name, spec, origins }, file, place: span, places });
+    }
+
+    /// Reports the first policy beyond those that are taken, in order of file and line.
+    fn too_many(&mut self) {
+        let count = self.pods.len();
+        let places = self.pods.iter().map(|pod| Place { file: pod.file, span: pod.place });
+        let mut places: Vec<_> = places.collect();
+        places.sort_unstable();
+        if let Some(Place { file, span }) = places.get(MAX_POLICIES) {
+            let message =
+                format!("there are {count} PodPolicies, and at most {MAX_POLICIES} are taken: this is one too many");
+            let text = std::str::from_utf8(&file.bytes).unwrap_or_default();
+            self.problems.push(Problem {
+                hint: Some("merge policies that differ only in their namespaces".to_owned()),
+                ..problem(&file.name, &LineIndex::new(text), *span, message)
+            });
+        }
     }
 
     /// Reports keys that two policies of one priority set for the same subjects: neither could be told to decide.
@@ -215,6 +268,8 @@ impl<'f> Loader<'f> {
                         found.extend(keys.iter().filter_map(|key| collision(key, one, other)));
                     }
                     if found.len() >= MAX_PROBLEMS {
+                        let message = "more policies of equal priority set the same keys, and they are not listed";
+                        found.push(Problem::of_file(&one.file.name, message, "correct these and look again"));
                         self.problems.extend(found);
                         return;
                     }
@@ -226,37 +281,41 @@ impl<'f> Loader<'f> {
 }
 
 /// Takes a policy of a kind of which there may be one.
-fn only<T: DeserializeOwned>(
-    place: &mut Option<(T, Origin)>,
+fn only<'f, T: DeserializeOwned>(
+    taken: &mut Option<(T, Place<'f>)>,
     kind: &str,
     checker: &mut Checker<'_>,
     document: &Document,
-    origin: Origin,
-    span: Span,
+    place: Place<'f>,
 ) {
-    if let Some((_, Origin { file, line })) = place {
-        let message = format!("there is a second {kind}, and there may be one; the first is at {file}:{line}");
-        checker.report(span, message).hint("put both into one document");
+    if let Some((_, first)) = taken {
+        checker
+            .report(place.span, format!("there is a second {kind}, and there may be only one"))
+            .related(first.related("the first is"))
+            .hint("put what both say into one document, and remove the other");
     } else if let Some(policy) = read(checker, document) {
-        *place = Some((policy, origin));
+        *taken = Some((policy, place));
     }
 }
 
-fn collision(key: &str, one: &Loaded<'_>, other: &Loaded<'_>) -> Option<Problem> {
-    let place = |loaded: &Loaded<'_>| loaded.places.get(key).copied();
+fn collision<'f>(key: &str, one: &Loaded<'f>, other: &Loaded<'f>) -> Option<Problem> {
+    let place = |loaded: &Loaded<'f>| Some(Place { file: loaded.file, span: loaded.places.get(key).copied()? });
     let (mut first, mut second) = ((place(one)?, one), (place(other)?, other));
-    if (second.1.file, second.0) < (first.1.file, first.0) {
+    if second.0 < first.0 {
         std::mem::swap(&mut first, &mut second);
     }
-    let (policy, (span, Loaded { file, .. })) = (&first.1.policy, second);
-    let Origin { file: first_file, line } = policy.origin(key);
+    let ((first, Loaded { policy: early, .. }), (Place { file, span }, Loaded { policy: late, .. })) = (first, second);
     let text = std::str::from_utf8(&file.bytes).unwrap_or_default();
     let message = format!(
-        "`spec.{key}` is also set at {first_file}:{line} by PodPolicy `{}`, with the same priority {}",
-        policy.name, policy.spec.priority
+        "PodPolicies `{}` and `{}` both set `spec.{key}`, and both have priority {}: neither could decide",
+        late.name, early.name, early.spec.priority
     );
-    let hint = "give one of them another priority, or let match.namespaces.include of both name different namespaces without `*`";
-    Some(Problem { hint: Some(hint.to_owned()), ..problem(&file.name, &LineIndex::new(text), span, message) })
+    let hint = "give one of them another `priority`, 0 where it is absent, or let match.namespaces.include of both name different namespaces without `*`";
+    Some(Problem {
+        related: Some(first.related(format!("`{}` sets it", early.name))),
+        hint: Some(hint.to_owned()),
+        ..problem(&file.name, &LineIndex::new(text), span, message)
+    })
 }
 
 /// Keys of which one policy's value decides; lists are laid together, and `priority` and `match` are the policy's own.

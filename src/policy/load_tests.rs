@@ -192,13 +192,13 @@ const NODE_SPECS: Rows = &[
 #[rustfmt::skip]
 const FILES: Rows = &[
     ("", &[
-        "1:1: the file holds no policy: write one, or remove the file",
+        "1:1: the file holds no policy (write one, or remove the file)",
     ]),
     ("# only\n", &[
-        "1:1: the file holds no policy: write one, or remove the file",
+        "1:1: the file holds no policy (write one, or remove the file)",
     ]),
     ("---\n---\n", &[
-        "1:1: the file holds no policy: write one, or remove the file",
+        "1:1: the file holds no policy (write one, or remove the file)",
     ]),
     ("null", &[
         "1:1: the document is empty (a policy is a map with apiVersion, kind, metadata and spec)",
@@ -305,7 +305,7 @@ fn all_problems_of_all_documents_and_files_are_told_at_once() {
 #[test]
 fn nothing_at_all_is_no_policy() {
     let told = load(&[]).unwrap_err();
-    assert_eq!(told, ["policies:1:1: there is no policy file (policies/default.yaml is a good start)"]);
+    assert_eq!(told, ["policies: there is no policy file (policies/default.yaml is a good start)"]);
 }
 
 #[test]
@@ -313,13 +313,15 @@ fn names_are_given_once_for_each_kind() {
     let (first, second) = (pod("a", "priority: 1"), format!("# again\n{}", pod("a", "priority: 2")));
     assert_eq!(
         load(&[("b.yaml", &second), ("a.yaml", &first)]).unwrap_err(),
-        ["b.yaml:4:18: there is a second PodPolicy `a`; the first is at a.yaml:3 (give one of them another name)"]
+        [
+            "b.yaml:4:18: there is a second PodPolicy `a`; the first is at a.yaml:3 (give one of them another name, or remove one)"
+        ]
     );
     assert!(load(&[("a.yaml", &first), ("b.yaml", &node("a", "mode: Audit"))]).is_ok());
     assert_eq!(
         load(&[("a.yaml", &node("a", "mode: Audit")), ("b.yaml", &node("b", "mode: Audit"))]).unwrap_err(),
         [
-            "b.yaml:3:18: there is a second NodePolicy, and there may be one; the first is at a.yaml:3 (put both into one document)"
+            "b.yaml:3:18: there is a second NodePolicy, and there may be only one; the first is at a.yaml:3 (put what both say into one document, and remove the other)"
         ]
     );
 }
@@ -334,15 +336,15 @@ fn equal_priorities_may_not_set_the_same_key() {
         "b",
         "priority: 0\nplace:\n  specOS: {mode: Never}\nrules: {actions: [{rule: MUL1, action: Warn}]}\nmode: Enforce",
     );
-    let hint = "(give one of them another priority, or let match.namespaces.include of both name different namespaces without `*`)";
+    let hint = "(give one of them another `priority`, 0 where it is absent, or let match.namespaces.include of both name different namespaces without `*`)";
     assert_eq!(
         load(&[("a.yaml", &a), ("b.yaml", &collide)]).unwrap_err(),
         [
             format!(
-                "b.yaml:7:14: `spec.place.specOS.mode` is also set at a.yaml:8 by PodPolicy `a`, with the same priority 0 {hint}"
+                "b.yaml:7:14: PodPolicies `b` and `a` both set `spec.place.specOS.mode`, and both have priority 0: neither could decide; `a` sets it at a.yaml:8 {hint}"
             ),
             format!(
-                "b.yaml:9:3: `spec.mode` is also set at a.yaml:5 by PodPolicy `a`, with the same priority 0 {hint}"
+                "b.yaml:9:3: PodPolicies `b` and `a` both set `spec.mode`, and both have priority 0: neither could decide; `a` sets it at a.yaml:5 {hint}"
             ),
         ]
     );
@@ -408,11 +410,20 @@ fn aliases_are_taken_and_bombs_are_not() {
 #[test]
 fn huge_and_hostile_files_are_refused_in_few_words() {
     let huge = "x".repeat(50 << 20);
-    assert_eq!(problems(&huge), ["a.yaml:1:1: the file has 52428800 bytes; a policy file has at most 4194304"]);
+    assert_eq!(
+        problems(&huge),
+        [
+            "a.yaml: the file has more than 4 MiB, the most that a policy file may have (check that it is a policy file, and spread its policies over several files)"
+        ]
+    );
     let keys = (0..20_000).map(|at| format!("k{at}: 1")).collect::<Vec<_>>().join("\n");
     let told = problems(&pod("a", &keys));
-    assert_eq!(told.len(), 100);
-    assert!(told[99].contains("there are more problems"), "{}", told[99]);
+    assert_eq!(told.len(), 101);
+    let more = "a.yaml: it has more than 100 problems, and the others are not listed (correct these and look again)";
+    assert_eq!(told[100], more);
+    // Documents that are no YAML count like any other problem.
+    let told = problems(&"[\n---\n".repeat(200_000));
+    assert_eq!((told.len(), told[100].as_str()), (101, more));
     let deep = problems(&pod("a", &format!("mode: {}", "[".repeat(100_000))));
     assert_eq!(deep.len(), 1);
     assert!(deep[0].len() < 300, "{deep:?}");
@@ -431,10 +442,12 @@ fn many_policies_and_long_lines_cost_little() {
     assert_eq!(
         problems(&many(MAX_POLICIES + 1, "0")),
         [
-            "policies:1:1: there are 1001 PodPolicies, and at most 1000 are taken (merge policies that differ only in their namespaces)"
+            "a.yaml:7003:18: there are 1001 PodPolicies, and at most 1000 are taken: this is one too many (merge policies that differ only in their namespaces)"
         ]
     );
-    assert_eq!(problems(&many(MAX_POLICIES, "0")).len(), 100);
+    let told = problems(&many(MAX_POLICIES, "0"));
+    assert_eq!(told.len(), 101);
+    assert!(told[100].starts_with("a.yaml: more policies of equal priority set the same keys"), "{}", told[100]);
     // Ten thousand patterns in one line: quadratic, this takes minutes.
     let images: Vec<_> =
         (0..10_000).map(|at| serde_json::json!({"pattern": format!("example.com/{at}/**"), "os": "linux"})).collect();
@@ -555,7 +568,10 @@ fn a_registry_policy_is_one_and_says_what_is_wrong() {
     }
     let two = format!("{}---\n{}", text("timeout: 1s\n"), text("timeout: 2s\n").replace("name: r", "name: s"));
     let told = problems(&two);
-    assert!(told[0].contains("there is a second RegistryPolicy, and there may be one"), "{told:?}");
+    assert!(
+        told[0].contains("there is a second RegistryPolicy, and there may be only one; the first is on line 3 "),
+        "{told:?}"
+    );
 }
 
 proptest! {

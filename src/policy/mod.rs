@@ -9,6 +9,7 @@
 //! All of it is pure but [`directory`].
 
 mod check;
+mod describe;
 pub mod directory;
 mod glob;
 mod images;
@@ -25,7 +26,7 @@ mod warnings;
 mod wildcard;
 
 pub use images::{ImagePatterns, match_image};
-pub use load::{Files, MAX_FILE, MAX_POLICIES, PolicyFile};
+pub use load::{Files, MAX_FILE, MAX_POLICIES, PolicyDocument, PolicyFile};
 pub use registry::{Lifetimes, PullSecretsMode, RegistryPolicy};
 pub use selector::Labels;
 pub use store::{Outcome, Store};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::images::ImagePatterns;
-use super::load::PolicyFile;
+use super::load::{PolicyDocument, PolicyFile};
 use super::registry::RegistryPolicy;
 use super::settings::Memo;
 use crate::engine::windows::Build;
@@ -23,6 +23,8 @@ pub struct PolicySet {
     pub nodes: NodePolicy,
     /// At most one; the default when no file has one.
     pub registries: RegistryPolicy,
+    /// Every policy of the files, in order of file and line.
+    pub documents: Arc<[PolicyDocument]>,
     /// Content hash of the files, hexadecimal; empty for a set that came from no file.
     pub hash: String,
     /// The files, as they were read; empty for the built-in set.

@@ -3,7 +3,7 @@
 //! a step; the log has all.
 
 use super::json::FindingRecord;
-use super::text::printable;
+use super::text::{Severity, printable};
 use super::{Failure, STDIN};
 use crate::policy::Action;
 
@@ -25,6 +25,21 @@ pub fn finding(finding: &FindingRecord<'_>, remark: &str) -> String {
 pub fn failure(failure: &Failure) -> String {
     let mut command = Command::new("error", &failure.file, failure.place);
     command.property("title", "not readable");
+    command.line(&failure.message)
+}
+
+/// The command for a problem of a policy file, which ends at `end`, its line ended.
+pub fn problem(failure: &Failure, severity: Severity, end: Option<(usize, usize)>) -> String {
+    let name = match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "notice",
+    };
+    let mut command = Command::new(name, &failure.file, failure.place);
+    if let Some((line, column)) = end {
+        command.end(line, column);
+    }
+    command.property("title", "policy");
     command.line(&failure.message)
 }
 
@@ -139,6 +154,17 @@ mod tests {
             let line = finding(&FindingRecord { action, ..record("a", &object, "no", 8) }, "");
             assert!(line.starts_with(&format!("::{name} file=a,")), "{line}");
         }
+    }
+
+    #[test]
+    fn problems_of_policy_files_name_their_end() {
+        let told = Failure { file: "a.yaml".to_owned(), place: Some((3, 1)), message: "why; do".to_owned() };
+        assert_eq!(
+            problem(&told, Severity::Warning, Some((3, 5))),
+            "::warning file=a.yaml,line=3,endLine=3,col=1,endColumn=5,title=policy::why; do\n"
+        );
+        let whole = Failure { place: None, ..told };
+        assert_eq!(problem(&whole, Severity::Error, None), "::error file=a.yaml,title=policy::why; do\n");
     }
 
     #[test]

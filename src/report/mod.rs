@@ -1,5 +1,5 @@
 //! What a review found, written for people ([`text`], [`github`]) and for machines ([`json`], [`sarif`]), and what it comes
-//! to, to be compared ([`decided`]).
+//! to, to be compared ([`decided`]); what is wrong with policy files ([`problem`]).
 //!
 //! Rendering only: nothing here judges, reads files or decides an exit code.
 
@@ -13,6 +13,7 @@ use crate::policy::Action;
 pub mod decided;
 pub mod github;
 pub mod json;
+pub mod problem;
 pub mod rule_page;
 pub mod sarif;
 pub mod table;
@@ -44,10 +45,10 @@ impl fmt::Display for Failure {
 
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
-        let Problem { source, message, line, column, related, hint, .. } = problem;
-        let parts = [Some(message), related.map(|(_, what)| what), hint];
+        let (place, related) = (problem.place(), problem.related_text());
+        let parts = [Some(problem.message), related, problem.hint];
         let message = parts.into_iter().flatten().collect::<Vec<String>>().join("; ");
-        Self { file: source, place: Some((line, column)), message }
+        Self { file: problem.source, place, message }
     }
 }
 

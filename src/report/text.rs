@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
 /// Longest source line that is shown, in bytes. Minified JSON puts a whole object on one line, where a snippet says
 /// nothing and costs the width of the object for every message.
@@ -29,7 +29,7 @@ pub struct Place<'a> {
     pub text: &'a str,
     /// Bytes of `text`.
     pub span: Range<usize>,
-    /// 1-based line of `span.start`.
+    /// 1-based line of `span.start`; 0 for the file as a whole.
     pub line: usize,
     /// 1-based column of `span.start`, in characters.
     pub column: usize,
@@ -48,6 +48,8 @@ pub struct Message<'a> {
     pub place: Place<'a>,
     /// A few words under the source line; may be empty.
     pub label: String,
+    /// A second place that explains the first, and a few words under its source line.
+    pub related: Option<(Place<'a>, String)>,
     /// What it is about, one line each.
     pub notes: Vec<String>,
     /// What to do; may be empty.
@@ -67,21 +69,9 @@ impl Message<'_> {
         if let Some(code) = self.code {
             title = title.id(code);
         }
-        let file = printable(self.place.file);
-        let line = self.place.source_line();
-        let mut group = match &line {
-            Some((line, marked)) => {
-                let mut mark = AnnotationKind::Primary.span(marked.clone());
-                if !self.label.is_empty() {
-                    mark = mark.label(printable(&self.label).into_owned());
-                }
-                let snippet = Snippet::source(line.as_str()).line_start(self.place.line).path(&file);
-                title.element(snippet.annotation(mark))
-            }
-            None => title.element(Origin::path(&*file).line(self.place.line).char_column(self.place.column)),
-        };
-        if line.is_none() && !self.label.is_empty() {
-            group = group.element(Level::NOTE.message(printable(&self.label).into_owned()));
+        let mut group = self.place.show(Group::with_title(title), &self.label, AnnotationKind::Primary);
+        if let Some((place, label)) = &self.related {
+            group = place.show(group, label, AnnotationKind::Context);
         }
         for note in &self.notes {
             group = group.element(Level::NOTE.message(printable(note).into_owned()));
@@ -96,6 +86,24 @@ impl Message<'_> {
 }
 
 impl Place<'_> {
+    /// Adds its source line with the marked part and `label` below; where no line is shown, only which it is.
+    fn show<'m>(&self, group: Group<'m>, label: &str, kind: AnnotationKind) -> Group<'m> {
+        let file = printable(self.file).into_owned();
+        let label = printable(label).into_owned();
+        let labelled = !label.is_empty();
+        if let Some((line, marked)) = self.source_line() {
+            let mark = kind.span(marked);
+            let mark = if labelled { mark.label(label) } else { mark };
+            return group.element(Snippet::source(line).line_start(self.line).path(file).annotation(mark));
+        }
+        let origin = Origin::path(file);
+        let group = group.element(match self.line {
+            0 => origin,
+            line => origin.line(line).char_column(self.column),
+        });
+        if labelled { group.element(Level::NOTE.message(label)) } else { group }
+    }
+
     /// The first line of the span and what to mark in it; `None` where that line is no help.
     ///
     /// One line is cut out instead of handing the whole file over, because the renderer indexes all it is given for
@@ -154,6 +162,7 @@ mod tests {
             title: "run-as-user: Windows has no numeric user ids".to_owned(),
             place: Place { file: "web.yaml", text, span: start..start + marked.len(), line, column },
             label: String::new(),
+            related: None,
             notes: vec!["Pod default/web: spec.securityContext.runAsUser".to_owned()],
             help: "use windowsOptions.runAsUserName".to_owned(),
         }
@@ -175,6 +184,38 @@ error[MUL201]: run-as-user: Windows has no numeric user ids
 ";
         assert_eq!(message(text, "runAsUser: 1000").render(false), expected);
         assert!(message(text, "runAsUser: 1000").render(true).contains("\u{1b}["), "colour");
+    }
+
+    #[test]
+    fn a_second_place_is_shown_with_what_it_is() {
+        let (first, second) = ("a: 1\nmode: Audit\n", "mode: Enforce\n");
+        let mut both = message(second, "mode");
+        let place = Place { file: "a.yaml", ..message(first, "mode").place };
+        both.related = Some((place.clone(), "set here, too".to_owned()));
+        let shown = both.render(false);
+        let expected = "
+1 | mode: Enforce
+  | ^^^^
+  |
+ ::: a.yaml:2:1
+  |
+2 | mode: Audit
+  | ---- set here, too
+  |
+";
+        assert!(shown.contains(expected), "{shown}");
+        // Of a file that is not there to show.
+        both.related = Some((Place { text: "", span: 0..0, ..place }, "set here, too".to_owned()));
+        let shown = both.render(false);
+        assert!(shown.contains("::: a.yaml:2:1\n") && shown.contains("set here, too"), "{shown}");
+    }
+
+    #[test]
+    fn a_message_about_a_whole_file_names_no_line() {
+        let whole = message("x", "x");
+        let place = Place { text: "", span: 0..0, line: 0, column: 0, ..whole.place.clone() };
+        let shown = Message { place, ..whole }.render(false);
+        assert!(shown.contains("--> web.yaml\n"), "{shown}");
     }
 
     #[test]

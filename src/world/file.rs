@@ -22,7 +22,7 @@ use serde_json::value::RawValue;
 use super::{images, objects};
 use crate::engine::labels::LabelPool;
 use crate::engine::world::{Node, Nodes, World};
-use crate::manifest::{MAX_BYTES, Problem, Span, documents_from_bytes};
+use crate::manifest::{MAX_BYTES, Problem, documents_from_bytes};
 
 /// A world, and what else the file held.
 #[derive(Debug, Clone, Default)]
@@ -165,15 +165,7 @@ impl Reader<'_> {
 
 /// A problem of the file as a whole.
 fn problem(file: &str, message: String) -> Box<Problem> {
-    Box::new(Problem {
-        source: file.to_owned(),
-        message,
-        span: Span::empty(0),
-        line: 1,
-        column: 1,
-        related: None,
-        hint: Some(RECIPE.to_owned()),
-    })
+    Box::new(Problem::of_file(file, message, RECIPE))
 }
 
 /// The documents of a JSON file as text; `None` for what is to be read as YAML.

@@ -1,34 +1,201 @@
-//! `mullion policy check`: everything that is wrong with policy files.
+//! `mullion policy check`: everything that is wrong with policy files, and what there is if nothing is.
 
+use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use serde::Serialize;
 
-use super::super::knowledge::load_policies;
 use super::super::{Io, Outcome};
-use crate::report::counted;
+use crate::manifest::Problem;
+use crate::policy::{Mode, Origin, PolicyDocument, PolicySet, directory, warnings};
+use crate::report::problem::Sources;
+use crate::report::text::Severity;
+use crate::report::{counted, table};
 
 /// Arguments of `policy check`.
 #[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "Exit code: 0; 1 for warnings with --fail-on warn; 2 for files that cannot be used. The highest that applies."
+)]
 pub struct Check {
-    /// Directories of policy files, read together as one set
-    #[arg(value_name = "DIR", required = true)]
-    pub directories: Vec<PathBuf>,
+    /// Policy files, or directories of them (*.yaml, *.yml, *.json), read together as one set
+    #[arg(value_name = "FILE|DIR", required = true)]
+    pub paths: Vec<PathBuf>,
+    /// How problems are written
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    pub output: Format,
+    /// From what on the exit code is not 0
+    #[arg(long, value_enum, default_value_t = FailOn::Problem, value_name = "WHAT")]
+    pub fail_on: FailOn,
+}
+
+/// How problems are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    Text,
+    /// JSON Lines: records of type problem, policy and summary
+    Json,
+    /// Annotations of a GitHub Actions workflow
+    Github,
+}
+
+/// From what on the exit code is not 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// What makes the files unusable
+    Problem,
+    /// Warnings, too
+    Warn,
+}
+
+/// The last line.
+#[derive(Debug, Serialize)]
+struct Summary {
+    r#type: &'static str,
+    files: usize,
+    policies: usize,
+    problems: usize,
+    warnings: usize,
+}
+
+/// One policy, in the order in which they decide.
+#[derive(Debug, Serialize)]
+struct PolicyRecord<'a> {
+    r#type: &'static str,
+    kind: &'static str,
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<Mode>,
+    file: &'a str,
+    line: u32,
+    /// In words.
+    matches: String,
 }
 
 /// Checks.
 pub fn run(args: &Check, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    match load_policies(&args.directories) {
-        Ok(policies) => {
-            io.say(format_args!("{} of pods, no problem", counted(policies.pods.len(), "policy document")))?;
-            Ok(Outcome::Clean)
-        }
-        Err(bad) => {
-            for problem in &bad.0 {
-                io.say(problem)?;
-            }
-            io.say(counted(bad.0.len(), "problem"))?;
-            Ok(Outcome::Unreadable)
+    let files = directory::read(&args.paths);
+    let sources = Sources::new(&files.texts);
+    let loaded = PolicySet::load(&files);
+    let problems = loaded.as_ref().err().map_or(&[][..], Vec::as_slice);
+    let warned: Vec<Problem> = loaded.iter().flat_map(warnings).map(|warning| sources.warned(&warning)).collect();
+    for (severity, all) in [(Severity::Error, problems), (Severity::Warning, &warned)] {
+        for problem in all {
+            write(problem, severity, &sources, args.output, io)?;
         }
     }
+    let policies = loaded.as_ref().map(records).unwrap_or_default();
+    match args.output {
+        Format::Text if !policies.is_empty() => list(&policies, io)?,
+        Format::Json => policies.iter().try_for_each(|policy| line(policy, io))?,
+        Format::Text | Format::Github => {}
+    }
+    let summary = Summary {
+        r#type: "summary",
+        files: files.texts.len(),
+        policies: policies.len(),
+        problems: problems.len(),
+        warnings: warned.len(),
+    };
+    if args.output == Format::Json {
+        line(&summary, io)?;
+    }
+    let files = counted(summary.files, "file");
+    if problems.is_empty() {
+        let warned = match warned.len() {
+            0 => String::new(),
+            count => format!(", {}", counted(count, "warning")),
+        };
+        let policies = counted_policies(policies.len());
+        io.say(format_args!("{files}, {policies}, no problem{warned}"))?;
+    } else {
+        let found = counted(problems.len(), "problem");
+        io.say(format_args!(
+            "{files}, {found}: they cannot be used, and a running Mullion stays with its last good ones"
+        ))?;
+    }
+    Ok(match (problems.is_empty(), warned.is_empty(), args.fail_on) {
+        (false, _, _) => Outcome::Unreadable,
+        (true, false, FailOn::Warn) => Outcome::Findings,
+        (true, _, _) => Outcome::Clean,
+    })
+}
+
+fn write(
+    problem: &Problem,
+    severity: Severity,
+    sources: &Sources<'_>,
+    format: Format,
+    io: &mut Io<'_>,
+) -> anyhow::Result<()> {
+    match format {
+        Format::Text => {
+            let message = sources.message(problem, severity).render(io.colour_stdout);
+            io.stdout.write_all(message.as_bytes())?;
+        }
+        Format::Json => line(&sources.record(problem, severity), io)?,
+        Format::Github => io.stdout.write_all(sources.command(problem, severity).as_bytes())?,
+    }
+    Ok(())
+}
+
+fn line(record: &impl Serialize, io: &mut Io<'_>) -> anyhow::Result<()> {
+    serde_json::to_writer(&mut *io.stdout, record)?;
+    Ok(io.stdout.write_all(b"\n")?)
+}
+
+/// `1 policy`, `2 policies`.
+fn counted_policies(count: usize) -> String {
+    if count == 1 { "1 policy".to_owned() } else { format!("{count} policies") }
+}
+
+/// Those for pods in the order in which they decide, then the others.
+fn records<'a>(set: &'a PolicySet) -> Vec<PolicyRecord<'a>> {
+    let of_pods = |document: &&PolicyDocument| document.kind == "PodPolicy";
+    let places: BTreeMap<&str, &Origin> =
+        set.documents.iter().filter(of_pods).map(|document| (&*document.name, &document.origin)).collect();
+    let record = |kind, name, origin: &'a Origin| PolicyRecord {
+        r#type: "policy",
+        kind,
+        name,
+        priority: None,
+        mode: None,
+        file: &origin.file,
+        line: origin.line,
+        matches: String::new(),
+    };
+    let pods = set.pods.iter().filter_map(|policy| {
+        let spec = &policy.spec;
+        Some(PolicyRecord {
+            priority: Some(spec.priority),
+            mode: spec.mode,
+            matches: spec.matches.to_string(),
+            ..record("PodPolicy", &policy.name, places.get(&*policy.name)?)
+        })
+    });
+    let others = set.documents.iter().filter(|document| !of_pods(document)).map(|document| {
+        let (mode, matches) = match document.kind {
+            "NodePolicy" => (Some(set.nodes.mode), "every Windows node"),
+            _ => (None, "every registry"),
+        };
+        let matches = matches.to_owned();
+        PolicyRecord { mode, matches, ..record(document.kind, &document.name, &document.origin) }
+    });
+    pods.chain(others).collect()
+}
+
+fn list(policies: &[PolicyRecord<'_>], io: &mut Io<'_>) -> io::Result<()> {
+    let head = ["KIND", "PRIORITY", "NAME", "MODE", "WHERE", "MATCHES"].map(str::to_owned);
+    let rows = policies.iter().map(|policy| {
+        let PolicyRecord { kind, name, priority, mode, file, line, matches, .. } = policy;
+        let priority = priority.map_or_else(|| "-".to_owned(), |priority| priority.to_string());
+        let mode = mode.map_or_else(|| "-".to_owned(), |mode| format!("{mode:?}"));
+        [(*kind).to_owned(), priority, (*name).to_owned(), mode, format!("{file}:{line}"), matches.clone()]
+    });
+    table::write(io.stdout, &std::iter::once(head).chain(rows).collect::<Vec<_>>())
 }

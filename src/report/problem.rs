@@ -1,0 +1,229 @@
+//! Problems and warnings of policy files: compiler-style messages for people, records for machines, workflow commands
+//! for GitHub. Their one-line form is [`Problem`]'s own `Display`.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::text::{Message, Place, Severity};
+use super::{Failure, github};
+use crate::manifest::{LineColumn, LineIndex, Problem, Related, Span};
+use crate::policy::{PolicyFile, Warning};
+
+/// The texts of the files that problems are about.
+#[derive(Debug, Default)]
+pub struct Sources<'a> {
+    texts: BTreeMap<&'a str, Source<'a>>,
+}
+
+/// One file.
+#[derive(Debug)]
+struct Source<'a> {
+    /// What is not UTF-8 has become U+FFFD: the one problem of such a file stands before that.
+    text: Cow<'a, str>,
+}
+
+/// A problem as JSON: one line of `policy check -o json`, told apart by `type`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProblemRecord<'a> {
+    r#type: &'static str,
+    severity: &'static str,
+    #[serde(flatten)]
+    place: PlaceRecord<'a>,
+    message: &'a str,
+    help: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    related: Option<RelatedRecord<'a>>,
+}
+
+/// A stretch of a file, from 1, columns in characters, the end that of the character after the last. Only the file
+/// where it is about the file as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PlaceRecord<'a> {
+    file: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_column: Option<usize>,
+}
+
+/// A second place that explains the first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct RelatedRecord<'a> {
+    #[serde(flatten)]
+    place: PlaceRecord<'a>,
+    message: &'a str,
+}
+
+impl<'a> Sources<'a> {
+    /// Those of `files`.
+    pub fn new(files: &'a [PolicyFile]) -> Self {
+        let source = |file: &'a PolicyFile| (file.name.as_str(), Source { text: String::from_utf8_lossy(&file.bytes) });
+        Self { texts: files.iter().map(source).collect() }
+    }
+
+    /// `warning` as a problem whose span is the line that it names.
+    pub fn warned(&self, warning: &Warning) -> Problem {
+        let line = usize::try_from(warning.origin.line).unwrap_or_default();
+        let text = self.text(&warning.origin.file);
+        let span = line_span(text, line);
+        Problem {
+            source: warning.origin.file.to_string(),
+            message: warning.message.clone(),
+            span,
+            line,
+            column: LineIndex::new(text).line_column(span.start).column,
+            related: None,
+            hint: Some(warning.hint.clone()),
+        }
+    }
+
+    /// The problem with a snippet of the source, that of its second place too, and what to do.
+    pub fn message<'m>(&'m self, problem: &'m Problem, severity: Severity) -> Message<'m> {
+        let Problem { source, span, line, column, .. } = problem;
+        let related = problem.related.as_ref().map(|related| {
+            let Related { source, what, span, line, column } = related;
+            (self.place(source, *span, *line, *column), format!("{what} here"))
+        });
+        Message {
+            severity,
+            code: None,
+            title: problem.message.clone(),
+            place: self.place(source, *span, *line, *column),
+            label: String::new(),
+            related,
+            notes: Vec::new(),
+            help: problem.hint.clone().unwrap_or_default(),
+        }
+    }
+
+    /// The problem as JSON.
+    pub fn record<'m>(&self, problem: &'m Problem, severity: Severity) -> ProblemRecord<'m> {
+        let related = problem.related.as_ref().map(|related| RelatedRecord {
+            place: self.place_record(&related.source, related.span, Some((related.line, related.column))),
+            message: &related.what,
+        });
+        ProblemRecord {
+            r#type: "problem",
+            severity: match severity {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+                Severity::Note => "note",
+            },
+            place: self.place_record(&problem.source, problem.span, problem.place()),
+            message: &problem.message,
+            help: problem.hint.as_deref().unwrap_or_default(),
+            related,
+        }
+    }
+
+    /// The problem as a workflow command of GitHub Actions.
+    pub fn command(&self, problem: &Problem, severity: Severity) -> String {
+        let end = problem.place().map(|_| self.end(&problem.source, problem.span));
+        github::problem(&Failure::from(problem.clone()), severity, end)
+    }
+
+    fn text(&self, file: &str) -> &str {
+        self.texts.get(file).map_or("", |source| &source.text)
+    }
+
+    fn place<'m>(&'m self, file: &'m str, span: Span, line: usize, column: usize) -> Place<'m> {
+        // Of the file as a whole there is no line to show.
+        let text = if line == 0 { "" } else { self.text(file) };
+        Place { file, text, span: span.range(), line, column }
+    }
+
+    fn place_record<'m>(&self, file: &'m str, span: Span, start: Option<(usize, usize)>) -> PlaceRecord<'m> {
+        let end = start.map(|_| self.end(file, span));
+        PlaceRecord {
+            file,
+            line: start.map(|start| start.0),
+            column: start.map(|start| start.1),
+            end_line: end.map(|end| end.0),
+            end_column: end.map(|end| end.1),
+        }
+    }
+
+    fn end(&self, file: &str, span: Span) -> (usize, usize) {
+        let LineColumn { line, column } = LineIndex::new(self.text(file)).line_column(span.end);
+        (line, column)
+    }
+}
+
+/// What stands in the line of that number, from 1, without the white space around it.
+fn line_span(text: &str, line: usize) -> Span {
+    let mut start = 0;
+    for (at, written) in text.split_inclusive('\n').enumerate() {
+        if at + 1 == line {
+            let begin = start + written.len() - written.trim_start().len();
+            return Span::new(begin, start + written.trim_end().len().max(begin - start));
+        }
+        start += written.len();
+    }
+    Span::empty(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+    use super::*;
+    use crate::policy::{Files, Origin, PolicySet};
+
+    fn files(texts: &[(&str, &str)]) -> Files {
+        let file = |(name, text): &(&str, &str)| PolicyFile { name: (*name).to_owned(), bytes: text.as_bytes().into() };
+        Files { texts: texts.iter().map(file).collect(), problems: Vec::new() }
+    }
+
+    fn json(files: &Files) -> Vec<serde_json::Value> {
+        let sources = Sources::new(&files.texts);
+        let problems = PolicySet::load(files).unwrap_err();
+        let record = |problem| serde_json::to_value(sources.record(problem, Severity::Error)).unwrap();
+        problems.iter().map(record).collect()
+    }
+
+    #[test]
+    fn records_say_where_they_begin_and_end() {
+        let policy = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: NAME}\nspec: {mode: Audit}\n";
+        let named = |name: &str| policy.replace("NAME", name);
+        let same = json(&files(&[("a.yaml", &named("a")), ("b.yaml", &format!("# again\n{}", named("b")))]));
+        assert_eq!(
+            same,
+            [serde_json::json!({
+                "type": "problem", "severity": "error", "file": "b.yaml", "line": 5, "column": 8, "endLine": 5, "endColumn": 12,
+                "message": "PodPolicies `b` and `a` both set `spec.mode`, and both have priority 0: neither could decide",
+                "help": same[0]["help"],
+                "related": {"file": "a.yaml", "line": 4, "column": 8, "endLine": 4, "endColumn": 12, "message": "`a` sets it"},
+            })]
+        );
+        let none = json(&Files { problems: vec![Problem::of_file("a", "it is gone", "look")], ..Files::default() });
+        let expected = serde_json::json!({
+            "type": "problem", "severity": "error", "file": "a", "message": "it is gone", "help": "look"
+        });
+        assert_eq!(none, [expected]);
+    }
+
+    #[test]
+    fn a_warning_shows_its_line() {
+        let files = files(&[("a.yaml", "# ü\r\n  mode: Audit \r\n")]);
+        let sources = Sources::new(&files.texts);
+        let warning = |line| Warning {
+            origin: Origin { file: "a.yaml".into(), line },
+            message: "it only talks".to_owned(),
+            hint: "write Enforce".to_owned(),
+        };
+        let problem = sources.warned(&warning(2));
+        assert_eq!(problem.to_string(), "a.yaml:2:3: it only talks (write Enforce)");
+        let shown = sources.message(&problem, Severity::Warning).render(false);
+        assert!(shown.contains("2 |   mode: Audit \n  |   ^^^^^^^^^^^\n"), "{shown}");
+        // Of a file that is not there, as that of the built-in set.
+        let shown = sources.message(&sources.warned(&warning(9)), Severity::Warning).render(false);
+        assert!(shown.contains("--> a.yaml:9:"), "{shown}");
+    }
+}
