@@ -27,8 +27,16 @@ down: ## Stop what `make up` left running
 test: needs fmt-check clippy doc unit purity cluster-test ## Everything CI checks
 
 .PHONY: rules
-rules: needs ## Write again what is made from the rule catalogue: policies/rules, README table, expected findings
-	UPDATE_DOCS=1 $(CARGO) test --locked --no-default-features --test rules
+rules: needs ## Write again what is made from the rule catalogue and the policy keys: policies/rules, policies/schema, docs/policy-reference.md, README table, expected findings
+	UPDATE_DOCS=1 $(CARGO) test --locked --no-default-features --test rules --test schema
+
+# Not part of `test`: it needs npm and a network.
+LANGUAGE_SERVER = yaml-language-server@1.25.0
+.PHONY: editor
+editor: ## Ask yaml-language-server what it makes of the schemas: completion, explanations, complaints
+	@command -v npm >/dev/null || { echo "npm is missing: install Node.js 22 or newer" >&2; exit 1; }
+	@test -d target/editor/$(LANGUAGE_SERVER) || npm install --silent --no-save --prefix target/editor/$(LANGUAGE_SERVER) $(LANGUAGE_SERVER)
+	@node tests/editor/check.mjs target/editor/$(LANGUAGE_SERVER)/node_modules/yaml-language-server/bin/yaml-language-server
 
 .PHONY: fmt
 fmt: ## Format the code

@@ -31,7 +31,8 @@
 //! - a Windows release: a row in [`engine::windows`];
 //! - an image name: a row in [`engine::image`];
 //! - a taint that marks Windows nodes: the default in `policies/default.yaml` and in [`policy::NodePolicy`];
-//! - a policy key: [`policy`], types and schema.
+//! - a policy key: [`policy`], types and [schema](policy::schema); `make rules` writes `policies/schema/` and
+//!   `docs/policy-reference.md`.
 
 pub mod cli;
 #[cfg(feature = "server")]

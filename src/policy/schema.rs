@@ -125,6 +125,17 @@ pub enum Between {
     Release,
 }
 
+/// How the values that several policies give a key come to one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layers {
+    /// They do not: there is one document, or the key is each policy's own.
+    Not,
+    /// Of the policies that match, the one with the highest priority that sets the key decides.
+    Highest,
+    /// The lists of all policies that match are put one after the other, the highest priority first.
+    Together,
+}
+
 /// The kinds of document.
 pub const KINDS: [(&str, &Object); 3] =
     [("PodPolicy", &POD_POLICY), ("NodePolicy", &NODE_POLICY), ("RegistryPolicy", &REGISTRY_POLICY)];
@@ -132,9 +143,31 @@ pub const KINDS: [(&str, &Object); 3] =
 /// `apiVersion` of all.
 pub const API_VERSION: &str = "mullion.dev/v1alpha1";
 
-/// Keys of a PodPolicy's `spec` that are its own. Of every other key below it, the policies that match a subject are laid
-/// over each other.
+/// Keys of a PodPolicy's `spec` that are its own.
 pub(super) const OWN_KEYS: [&str; 2] = ["priority", "match"];
+
+/// How the values of the key at `path` (`spec.detect.images`; `[]` stands for an entry of a list) are layered.
+pub fn layers(kind: &str, path: &str, shape: &Shape) -> Layers {
+    let own = |below: &str| OWN_KEYS.contains(&below.split('.').next().unwrap_or(below));
+    match (path.strip_prefix("spec."), shape) {
+        _ if kind != "PodPolicy" => Layers::Not,
+        (None, _) | (_, Shape::Object(_)) => Layers::Not,
+        (Some(below), _) if own(below) || below.contains("[]") => Layers::Not,
+        (_, Shape::List(_)) => Layers::Together,
+        _ => Layers::Highest,
+    }
+}
+
+impl Layers {
+    /// For the docs of a key; `None` where there is nothing to say.
+    pub fn sentence(self) -> Option<&'static str> {
+        match self {
+            Self::Not => None,
+            Self::Highest => Some("Of the policies that set it, the one with the highest priority decides."),
+            Self::Together => Some("The entries of all matching policies count, those of higher priority first."),
+        }
+    }
+}
 
 impl Key {
     const fn new(name: &'static str, shape: Shape, doc: &'static str) -> Self {

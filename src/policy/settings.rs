@@ -188,8 +188,9 @@ impl Settings {
     /// made for whichever runs.
     pub fn knows(&self, since: &str) -> bool {
         let number = |version: &str| {
-            let (major, minor) = version.split_once('.')?;
-            Some((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?))
+            // Of `0.1.3` the last number says nothing: rules come with releases.
+            let mut parts = version.split('.').map(str::parse::<u32>);
+            Some((parts.next()?.ok()?, parts.next()?.ok()?))
         };
         self.rules_version.as_deref().is_none_or(|version| number(since) <= number(version))
     }

@@ -230,3 +230,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_version_with_its_patch_number_knows_the_rules_of_its_release() {
+    for (version, since, expected) in [
+        ("0.1", "0.1", true),
+        ("0.1.0", "0.1", true),
+        ("0.1.7", "0.2", false),
+        ("0.10", "0.9", true),
+        ("1.0.3", "0.9", true),
+        ("0.9.12", "0.10", false),
+    ] {
+        let settings = Settings { rules_version: Some(version.to_owned()), ..Settings::default() };
+        assert_eq!(settings.knows(since), expected, "{version} and a rule since {since}");
+    }
+}

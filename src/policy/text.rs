@@ -6,6 +6,30 @@ use super::wildcard::MAX_PATTERN;
 use crate::engine::windows::Build;
 use crate::engine::world::Taint;
 
+/// A name of lower-case parts with dots between them; other characters that its parts may have.
+macro_rules! domain {
+    ($($other:literal)?) => {
+        concat!(
+            "[a-z0-9", $($other,)? "]([-a-z0-9", $($other,)? "]*[a-z0-9", $($other,)? "])?",
+            r"(\.[a-z0-9", $($other,)? "]([-a-z0-9", $($other,)? "]*[a-z0-9", $($other,)? "])?)*"
+        )
+    };
+}
+
+/// A label's value, or its key without the domain.
+macro_rules! label {
+    ($($other:literal)?) => {
+        concat!("[A-Za-z0-9", $($other,)? "]([-A-Za-z0-9_.", $($other,)? "]{0,61}[A-Za-z0-9", $($other,)? "])?")
+    };
+}
+
+/// A path segment of an image, with no more than two stars in a row.
+macro_rules! segment {
+    () => {
+        r"((\*\*?)?[-A-Za-z0-9_.:@]+(\*\*?[-A-Za-z0-9_.:@]+)*(\*\*?)?|\*\*?)"
+    };
+}
+
 /// What is wrong with a text: why, and what to write instead.
 pub(super) struct Malformed {
     pub(super) why: String,
@@ -34,23 +58,44 @@ impl Text {
         }
     }
 
-    /// The same as a regular expression, where one can say it: for the JSON Schema.
-    pub fn pattern(self) -> Option<&'static str> {
+    /// The same as a regular expression, for the JSON Schema: no stricter than [`check`](Self::check), and no laxer than one
+    /// without look-ahead can be. Rules are not told by their form.
+    pub(super) fn pattern(self) -> Option<&'static str> {
         match self {
-            Self::Any | Self::LabelKey => None,
-            Self::Name => Some(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"),
-            Self::ShortName => Some(r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"),
-            Self::Namespaces => Some(r"^[-a-z0-9*]+$"),
+            Self::Any | Self::Rule | Self::TranslatedRule => None,
+            Self::Name => Some(concat!("^", domain!(), "$")),
+            Self::ShortName => Some(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
+            Self::Namespaces => Some(r"^([-a-z0-9]{1,63}|[-a-z0-9]*\*[-a-z0-9*]*)$"),
             Self::Build => Some(r"^10\.0\.(0|[1-9][0-9]*)$"),
-            Self::LabelValue => Some(r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"),
-            Self::Image => Some(r"^[-A-Za-z0-9_./:@*]+$"),
-            Self::TaintPattern => Some(r"^[^=]+=[^=]*$"),
-            Self::Taint => Some(r"^[^=:]+(=[^=:]*)?:(NoSchedule|PreferNoSchedule|NoExecute)$"),
-            Self::Rule | Self::TranslatedRule => Some(r"^(MUL[0-9]{0,3}|[a-z][-a-z0-9]*)$"),
+            Self::LabelKey => Some(concat!("^(", domain!(), "/)?", label!(), "$")),
+            Self::LabelValue => Some(concat!("^(", label!(), ")?$")),
+            Self::Image => Some(concat!("^", segment!(), "(/", segment!(), ")*$")),
+            Self::TaintPattern => Some(concat!("^(", domain!("*"), "/)?", label!("*"), "=(", label!("*"), ")?$")),
+            Self::Taint => Some(concat!(
+                "^(",
+                domain!(),
+                "/)?",
+                label!(),
+                "(=(",
+                label!(),
+                ")?)?:(NoSchedule|PreferNoSchedule|NoExecute)$"
+            )),
             Self::Version => Some(r"^[0-9]+\.[0-9]+(\.[0-9]+)?$"),
-            Self::Registry => Some(r"^[-A-Za-z0-9.:\[\]]+$"),
+            Self::Registry => {
+                Some(r"^(\[[0-9A-Fa-f:.]+\](:[0-9]+)?|[-A-Za-z0-9.]+:[0-9]+|localhost|[-a-z0-9]*[.A-Z][-A-Za-z0-9.]*)$")
+            }
             Self::Path => Some(r"^/"),
-            Self::Span => Some(r"^[0-9]+[smhd]$"),
+            Self::Span => Some(r"^0*[1-9][0-9]*[smhd]$"),
+        }
+    }
+
+    /// The most characters it takes, where `pattern` does not say it.
+    pub(super) fn longest(self) -> Option<usize> {
+        match self {
+            Self::Name => Some(253),
+            Self::ShortName => Some(63),
+            Self::Image => Some(MAX_PATTERN),
+            _ => None,
         }
     }
 

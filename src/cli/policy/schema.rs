@@ -1,14 +1,22 @@
 //! `mullion policy schema`: the JSON Schema of policy files.
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 
 use super::super::{Io, Outcome};
+use crate::policy::schema::json;
 
 /// Arguments of `policy schema`.
 #[derive(Debug, Clone, Args)]
-pub struct Schema {}
+pub struct Schema {
+    /// Only documents of this kind; PolicyTest is for files of test cases, which end in .test.yaml
+    #[arg(long, value_parser = PossibleValuesParser::new(json::kinds()))]
+    pub kind: Option<String>,
+}
 
-/// Answers.
-pub fn run(_args: &Schema, _io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    anyhow::bail!("not built yet")
+/// Prints it.
+pub fn run(args: &Schema, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+    let schema = args.kind.as_deref().and_then(json::kind).unwrap_or_else(json::policies);
+    io.stdout.write_all(schema.as_bytes())?;
+    Ok(Outcome::Clean)
 }

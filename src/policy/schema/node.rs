@@ -29,7 +29,8 @@ static NODE_SPEC: Object = Object::of(&[
                 "Nothing is changed. What would be is said in Events `WouldChange` on the nodes and in the metric \
                  `mullion_nodes_withheld`.",
             ),
-            word("Disabled", "Labels and taint that Mullion put on nodes are taken off, and nothing is put there."),
+            word("Disabled", "Labels and taint that Mullion put on nodes are taken off, and nothing is put there. RuntimeClasses \
+                 stay."),
         ]),
         "Whether nodes are changed.",
     )
@@ -49,8 +50,8 @@ static NODE_SPEC: Object = Object::of(&[
     Key::new(
         "taint",
         Shape::Object(&TAINT),
-        "The taint that Windows nodes get, which keeps pods without an operating system off them. A node that a taint of \
-         `windowsTaints` marks already gets none. Windows pods are given the toleration.",
+        "The taint that Windows nodes get. It keeps all pods off them that do not tolerate it, Linux pods above all; Windows \
+         pods are given the toleration. A node that a taint of `windowsTaints` marks already gets none.",
     )
     .example("{apply: Never}"),
     Key::new(
@@ -75,7 +76,7 @@ static NODE_SPEC: Object = Object::of(&[
     Key::new(
         "runtimeClasses",
         Shape::Object(&RUNTIME_CLASSES),
-        "RuntimeClasses `mullion-windows-<release>`: each names a handler, one build and the tolerations of Windows nodes.",
+        "RuntimeClasses `mullion-windows-<release>`: each names the handler, selects one build and brings the tolerations that its nodes ask for.",
     ),
     Key::new(
         "expectedPools",

@@ -12,7 +12,7 @@ pub(super) static POD_POLICY: Object = Object::of(&[
     VERSION,
     kind(&[word(
         "PodPolicy",
-        "What is done to pods and to what makes pods. There may be many: all that match a subject are laid over each \
+        "What is done to pods and to what makes pods. There may be many: all that match a pod are laid over each \
          other, key by key.",
     )]),
     METADATA,
@@ -30,8 +30,8 @@ pub(in super::super) static POD_SPEC: Object = Object::of(&[
     Key::new(
         "priority",
         Shape::Integer,
-        "Of the policies that match a subject and set the same key, the one with the highest priority decides it. Two of \
-         equal priority that set the same key for the same subjects are an error that names both lines, unless the \
+        "Of the policies that match a pod and set the same key, the one with the highest priority decides it. Two of \
+         equal priority that set the same key for the same pods are an error that names both lines, unless the \
          `match.namespaces.include` of both name different namespaces without `*`. In the shipped files the policy for \
          all namespaces has 0, the one for kube-system 1000.",
     )
@@ -43,7 +43,7 @@ pub(in super::super) static POD_SPEC: Object = Object::of(&[
             word("Enforce", "Changes pods, warns and refuses, as the other keys say."),
             word(
                 "Audit",
-                "Changes and refuses nothing, and says what it would do: warnings that begin with `would`, audit \
+                "Changes and refuses nothing, and says what it would do: warnings such as `would refuse: …`, audit \
                  annotations, metrics. The way to take Mullion up in a cluster that runs already.",
             ),
             word("Disabled", "As if Mullion were not there: nothing is changed, refused or said."),
@@ -114,7 +114,7 @@ static MATCH: Object = Object::of(&[
             )
             .example("[dev-*]"),
         ])),
-        "Namespaces by name.",
+        "Namespaces by name: those that are included and not excluded.",
     )
     .example("{include: [team-a-*], exclude: [team-a-sandbox]}"),
     Key::new(
@@ -187,7 +187,7 @@ static RULES: Object = Object::of(&[
     Key::new(
         "actions",
         Shape::List(&Shape::Object(&RULE_ACTION)),
-        "Actions of rules other than their own default. The longest match decides, whatever the priority: a name before a \
+        "Actions of rules other than their own default, which `mullion rules` lists. The longest match decides, whatever the priority: a name before a \
          code, a code before its beginning. Of equally long ones the entry of the higher policy decides, then the first \
          of the list.",
     )
@@ -215,8 +215,9 @@ static RULE_ACTION: Object = Object::with(
                 ),
                 word(
                     "Repair",
-                    "Taken off, or changed into what works. Only for rules that have a repair; beginnings of codes may \
-                     also cover rules without one, which keep what they do by default.",
+                    "Taken off the pod, or changed into what works; in a template only where the API server would refuse \
+                     it. Only for rules that have a repair; a beginning of codes may also cover rules without one, \
+                     which keep what they do by default.",
                 ),
                 word("Warn", "Said to whoever applies it; on pods of controllers by the label `mullion.dev/findings`."),
                 word("Allow", "Nothing: neither said nor changed."),

@@ -17,13 +17,17 @@ pub(super) static DETECT: Object = Object::of(&[
     Key::new(
         "default",
         Shape::Word(&[
-            word("LinuxWhenMixed", "Linux, if the cluster has or had Windows nodes; else nothing."),
+            word(
+                "LinuxWhenMixed",
+                "Linux, if the cluster has or had Windows nodes, or nothing is known of it (`mullion check` without \
+                 `--world`); else nothing.",
+            ),
             word("Linux", "Linux, whatever nodes the cluster has."),
             word("Nothing", "Nothing: such pods are left as they are."),
         ]),
         "What pods get of which nothing says an operating system: pod, namespace, policy or image. Linux is given only \
-         where nothing in the pod looks like Windows and some Linux node satisfies all it asks for; never to pods of a \
-         DaemonSet or to pods that are bound to a node, and not while every Linux node carries a taint of the \
+         where nothing in the pod looks like Windows and, if it asks for certain nodes, some Linux node is one of them; never to \
+         pods of a DaemonSet or to pods that are bound to a node, and not while every Linux node carries a taint of the \
          NodePolicy's `linuxTaints`.",
     )
     .default("LinuxWhenMixed"),

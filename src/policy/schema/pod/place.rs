@@ -41,17 +41,17 @@ pub(super) static PLACE: Object = Object::of(&[
             ]),
             "How the Windows build of a pod's images keeps it off nodes that cannot run them. Nothing is added where the \
              build of no image is known, where the author or the RuntimeClass asks for a build, to HostProcess pods, to \
-             pods with a virtual machine of their own, and to pods of a DaemonSet. `mullion compat` shows which hosts run \
+             pods with a virtual machine of their own, to pods of a DaemonSet, and to pods that are bound to a node. `mullion compat` shows which hosts run \
              which images.",
         )
         .default("Compatible")])),
-        "Windows builds.",
+        "Keeps pods off nodes whose Windows build cannot run their images.",
     ),
     Key::new(
         "runtimeClass",
         Shape::Object(&RUNTIME_CLASS),
         "RuntimeClass of Windows pods. Never instead of one that the pod names, never against what the pod or its \
-         namespace asks for, and not on HostProcess pods or pods of a DaemonSet.",
+         namespace asks for, and not on HostProcess pods, pods of a DaemonSet or pods that are bound to a node.",
     ),
     Key::new(
         "specOS",
@@ -73,7 +73,7 @@ pub(super) static PLACE: Object = Object::of(&[
              them.",
         )
         .default("WhenClean")])),
-        "The field `spec.os` of Windows pods.",
+        "The field `spec.os` of Windows pods, once nothing in them contradicts it.",
     ),
 ]);
 

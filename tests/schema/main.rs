@@ -1,0 +1,60 @@
+//! The JSON Schemas of policy files, against the loader and against what is checked in.
+//!
+//! `policies/schema/` and `docs/policy-reference.md` are made from the same table as the loader's checks; `make rules`
+//! writes them again.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+#![allow(unreachable_pub, reason = "modules of one test program")]
+
+mod agree;
+mod generate;
+#[path = "../rules/golden.rs"]
+#[allow(dead_code, reason = "the rules use all of it")]
+mod golden;
+mod page;
+mod table;
+
+use mullion::policy::schema::json;
+
+/// What a check comes to: everything that is wrong, a line each.
+type Checked = Result<(), String>;
+
+/// All complaints as one, or none.
+fn all(complaints: &[String]) -> Checked {
+    if complaints.is_empty() { Ok(()) } else { Err(complaints.join("\n")) }
+}
+
+#[test]
+fn the_schemas_are_what_the_program_prints() {
+    let policy_test = json::kind("PolicyTest").unwrap();
+    for (file, made) in [("policy.json", json::policies()), ("policy-test.json", policy_test)] {
+        golden::file(&format!("policies/schema/{file}"), &made).unwrap_or_else(|complaint| panic!("{complaint}"));
+    }
+}
+
+#[test]
+fn the_reference_is_made_from_the_table() {
+    golden::file("docs/policy-reference.md", &page::page()).unwrap_or_else(|complaint| panic!("{complaint}"));
+}
+
+/// Every schema is one, and nothing in it is unknown to validators that are strict about the dialect but what editors read.
+#[test]
+fn each_is_a_schema_of_its_dialect() {
+    for schema in json::kinds().filter_map(json::kind).chain([json::policies()]) {
+        let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+        assert!(jsonschema::draft202012::meta::is_valid(&schema));
+        jsonschema::draft202012::new(&schema).unwrap();
+    }
+}
+
+/// The language server looks for it in the comments of each document.
+#[test]
+fn each_document_of_the_shipped_files_names_its_schema() {
+    for name in golden::names("policies").iter().filter(|name| name.ends_with(".yaml")) {
+        let schema = if name.ends_with(".test.yaml") { "policy-test" } else { "policy" };
+        let line = format!("# yaml-language-server: $schema=schema/{schema}.json\n");
+        let text = std::fs::read_to_string(golden::path("policies").join(name)).unwrap();
+        for document in format!("\n{text}").split("\n---\n") {
+            assert!(document.trim_start().starts_with(&line), "policies/{name}: a document lacks {line}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! `docs/policy-reference.md`: its head, and a section for each key of the table.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use mullion::policy::schema::{KINDS, Key, Object, Shape, TEST_KINDS, Word, layers};
+
+/// Keys that every kind has, explained once.
+const COMMON: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+pub fn page() -> String {
+    let mut page = Page { text: include_str!("head.md").to_owned(), ..Page::default() };
+    page.text.push_str("\n## Every document\n");
+    for key in COMMON.iter().filter_map(|name| KINDS[0].1.key(name)) {
+        page.key("Every document", key.name, key);
+    }
+    for (kind, object) in KINDS.iter().chain(&TEST_KINDS) {
+        page.kind(kind, object);
+    }
+    page.text
+}
+
+#[derive(Default)]
+struct Page {
+    text: String,
+    /// How often an object stands in the kind at hand: one that stands in several places is no section of its own.
+    places: HashMap<*const Object, usize>,
+}
+
+impl Page {
+    fn kind(&mut self, kind: &str, object: &'static Object) {
+        let Some(Shape::Word([word])) = object.key("kind").map(|key| &key.shape) else { panic!("{kind} has one word") };
+        self.places.clear();
+        self.count(object);
+        let mut links = Vec::new();
+        let keys = || object.keys.iter().filter(|key| !COMMON.contains(&key.name));
+        keys().for_each(|key| self.links(kind, key.name, key, &mut links));
+        writeln!(self.text, "\n## {kind}\n\n{}\n\n{}", word.doc, links.join(" · ")).unwrap();
+        keys().for_each(|key| self.key(kind, key.name, key));
+    }
+
+    fn count(&mut self, object: &'static Object) {
+        *self.places.entry(std::ptr::from_ref(object)).or_default() += 1;
+        for key in object.keys {
+            if let Shape::Object(below) = &key.shape {
+                self.count(below);
+            }
+        }
+    }
+
+    /// Whether the keys of an object have sections of their own.
+    fn opens(&self, object: &'static Object) -> bool {
+        self.places.get(&std::ptr::from_ref(object)) == Some(&1)
+    }
+
+    fn links(&self, kind: &str, path: &str, key: &'static Key, links: &mut Vec<String>) {
+        match &key.shape {
+            Shape::Object(object) if self.opens(object) => {
+                object.keys.iter().for_each(|key| self.links(kind, &format!("{path}.{}", key.name), key, links));
+            }
+            _ => {
+                let anchor: String =
+                    path.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect::<String>().to_lowercase();
+                links.push(format!("[`{path}`](#{}-{anchor})", kind.to_lowercase()));
+            }
+        }
+    }
+
+    fn key(&mut self, kind: &str, path: &str, key: &'static Key) {
+        let Key { doc, shape, default, example, .. } = key;
+        let layers = layers(kind, path, shape).sentence();
+        write!(self.text, "\n### {kind}: `{path}`\n\n{doc}\n\n").unwrap();
+        let mut facts = vec![("Takes", takes(shape))];
+        if key.required {
+            facts.push(("Required", "yes".to_owned()));
+        }
+        facts.extend(default.map(|default| ("Default", self::default(default))));
+        facts.extend(layers.map(|sentence| ("Layers", sentence.trim_end_matches('.').to_owned())));
+        for (what, fact) in facts {
+            writeln!(self.text, "- {what}: {fact}").unwrap();
+        }
+        match shape {
+            // Of the key that all have, each kind's table has its own word only.
+            Shape::Word([_]) if path == "kind" => {
+                let kinds = KINDS.iter().chain(&TEST_KINDS).filter_map(|(_, object)| object.key("kind"));
+                self.words(kinds.flat_map(|key| if let Shape::Word(words) = key.shape { words } else { &[] }));
+            }
+            Shape::Word(words) | Shape::List(Shape::Word(words)) => self.words(words.iter()),
+            Shape::List(Shape::Object(object)) => self.entries("Each entry", object),
+            Shape::Short(_, object) => self.entries("The map", object),
+            Shape::Object(object) if !self.opens(object) => self.entries("The map", object),
+            _ => {}
+        }
+        if let Some(example) = example {
+            write!(self.text, "\n```yaml\n{}\n```\n", nested(path, example)).unwrap();
+        }
+        if let Shape::Object(object) = shape
+            && self.opens(object)
+        {
+            for key in object.keys {
+                self.key(kind, &format!("{path}.{}", key.name), key);
+            }
+        }
+    }
+
+    fn words<'w>(&mut self, words: impl Iterator<Item = &'w Word>) {
+        self.text.push_str("\n| Word | What it means |\n|---|---|\n");
+        for Word { word, doc } in words {
+            writeln!(self.text, "| `{word}` | {doc} |").unwrap();
+        }
+    }
+
+    fn entries(&mut self, what: &str, object: &Object) {
+        writeln!(self.text, "\n{what} has:\n").unwrap();
+        self.list(object, "");
+    }
+
+    /// The keys of a map in a list, as a list.
+    fn list(&mut self, object: &Object, indent: &str) {
+        for key in object.keys {
+            let required = if key.required { ", required" } else { "" };
+            let default = key.default.map_or_else(String::new, |it| format!(" Default: {}.", default(it)));
+            let form = match &key.shape {
+                Shape::Word(_) => String::new(),
+                shape => format!(" ({}{required})", takes(shape)),
+            };
+            let form = if form.is_empty() && key.required { " (required)".to_owned() } else { form };
+            writeln!(self.text, "{indent}- `{}`{form}: {}{default}", key.name, key.doc).unwrap();
+            let below = format!("{indent}  ");
+            match &key.shape {
+                Shape::Word(words) => {
+                    for Word { word, doc } in *words {
+                        writeln!(self.text, "{below}- `{word}`: {doc}").unwrap();
+                    }
+                }
+                Shape::Object(object) | Shape::List(Shape::Object(object)) | Shape::Short(_, object) => {
+                    self.list(object, &below);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn default(yaml: &str) -> String {
+    if yaml == "[]" { "nothing".to_owned() } else { format!("`{yaml}`") }
+}
+
+fn takes(shape: &Shape) -> String {
+    match shape {
+        Shape::Object(_) | Shape::Map => "a map".to_owned(),
+        Shape::Short(short, _) => format!("{}; or a map", takes(short)),
+        Shape::Texts(keys, values) => {
+            format!("a map; each key is {}, each value {}", keys.expected(), values.expected())
+        }
+        Shape::List(Shape::Word(_)) => "a list of these words".to_owned(),
+        Shape::List(item) => format!("a list; each entry is {}", takes(item)),
+        Shape::Integer => "a whole number".to_owned(),
+        Shape::Word(_) => "one of these words".to_owned(),
+        Shape::Text(form) => form.expected().to_owned(),
+    }
+}
+
+/// `value` under its keys.
+fn nested(path: &str, value: &str) -> String {
+    let keys: Vec<&str> = path.split('.').collect();
+    let (last, above) = keys.split_last().unwrap();
+    let mut text = String::new();
+    for (depth, key) in above.iter().enumerate() {
+        writeln!(text, "{}{key}:", "  ".repeat(depth)).unwrap();
+    }
+    write!(text, "{}{last}: {value}", "  ".repeat(above.len())).unwrap();
+    text
+}

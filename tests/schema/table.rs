@@ -1,0 +1,178 @@
+//! Each key of the table, right and wrong: the schema and the loader say the same.
+
+use mullion::policy::schema::{Between, KINDS, Key, Object, Shape};
+use serde_json::{Map, Value, json};
+
+use crate::agree::{both, disagreement};
+use crate::generate::{of_other_types, texts};
+
+/// Puts a value where it belongs, into a document that is right apart from it.
+type Put<'a> = &'a dyn Fn(Value) -> Value;
+
+#[test]
+fn each_key_is_judged_alike() {
+    let mut judged = Judged::default();
+    for (kind, object) in KINDS {
+        let shape = Shape::Object(object);
+        judged.shape(kind, &shape, &|document| document);
+    }
+    assert!(judged.complaints.is_empty(), "{:#?}", judged.complaints);
+    assert!(judged.good > 150 && judged.bad > 1000, "{} good, {} bad", judged.good, judged.bad);
+}
+
+#[derive(Default)]
+struct Judged {
+    good: usize,
+    bad: usize,
+    complaints: Vec<String>,
+}
+
+impl Judged {
+    fn good(&mut self, at: &str, document: &Value) {
+        self.good += 1;
+        if both(document) != (true, true) {
+            self.complaints.push(format!("{at} is good: {}", disagreement(document)));
+        }
+    }
+
+    fn bad(&mut self, at: &str, document: &Value) {
+        self.bad += 1;
+        if both(document) != (false, false) {
+            self.complaints.push(format!("{at} is bad: {}", disagreement(document)));
+        }
+    }
+
+    fn shape(&mut self, at: &str, shape: &Shape, put: Put<'_>) {
+        for value in values(shape) {
+            self.good(at, &put(value));
+        }
+        for value in of_other_types().into_iter().filter(|value| !takes(shape, value)) {
+            self.bad(at, &put(value));
+        }
+        match shape {
+            Shape::Object(object) => self.object(at, object, put),
+            Shape::Short(short, object) => {
+                self.shape(at, short, put);
+                self.object(at, object, put);
+            }
+            Shape::List(item) => self.shape(&format!("{at}[]"), item, &|value| put(json!([value]))),
+            Shape::Texts(keys, value) => {
+                for text in texts(*keys).1 {
+                    if texts(*keys).0 != ["x", "", "a b"] {
+                        self.bad(at, &put(json!({*text: texts(*value).0[0]})));
+                    }
+                }
+                self.shape(at, &Shape::Text(*value), &|value| put(json!({"x": value})));
+            }
+            Shape::Word(words) => {
+                for wrong in ["", "Unknown", &words[0].word.to_uppercase(), &format!("{} ", words[0].word)] {
+                    if words.iter().all(|word| word.word != wrong) {
+                        self.bad(at, &put(json!(wrong)));
+                    }
+                }
+            }
+            Shape::Text(form) => {
+                for text in texts(*form).1 {
+                    // What may be either is for the generated documents.
+                    if both(&put(json!(text))) != (true, true) {
+                        self.bad(at, &put(json!(text)));
+                    }
+                }
+            }
+            Shape::Map | Shape::Integer => {}
+        }
+    }
+
+    fn object(&mut self, at: &str, object: &'static Object, put: Put<'_>) {
+        let base = required(object);
+        for key in object.keys {
+            let at = format!("{at}.{}", key.name);
+            let with = |value| put(Value::Object(fit(&base, key, value)));
+            self.shape(&at, &key.shape, &with);
+            if key.required {
+                let mut without = base.clone();
+                without.remove(key.name);
+                self.bad(&format!("without {at}"), &put(Value::Object(without)));
+            }
+            for (what, text) in [("default", key.default), ("example", key.example)] {
+                if let Some(text) = text {
+                    self.good(&format!("{what} of {at}"), &with(yaml(text)));
+                }
+            }
+        }
+        for unknown in ["unknown", "Mode", "specs", ""] {
+            let mut more = base.clone();
+            more.insert(unknown.to_owned(), json!("x"));
+            self.bad(&format!("{at} with {unknown:?}"), &put(Value::Object(more)));
+        }
+    }
+}
+
+pub fn yaml(text: &str) -> Value {
+    mullion::manifest::documents("", text).remove(0).unwrap_or_else(|problem| panic!("{text}: {problem}")).json
+}
+
+/// A value for each key that must be there, and what the rule between keys asks for besides.
+fn required(object: &Object) -> Map<String, Value> {
+    let keys = object.keys.iter().filter(|key| key.required);
+    let mut map: Map<_, _> = keys.map(|key| (key.name.to_owned(), values(&key.shape)[0].clone())).collect();
+    match object.rule {
+        Some(Between::LabelRequirement) => map.extend([("values".to_owned(), json!(["x"]))]),
+        Some(Between::Toleration) => map.extend([("key".to_owned(), json!("x"))]),
+        Some(Between::Release) => {
+            map.extend([("build".to_owned(), json!("10.0.29000")), ("runsFrom".to_owned(), json!("10.0.0"))]);
+        }
+        Some(Between::RuntimeClass | Between::RuleAction) | None => {}
+    }
+    map
+}
+
+/// The object with that value, and with what goes with it.
+fn fit(base: &Map<String, Value>, key: &Key, value: Value) -> Map<String, Value> {
+    let mut map = base.clone();
+    let others = match (key.name, value.as_str()) {
+        ("operator", Some("Exists" | "DoesNotExist")) => vec![("values", None)],
+        ("values", _) if value == json!([]) => vec![("operator", Some("Exists"))],
+        ("mode", Some("Named")) => vec![("name", Some("x"))],
+        ("tolerationSeconds", _) => vec![("effect", Some("NoExecute"))],
+        _ => Vec::new(),
+    };
+    map.insert(key.name.to_owned(), value);
+    for (key, value) in others {
+        match value {
+            Some(value) => drop(map.insert(key.to_owned(), json!(value))),
+            None => drop(map.remove(key)),
+        }
+    }
+    map
+}
+
+/// Good values of a shape, together with each word once.
+fn values(shape: &Shape) -> Vec<Value> {
+    match shape {
+        Shape::Object(object) => vec![Value::Object(required(object))],
+        Shape::Short(short, object) => [values(short), vec![Value::Object(required(object))]].concat(),
+        Shape::Map => vec![json!({}), json!({"a": [1]})],
+        Shape::Texts(keys, value) => {
+            texts(*keys).0.iter().map(|key| json!({*key: texts(*value).0[0]})).chain([json!({})]).collect()
+        }
+        Shape::List(item) => values(item).into_iter().map(|value| json!([value])).chain([json!([])]).collect(),
+        Shape::Integer => vec![json!(7), json!(0), json!(-7)],
+        Shape::Word(words) => words.iter().map(|word| json!(word.word)).collect(),
+        Shape::Text(form) => texts(*form).0.iter().map(|text| json!(text)).collect(),
+    }
+}
+
+/// Whether a value of the shape is of that type.
+fn takes(shape: &Shape, value: &Value) -> bool {
+    match shape {
+        Shape::Object(object) => *value == json!({}) && required(object).is_empty(),
+        Shape::Short(short, object) => takes(short, value) || takes(&Shape::Object(object), value),
+        Shape::Map => value.is_object(),
+        Shape::Texts(..) => *value == json!({}),
+        Shape::List(_) => *value == json!([]),
+        Shape::Integer => value.is_i64(),
+        Shape::Word(_) => false,
+        Shape::Text(_) => value.is_string(),
+    }
+}
