@@ -78,7 +78,7 @@ pub struct Refusal {
 /// One entry of `status.details.causes`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusalCause {
-    /// Rule code, or [`REASON`](super::resize::REASON): the cause's `reason`.
+    /// Rule code, [`REASON`](super::resize::REASON), or Kubernetes' own word: the cause's `reason`.
     pub reason: &'static str,
     /// API field path: the cause's `field`.
     pub field: String,
@@ -360,7 +360,7 @@ fn would_change(review: &Review) -> Vec<String> {
 }
 
 /// The items with commas between them, as many as [`AUDIT_LIMIT`] bytes hold, and how many more there are.
-fn listed(items: impl IntoIterator<Item = String>) -> String {
+pub(crate) fn listed(items: impl IntoIterator<Item = String>) -> String {
     // For what is said of those that are left out.
     const REST: usize = 32;
     let mut text = String::new();

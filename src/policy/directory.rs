@@ -101,7 +101,8 @@ fn list(shown: &Path, real: &Path) -> Files {
     files
 }
 
-fn is_policy_file(name: &OsStr) -> bool {
+/// Whether a file of this name is read.
+pub(super) fn is_policy_file(name: &OsStr) -> bool {
     let known = |end: &OsStr| ["yaml", "yml", "json"].iter().any(|known| end.eq_ignore_ascii_case(known));
     !name.as_encoded_bytes().starts_with(b".")
         && Path::new(name).extension().is_some_and(known)

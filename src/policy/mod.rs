@@ -9,6 +9,7 @@
 //! All of it is pure but [`directory`].
 
 mod check;
+pub mod config_map;
 mod describe;
 pub mod directory;
 mod glob;

@@ -59,6 +59,7 @@ struct Inner {
     policy_last_good: Gauge,
     policies_kept: Gauge,
     policy_reloads: Family<OutcomeLabels, Counter>,
+    policy_reviews: Family<PolicyLabels, Counter>,
     tls_reloads: Family<OutcomeLabels, Counter>,
     certificate_expiry: Family<CertificateLabels, Gauge>,
 }
@@ -119,6 +120,23 @@ pub enum NamespaceOutcome {
     Missing,
     /// No answer in time, or an error.
     Failed,
+}
+
+/// What came of judging a ConfigMap with policies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PolicyOutcome {
+    /// It loads.
+    Good,
+    /// It loads, and something is to be said of it.
+    Warned,
+    /// It does not load: refused.
+    Broken,
+    /// It does not load, and did not before: allowed.
+    StillBroken,
+    /// It says no longer that it holds policies.
+    Unlabelled,
+    /// It was not judged in time, or judging it panicked: allowed.
+    Unjudged,
 }
 
 /// How re-reading files ended, where they had changed.
@@ -191,6 +209,11 @@ struct AnswerLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PolicyLabels {
+    outcome: PolicyOutcome,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OutcomeLabels {
     outcome: Outcome,
 }
@@ -237,6 +260,7 @@ impl Metrics {
             policy_last_good: Gauge::default(),
             policies_kept: Gauge::default(),
             policy_reloads: Family::default(),
+            policy_reviews: Family::default(),
             tls_reloads: Family::default(),
             certificate_expiry: Family::default(),
         };
@@ -277,6 +301,7 @@ impl Metrics {
                 kind: match reviewed.known_kind {
                     Some(kind) => kind.name(),
                     None if reviewed.kind == "Node" => "Node",
+                    None if reviewed.kind == "ConfigMap" => "ConfigMap",
                     None => "other",
                 },
                 decision: reviewed.decision,
@@ -365,6 +390,12 @@ impl Metrics {
         self.policies_failed(problems);
     }
 
+    /// A ConfigMap with policies was judged at admission; `places` are those of its faults, never their texts.
+    pub fn policies_reviewed(&self, uid: &str, outcome: PolicyOutcome, places: &str) {
+        self.0.policy_reviews.get_or_create(&PolicyLabels { outcome }).inc();
+        tracing::info!(uid = short(uid), outcome = outcome.name(), places, "judged a ConfigMap with policies");
+    }
+
     /// The policies have registries asked, in a way that is not possible; reviews go on without.
     pub fn registries_unasked(&self, problem: &str) {
         tracing::error!(problem, "registries are not asked, and images judged by name, until this is corrected");
@@ -424,6 +455,8 @@ impl Inner {
         let help = "Whether the policies in force are those kept in ConfigMap mullion-state, since the files are bad";
         r.register("policies_from_state", help, self.policies_kept.clone());
         r.register("policy_reload", "Changes of the policy files", self.policy_reloads.clone());
+        let help = "ConfigMaps with policies that were judged at admission";
+        r.register("policy_reviews", help, self.policy_reviews.clone());
         r.register("tls_reload", "Changes of the certificate files or Secret", self.tls_reloads.clone());
         r.register("certificate_expiry_seconds", CERTIFICATE_EXPIRY_HELP, self.certificate_expiry.clone());
         watches::register(r);
@@ -505,6 +538,19 @@ impl NamespaceOutcome {
     }
 }
 
+impl PolicyOutcome {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Warned => "warned",
+            Self::Broken => "broken",
+            Self::StillBroken => "still_broken",
+            Self::Unlabelled => "unlabelled",
+            Self::Unjudged => "unjudged",
+        }
+    }
+}
+
 impl Outcome {
     fn name(self) -> &'static str {
         match self {
@@ -523,7 +569,7 @@ macro_rules! label_by_name {
         }
     )+};
 }
-label_by_name!(Decision, BadRequest, LookupOutcome, NamespaceOutcome, Outcome);
+label_by_name!(Decision, BadRequest, LookupOutcome, NamespaceOutcome, PolicyOutcome, Outcome);
 
 fn operation_name(operation: Option<Operation>) -> &'static str {
     match operation {

@@ -21,7 +21,7 @@ pub use logs::{BadLevel, LOG_VARIABLE, LogArgs, LogFormat, init, level, set_leve
 pub(crate) use metrics::CertificateLabels;
 pub use metrics::{
     BadRequest, CERTIFICATE_EXPIRY_HELP, ConnectionGuard, Decision, LookupOutcome, Metrics, NamespaceOutcome, Outcome,
-    Reviewed,
+    PolicyOutcome, Reviewed,
 };
 pub use watches::WatchHealth;
 pub(crate) use watches::register as register_watches;

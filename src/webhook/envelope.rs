@@ -94,12 +94,34 @@ pub enum EnvelopeError {
 pub struct AdmissionResponse {
     /// `None`: allowed.
     pub refusal: Option<Refusal>,
+    /// As what the request is refused.
+    pub refused_as: RefusedAs,
     /// Goes out only if the request is allowed and this is not empty.
     pub patch: Vec<PatchOperation>,
     /// Shown to whoever sent the request.
     pub warnings: Vec<String>,
     /// Stored by the API server as `<webhook name>/<key>`.
     pub audit: BTreeMap<&'static str, String>,
+}
+
+/// The status of a refusal.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum RefusedAs {
+    /// 403: the object is well-formed, and not wanted so.
+    #[default]
+    Forbidden,
+    /// 422: the object says something that has no meaning. `kubectl` prints the causes one below the other, and
+    /// `kubectl edit` opens the file again with them on top; of a 403 it prints the message after the whole patch.
+    Invalid,
+}
+
+impl RefusedAs {
+    const fn code_and_reason(self) -> (u16, &'static str) {
+        match self {
+            Self::Forbidden => (403, "Forbidden"),
+            Self::Invalid => (422, "Invalid"),
+        }
+    }
 }
 
 /// What may have come in place of [`Whole`].
@@ -209,6 +231,13 @@ impl<'a> AdmissionRequest<'a> {
         group.is_empty() && kind == "Node" && self.operation == "CREATE" && self.subresource().is_none()
     }
 
+    /// Whether a ConfigMap is written.
+    pub fn writes_config_map(&self) -> bool {
+        let GroupVersionKind { group, kind } = &self.kind;
+        let written = matches!(self.operation(), Some(Operation::Create | Operation::Update));
+        group.is_empty() && kind == "ConfigMap" && written && self.subresource().is_none()
+    }
+
     /// The operation, if it is one that Kubernetes has today.
     pub fn operation(&self) -> Option<Operation> {
         match self.operation.as_ref() {
@@ -245,10 +274,11 @@ impl Text<'_> {
 impl AdmissionResponse {
     /// The AdmissionReview that answers `request`.
     pub fn encode(&self, request: &AdmissionRequest<'_>) -> serde_json::Result<Vec<u8>> {
+        let (code, reason) = self.refused_as.code_and_reason();
         let status = self.refusal.as_ref().map(|refusal| Status {
             outcome: "Failure",
-            code: 403,
-            reason: "Forbidden",
+            code,
+            reason,
             message: &refusal.message,
             details: Details {
                 name: request.name(),

@@ -9,6 +9,7 @@
 //! | CREATE of a node at /mutate | allowed, with what `nodes` adds |
 //! | a known kind whose object is missing or no JSON object | allowed, audit annotation `unreadable` |
 //! | the review panics | allowed, warning, audit annotation `panicked` |
+//! | a ConfigMap with policies at /validate | what `policies` says |
 //! | a probe of the controller | what the engine says, and its marks (`probe`) |
 //! | anything else | what the engine says |
 //!
@@ -25,6 +26,7 @@ use serde_json::value::RawValue;
 use super::envelope::{AdmissionRequest, AdmissionResponse, EnvelopeError};
 use super::images::{self, PullSecrets};
 use super::nodes;
+use super::policies;
 use super::probe;
 use super::state::State;
 use crate::engine::answer::{Answer, Effect};
@@ -37,11 +39,11 @@ use crate::policy::{Lookup, PolicySet};
 use crate::telemetry::{Decision, Reviewed};
 
 /// Audit annotation: the object could not be read as one of its kind; what was expected.
-const UNREADABLE: &str = "unreadable";
+pub(super) const UNREADABLE: &str = "unreadable";
 /// Audit annotation: nothing is known of the namespace, and what follows from that.
 const NAMESPACE: &str = "namespace-unknown";
 /// Audit annotation: the review panicked.
-const PANICKED: &str = "panicked";
+pub(super) const PANICKED: &str = "panicked";
 
 /// The engine as the webhook asks it: one review, one answer. A seam, so that tests can see what becomes of answers
 /// and panics without a subject that provokes them.
@@ -54,8 +56,8 @@ pub fn engine(request: &Request<'_>, world: &World, policies: &PolicySet, door: 
     (review, answer)
 }
 
-/// Answers the AdmissionReview in `body`, asked at `door`: the body of a 200. Never panics; takes microseconds, unless a
-/// policy lets it wait for registries, which it does until `deadline` at most.
+/// Answers the AdmissionReview in `body`, asked at `door`, before the caller's `deadline`: the body of a 200. Never panics;
+/// takes microseconds, unless a policy lets it wait for registries, or policies are what is to be judged.
 pub async fn handle(
     state: &State,
     door: Door,
@@ -64,7 +66,13 @@ pub async fn handle(
 ) -> Result<Vec<u8>, EnvelopeError> {
     let started = Instant::now();
     let request = AdmissionRequest::parse(body)?;
+    let whole = deadline.saturating_duration_since(tokio::time::Instant::now());
+    let deadline = deadline - (whole - images::patience(whole));
     let found = match read(&request)? {
+        Readable::No(_) if door == Door::Validate && request.writes_config_map() => {
+            let (decision, response) = Box::pin(policies::judge(state, &request, whole)).await?;
+            Found { response, ..Found::nothing(decision) }
+        }
         Readable::No(found) if door == Door::Mutate && request.creates_node() => {
             found.with(nodes::patch(state, &request))
         }
@@ -246,7 +254,13 @@ fn review(state: &State, door: Door, request: &AdmissionRequest<'_>, asked: &Ask
     };
     Found {
         decision,
-        response: AdmissionResponse { refusal: answer.refusal, patch, warnings: answer.warnings, audit },
+        response: AdmissionResponse {
+            refusal: answer.refusal,
+            patch,
+            warnings: answer.warnings,
+            audit,
+            ..AdmissionResponse::default()
+        },
         findings: review.findings,
         effects: answer.effects,
         placement: answer.placement,
@@ -285,11 +299,11 @@ impl Found {
     }
 }
 
-fn parse(text: Option<&RawValue>) -> serde_json::Result<Value> {
+pub(super) fn parse(text: Option<&RawValue>) -> serde_json::Result<Value> {
     text.map_or(Ok(Value::Null), |text| serde_json::from_str(text.get()))
 }
 
-fn json_type(value: &Value) -> &'static str {
+pub(super) fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "missing or null",
         Value::Bool(_) => "a boolean",

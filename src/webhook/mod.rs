@@ -26,6 +26,7 @@ pub mod handler;
 pub mod images;
 pub mod namespaces;
 mod nodes;
+mod policies;
 pub(crate) mod probe;
 #[cfg(feature = "registry")]
 pub mod registries;

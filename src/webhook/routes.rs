@@ -12,7 +12,6 @@ use tokio::time::Instant;
 
 use super::body::{self, Limits, Pool, Unread};
 use super::handler;
-use super::images::patience;
 use super::state::State;
 use crate::engine::Door;
 use crate::telemetry::BadRequest;
@@ -40,7 +39,7 @@ async fn answer(Extract(shared): Extract<Arc<Shared>>, door: Door, request: Requ
     let outcome = match read {
         Err(unread) => Err(unread),
         Ok((bytes, _share)) => {
-            let deadline = arrived + patience(body::budget(parts.uri.query(), &shared.limits));
+            let deadline = arrived + body::budget(parts.uri.query(), &shared.limits);
             let answer = handler::handle(&shared.state, door, &bytes, deadline).await;
             answer.map_err(|error| Unread { reason: BadRequest::Malformed, text: error.to_string(), close: false })
         }

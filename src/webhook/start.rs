@@ -46,6 +46,7 @@ async fn start(args: &Args) -> anyhow::Result<()> {
     let Facts { world, synced, live, kept, client } = world(args).await?;
     let mut state = State::new(world, synced, Arc::new(ArcSwap::from_pointee(PolicySet::built_in())));
     state.kept = kept.as_ref().map(|kept| kept.state.clone());
+    state.namespace = client.as_ref().map(|client| namespace(args, client));
     state.namespaces = client.clone().map(Namespaces::of);
     state.images = images(client.clone());
     let state = Arc::new(state);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
-use tokio::sync::watch as channel;
+use tokio::sync::{Semaphore, watch as channel};
 
 use super::handler::{self, Judge};
 use super::images::Images;
@@ -28,6 +28,10 @@ pub struct State {
     pub policy_report: ArcSwap<PolicyReport>,
     /// What the controller keeps in ConfigMap `mullion-state`, as it changes; `None` without a cluster.
     pub kept: Option<channel::Receiver<Option<Arc<Kept>>>>,
+    /// Mullion's own namespace, whose ConfigMaps can be mounted; `None` without a cluster.
+    pub namespace: Option<String>,
+    /// Whose turn it is to have policies judged.
+    pub policy_turn: Arc<Semaphore>,
     /// Who is asked for namespaces that `world` does not have yet; `None` without a cluster.
     pub namespaces: Option<Namespaces>,
     /// Who is asked what images are.
@@ -51,6 +55,8 @@ impl State {
             policies,
             policy_report: ArcSwap::default(),
             kept: None,
+            namespace: None,
+            policy_turn: Arc::new(Semaphore::new(1)),
             namespaces: None,
             images: Images::default(),
             certificate: AtomicBool::new(false),

@@ -33,6 +33,10 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 - {apiGroups: [""], apiVersions: [v1], resources: [nodes], operations: [CREATE], scope: Cluster}
 {{- end }}
 
+{{- define "mullion.rules.policies" -}}
+- {apiGroups: [""], apiVersions: [v1], resources: [configmaps], operations: [CREATE, UPDATE], scope: Namespaced}
+{{- end }}
+
 {{/* Its own pods must start when nothing of Mullion runs. */}}
 {{- define "mullion.namespaces" -}}
 matchExpressions:

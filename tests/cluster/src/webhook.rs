@@ -196,10 +196,11 @@ impl WebhookRegistration {
             if let Some(seconds) = self.timeout_seconds {
                 *webhook.get_mut("timeoutSeconds")? = json!(seconds);
             }
-            if let Some(selector) = webhook.get_mut("namespaceSelector").and_then(Value::as_object_mut)
-                && !self.namespace_labels.is_empty()
-            {
-                selector.insert("matchLabels".to_owned(), json!(self.namespace_labels));
+            // Nodes are in no namespace.
+            if !self.namespace_labels.is_empty() && webhook.get("name") != Some(&json!("nodes.mullion.dev")) {
+                let webhook = webhook.as_object_mut()?;
+                let selector = webhook.entry("namespaceSelector").or_insert_with(|| json!({}));
+                selector.as_object_mut()?.insert("matchLabels".to_owned(), json!(self.namespace_labels));
             }
         }
         Some(())

@@ -201,13 +201,17 @@ fn registrations_are_the_charts() {
     let own = json!([{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["mullion-system"]}]);
     assert_eq!(pods["namespaceSelector"], json!({"matchLabels": {"a": "b"}, "matchExpressions": own}));
     let validating = serde_json::to_value(installed.validating().unwrap()).unwrap();
-    assert_eq!(names(&validating), ["pods.mullion.dev", "templates.mullion.dev"]);
+    assert_eq!(names(&validating), ["pods.mullion.dev", "templates.mullion.dev", "policies.mullion.dev"]);
+    let policies = &validating["webhooks"][2];
+    assert_eq!(policies["namespaceSelector"], json!({"matchLabels": {"a": "b"}}));
+    assert_eq!(policies["objectSelector"], json!({"matchLabels": {"mullion.dev/policy": "true"}}));
     let failing = installed.value("admission.failurePolicy=Fail");
     let validating = serde_json::to_value(failing.validating().unwrap()).unwrap();
-    assert_eq!(names(&validating), ["pods.mullion.dev", "other-pods.mullion.dev", "templates.mullion.dev"]);
+    let all = ["pods.mullion.dev", "other-pods.mullion.dev", "templates.mullion.dev", "policies.mullion.dev"];
+    assert_eq!(names(&validating), all);
     let policies: Vec<&Value> =
         validating["webhooks"].as_array().unwrap().iter().map(|webhook| &webhook["failurePolicy"]).collect();
-    assert_eq!(policies, ["Fail", "Ignore", "Ignore"]);
+    assert_eq!(policies, ["Fail", "Ignore", "Ignore", "Ignore"]);
     let error = failing.value("admission.timeoutSeconds.mutating=6").mutating().unwrap_err().to_string();
     assert!(error.contains("maximum: got 6, want 5"), "{error}");
 }

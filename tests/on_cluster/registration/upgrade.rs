@@ -50,6 +50,7 @@ pub async fn an_upgrade_leaves_the_bundle(plane: &ControlPlane) -> Result<()> {
         "nodes.mullion.dev /mutate",
         "pods.mullion.dev /validate",
         "templates.mullion.dev /validate",
+        "policies.mullion.dev /validate",
     ];
     ensure!(installed == names.map(|name| (name.to_owned(), Value::Null)), "{installed:?}");
 
@@ -69,7 +70,7 @@ pub async fn an_upgrade_leaves_the_bundle(plane: &ControlPlane) -> Result<()> {
         })
         .await
     };
-    let before = filled("the controller to fill in the bundles", 5).await?;
+    let before = filled("the controller to fill in the bundles", 6).await?;
     // From here on nobody puts back what Helm takes away.
     controller.kill()?;
     helm(&["upgrade", "mullion", chart]).await?;
@@ -85,7 +86,7 @@ pub async fn an_upgrade_leaves_the_bundle(plane: &ControlPlane) -> Result<()> {
     ];
     helm(&changes).await?;
     let after = bundles(plane).await?;
-    ensure!(after.len() == 6, "{after:?}");
+    ensure!(after.len() == 7, "{after:?}");
     for (name, bundle) in &after {
         let expected = before.iter().find(|(known, _)| known == name).map_or(&Value::Null, |(_, bundle)| bundle);
         ensure!(bundle == expected, "{name}: {bundle}");

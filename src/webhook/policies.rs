@@ -1,0 +1,193 @@
+//! ConfigMaps with policies: a broken one is refused while somebody looks, instead of being skipped at the next reload.
+//!
+//! | the ConfigMap | the answer |
+//! |---|---|
+//! | loads | allowed, warned of what its author may not have meant |
+//! | does not load | 422 with every fault |
+//! | does not load, and had the same faults before | allowed, warned of them: whoever edits an annotation, or corrects one key of two, changes nothing for the worse |
+//! | loses its label | allowed, with a warning that nobody looks from here on |
+//! | has and had no label | allowed |
+//! | was not judged in time, or judging it panicked | allowed, with a warning: the next reload finds what is wrong |
+//!
+//! Whoever may write ConfigMaps anywhere gets here. So one is judged at a time, beside the threads that answer for
+//! pods; and only those of Mullion's own namespace, which alone can be mounted, are held against the policies in force.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
+
+use super::envelope::{AdmissionRequest, AdmissionResponse, RefusedAs};
+use super::handler::{PANICKED, UNREADABLE, json_type, parse};
+use super::state::State;
+use crate::engine::Refusal;
+use crate::engine::answer::{RefusalCause, listed};
+use crate::policy::config_map::{Fault, PolicyMap, Verdict, alone, holds_policies};
+use crate::telemetry::{Decision, PolicyOutcome};
+
+/// Audit annotation: where the faults are, as `default.yaml:12:5`.
+const FAULTS: &str = "policy-faults";
+
+/// `reason` of each cause: Kubernetes' own word for a field whose value has no meaning (`metav1.CauseTypeFieldValueInvalid`).
+const CAUSE: &str = "FieldValueInvalid";
+/// Most faults that are told one by one; a file alone can have a hundred.
+const MOST_FAULTS: usize = 50;
+/// The longest text of one fault, in characters.
+const LONGEST_FAULT: usize = 500;
+/// The longest warning, in characters: once all are over 4,096, the API server cuts each to this, and drops those that
+/// are still too many (`recorder.AddWarning` in apiserver pkg/endpoints/filters/warning.go).
+const LONGEST_WARNING: usize = 256;
+/// Most warnings: they stay below that.
+const MOST_WARNINGS: usize = 12;
+
+/// Why there is no verdict.
+enum Unjudged {
+    Late,
+    Panicked,
+}
+
+/// Answers for a ConfigMap that is written, well within `budget`.
+pub(super) async fn judge(
+    state: &State,
+    request: &AdmissionRequest<'_>,
+    budget: Duration,
+) -> serde_json::Result<(Decision, AdmissionResponse)> {
+    // A quarter is left for the way back.
+    let deadline = Instant::now() + budget.mul_f64(0.75);
+    let (object, old) = (parse(request.object)?, parse(request.old_object)?);
+    let mut response = AdmissionResponse::default();
+    if !object.is_object() {
+        response.audit.insert(UNREADABLE, format!("request.object is {}, expected a ConfigMap", json_type(&object)));
+        return Ok((Decision::Unreadable, response));
+    }
+    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let old = holds_policies(&old).then(|| PolicyMap::of(&old));
+    if !holds_policies(&object) {
+        if old.is_none() {
+            return Ok((Decision::Skipped, response));
+        }
+        response.warnings.push(format!(
+            "Mullion no longer looks at ConfigMap {name}: it lost its label mullion.dev/policy: \"true\". If it is still \
+             mounted, a fault in it shows only in the log"
+        ));
+        state.metrics.policies_reviewed(&request.uid, PolicyOutcome::Unlabelled, "");
+        return Ok((Decision::Allowed, response));
+    }
+    let new = PolicyMap::of(&object);
+    for key in new.ignored() {
+        response.warnings.push(format!(
+            "Mullion does not read {key}: the names of policy files end in .yaml, .yml or .json and do not start with a dot"
+        ));
+    }
+    let own = state.namespace.as_deref() == Some(request.namespace());
+    let judged = run(state, deadline, move || (new.judge(old.as_ref()), new, old)).await;
+    let (outcome, decision, faults) = match judged {
+        Ok((Verdict::Good(set), new, old)) => {
+            let in_force = state.policies.load_full();
+            let look = move || if own { new.beside(old.as_ref(), &set, &in_force) } else { alone(&set) };
+            // The set is good; what more can be said is not worth the answer.
+            let said = run(state, deadline, look).await.unwrap_or_default();
+            response.warnings.extend(said.into_iter().map(|text| format!("Mullion: {text}")));
+            let outcome = if response.warnings.is_empty() { PolicyOutcome::Good } else { PolicyOutcome::Warned };
+            (outcome, Decision::Allowed, Vec::new())
+        }
+        Ok((Verdict::Broken(faults), ..)) => {
+            (response.refusal, response.refused_as) = (Some(refusal(&name, &faults)), RefusedAs::Invalid);
+            // `kubectl` prints neither message nor webhook of a 422.
+            response.warnings.insert(0, "Mullion refuses this as policies; those in force stay".to_owned());
+            (PolicyOutcome::Broken, Decision::Refused, faults)
+        }
+        Ok((Verdict::StillBroken(faults), ..)) => {
+            let told = faults.iter().map(|fault| format!("Mullion: {}", sentence(fault)));
+            response.warnings.extend(told);
+            let text = format!(
+                "Mullion takes ConfigMap {name}, since it was as broken before; while it is, no edit of it comes into force:"
+            );
+            response.warnings.insert(0, text);
+            (PolicyOutcome::StillBroken, Decision::Allowed, faults)
+        }
+        Err(why) => {
+            let (text, decision) = match why {
+                Unjudged::Late => ("there was no time", Decision::Skipped),
+                Unjudged::Panicked => {
+                    state.metrics.review_panicked(&request.uid);
+                    response.audit.insert(PANICKED, "judging it failed; the request was allowed unjudged".to_owned());
+                    ("internal error, please report it", Decision::Panicked)
+                }
+            };
+            response
+                .warnings
+                .push(format!("Mullion did not check these policies ({text}): see `mullion policy check`"));
+            (PolicyOutcome::Unjudged, decision, Vec::new())
+        }
+    };
+    let places = listed(faults.iter().map(|fault| fault.place.clone()));
+    state.metrics.policies_reviewed(&request.uid, outcome, &places);
+    if !places.is_empty() {
+        response.audit.insert(FAULTS, places);
+    }
+    response.warnings = bounded(response.warnings);
+    Ok((decision, response))
+}
+
+/// Runs `job` beside the threads that answer for pods, once it is its turn; it is not waited for after `deadline`.
+async fn run<T: Send + 'static>(
+    state: &State,
+    deadline: Instant,
+    job: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Unjudged> {
+    let turn = timeout_at(deadline, Arc::clone(&state.policy_turn).acquire_owned()).await;
+    let Ok(Ok(turn)) = turn else { return Err(Unjudged::Late) };
+    let running = tokio::task::spawn_blocking(move || {
+        // Held to the end, also of what nobody waits for any more.
+        let _turn = turn;
+        job()
+    });
+    let ended = timeout_at(deadline, running).await.map_err(|_| Unjudged::Late)?;
+    ended.map_err(|_| Unjudged::Panicked)
+}
+
+fn refusal(name: &str, faults: &[Fault]) -> Refusal {
+    let mut message = format!("ConfigMap {name} cannot be loaded as policies:");
+    let mut causes = Vec::new();
+    for fault in faults.iter().take(MOST_FAULTS) {
+        let text = sentence(fault);
+        message.push_str("\n- ");
+        message.push_str(&text);
+        causes.push(RefusalCause { reason: CAUSE, field: fault.field.clone(), message: text });
+    }
+    if let Some(more) = faults.len().checked_sub(MOST_FAULTS).filter(|more| *more > 0) {
+        let text = format!("and {more} more; `mullion policy check` lists them all");
+        message.push_str("\n- ");
+        message.push_str(&text);
+        causes.push(RefusalCause { reason: CAUSE, field: "data".to_owned(), message: text });
+    }
+    Refusal { message, causes }
+}
+
+/// `default.yaml:12:5: what is wrong (what to do)`, on one line.
+fn sentence(fault: &Fault) -> String {
+    cut(&format!("{}: {}", fault.place, fault.message), LONGEST_FAULT)
+}
+
+/// As many warnings as the API server hands on, and how many more there are.
+fn bounded(mut warnings: Vec<String>) -> Vec<String> {
+    let more = warnings.len().saturating_sub(MOST_WARNINGS);
+    warnings.truncate(MOST_WARNINGS);
+    let mut bounded: Vec<String> = warnings.iter().map(|warning| cut(warning, LONGEST_WARNING)).collect();
+    if more > 0 {
+        bounded.push(format!("Mullion has {more} more warnings; `mullion policy check` lists them all"));
+    }
+    bounded
+}
+
+/// At most `longest` characters, and no control characters: a warning with one cannot be a header, and is dropped.
+fn cut(text: &str, longest: usize) -> String {
+    let mut clean: String = text.chars().take(longest).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if text.chars().nth(longest).is_some() {
+        clean.pop();
+        clean.push('…');
+    }
+    clean
+}
