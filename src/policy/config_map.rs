@@ -13,7 +13,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use super::directory::is_policy_file;
+use super::directory::{is_policy_file, is_test_file};
 use super::{Files, PolicyFile, PolicySet, Warning, warnings};
 use crate::manifest::Problem;
 
@@ -41,8 +41,8 @@ pub struct PolicyMap {
 pub struct Fault {
     /// `data[default.yaml]`; `data` for what is no key's.
     pub field: String,
-    /// `default.yaml:12:5`, or the field.
-    pub place: String,
+    /// `default.yaml:12:5`; none for what is no key's.
+    pub place: Option<String>,
     /// What is wrong, and what to do about it.
     pub message: String,
 }
@@ -81,7 +81,7 @@ impl PolicyMap {
     }
 
     fn add(&mut self, key: &str, bytes: impl FnOnce() -> Vec<u8>) -> bool {
-        if is_test_file(key) {
+        if is_test_file(key.as_ref()) {
             return false;
         }
         let read = is_policy_file(key.as_ref());
@@ -121,8 +121,7 @@ impl PolicyMap {
             // A mounted directory without policy files does not load either.
             let message = "no key is a policy file: the names of those end in .yaml, .yml or .json and do not start \
                 with a dot";
-            let data = || "data".to_owned();
-            return Err(vec![Fault { field: data(), place: data(), message: message.to_owned() }]);
+            return Err(vec![Fault { field: "data".to_owned(), place: None, message: message.to_owned() }]);
         }
         let files = Files { texts: self.files.clone(), problems: Vec::new() };
         PolicySet::load(&files).map_err(|problems| problems.iter().map(|problem| self.fault(problem)).collect())
@@ -133,12 +132,11 @@ impl PolicyMap {
         let place = format!("{key}:{}:{}", problem.line, problem.column);
         let said = problem.to_string();
         let message = said.strip_prefix(&place).map_or(said.as_str(), |rest| rest.trim_start_matches(": ")).to_owned();
-        if self.binary.contains(key) {
-            Fault { field: format!("binaryData[{key}]"), place, message }
-        } else if self.files.iter().any(|file| file.name == *key) {
-            Fault { field: format!("data[{key}]"), place, message }
+        let member = if self.binary.contains(key) { "binaryData" } else { "data" };
+        if self.files.iter().any(|file| file.name == *key) {
+            Fault { field: format!("{member}[{key}]"), place: Some(place), message }
         } else {
-            Fault { field: "data".to_owned(), place: "data".to_owned(), message }
+            Fault { field: "data".to_owned(), place: None, message }
         }
     }
 
@@ -195,10 +193,162 @@ fn told(warnings: &[Warning]) -> Vec<String> {
     warnings.iter().map(ToString::to_string).collect()
 }
 
-fn is_test_file(key: &str) -> bool {
-    [".test.yaml", ".test.yml"].iter().any(|end| key.to_ascii_lowercase().ends_with(end))
-}
-
 fn directory_and_name(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or(("", path))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn policy(name: &str, priority: u32, rest: &str) -> String {
+        format!(
+            "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: {name}}}\nspec: {{priority: {priority}{rest}}}\n"
+        )
+    }
+
+    fn map(data: &[(&str, &str)]) -> PolicyMap {
+        let data: Map<String, Value> = data.iter().map(|(key, text)| ((*key).to_owned(), json!(text))).collect();
+        PolicyMap::of(&json!({"data": data}))
+    }
+
+    fn in_force(files: &[(&str, &str)]) -> PolicySet {
+        PolicySet::from_files(files).unwrap()
+    }
+
+    fn faults(verdict: Verdict) -> Vec<String> {
+        match verdict {
+            Verdict::Good(_) => panic!("it is good"),
+            Verdict::Broken(faults) | Verdict::StillBroken(faults) => faults
+                .into_iter()
+                .map(|Fault { field, place, message }| format!("{field} {place:?} {message}"))
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn the_label_has_one_value() {
+        for (labels, expected) in [
+            (json!({"mullion.dev/policy": "true"}), true),
+            (json!({"mullion.dev/policy": "false"}), false),
+            (json!({"mullion.dev/policy": "True"}), false),
+            (json!({"mullion.dev/policy": ""}), false),
+            (json!({"mullion.dev/policy": true}), false),
+            (json!({"policy": "true"}), false),
+            (json!(null), false),
+            (json!(["mullion.dev/policy"]), false),
+        ] {
+            assert_eq!(holds_policies(&json!({"metadata": {"labels": labels}})), expected, "{labels}");
+        }
+        assert!(!holds_policies(&json!(null)) && !holds_policies(&json!([])));
+    }
+
+    #[test]
+    fn keys_are_read_as_files_of_the_mount_would_be() {
+        let map = PolicyMap::of(&json!({
+            "data": {"b.yaml": "x", "a.YML": "y", "c.json": "{}", "b.test.yaml": "t", ".b.yaml": "h", "README.md": "r", "yaml": "n"},
+            "binaryData": {"d.yaml": "/w==", "logo.png": "/w=="},
+        }));
+        let names: Vec<&str> = map.files.iter().map(|file| file.name.as_str()).collect();
+        assert_eq!(names, ["a.YML", "b.yaml", "c.json", "d.yaml"]);
+        assert_eq!(map.files[3].bytes, [0xff]);
+        let mut ignored = map.ignored().to_vec();
+        ignored.sort_unstable();
+        assert_eq!(ignored, [".b.yaml", "README.md", "logo.png", "yaml"]);
+        for nothing in [json!(null), json!({}), json!({"data": null}), json!({"data": [], "binaryData": 7})] {
+            assert_eq!(PolicyMap::of(&nothing), PolicyMap::default(), "{nothing}");
+        }
+    }
+
+    #[test]
+    fn faults_name_key_line_and_column() {
+        let found = faults(map(&[("b.yaml", &policy("b", 1, ", mod: Audit")), ("a.yaml", "")]).judge(None));
+        assert_eq!(
+            found,
+            [
+                "data[a.yaml] Some(\"a.yaml:1:1\") the file holds no policy: write one, or remove the file",
+                "data[b.yaml] Some(\"b.yaml:4:21\") `spec` has no key `mod` (did you mean `mode`?)",
+            ]
+        );
+        let binary = PolicyMap::of(&json!({"binaryData": {"a.yaml": "a2luZDog/A=="}}));
+        let found = faults(binary.judge(None));
+        assert!(found[0].starts_with("binaryData[a.yaml] Some(\"a.yaml:1:7\") "), "{found:?}");
+        let found = faults(map(&[("README.md", "")]).judge(None));
+        assert!(found[0].starts_with("data None no key is a policy file"), "{found:?}");
+        // What is no file's.
+        let many: String = (0..1001).map(|at| policy(&format!("p{at}"), at, "") + "---\n").collect();
+        let found = faults(map(&[("a.yaml", &many)]).judge(None));
+        assert_eq!(found.len(), 1);
+        assert!(found[0].starts_with("data None") && found[0].contains("at most 1000"), "{found:?}");
+    }
+
+    #[test]
+    fn an_edit_is_refused_for_what_it_makes_worse() {
+        let good = policy("good", 1, "");
+        let bad = policy("bad", 2, ", mod: Audit");
+        let (moved, worse) = (format!("# A note.\n{bad}"), policy("bad", 2, ", mod: Audit, workload: Warn"));
+        let twice = policy("bad", 2, ", optOut: {mod: 1}, mod: Audit");
+        let cases: [(&str, &[(&str, &str)], Option<&[(&str, &str)]>, bool); 9] = [
+            ("new", &[("a.yaml", &bad)], None, true),
+            ("as before", &[("a.yaml", &bad)], Some(&[("a.yaml", &bad)]), false),
+            ("moved", &[("a.yaml", &moved)], Some(&[("a.yaml", &bad)]), false),
+            ("worse", &[("a.yaml", &worse)], Some(&[("a.yaml", &bad)]), true),
+            ("another of the kind", &[("a.yaml", &twice)], Some(&[("a.yaml", &bad)]), true),
+            ("broken", &[("a.yaml", &bad)], Some(&[("a.yaml", &good)]), true),
+            ("renamed", &[("b.yaml", &bad)], Some(&[("a.yaml", &bad)]), true),
+            ("one mended", &[("a.yaml", &good), ("b.yaml", &bad)], Some(&[("a.yaml", ""), ("b.yaml", &bad)]), false),
+            ("emptied", &[], Some(&[("a.yaml", &good)]), true),
+        ];
+        for (what, new, old, refused) in cases {
+            let verdict = map(new).judge(old.map(map).as_ref());
+            assert_eq!(matches!(verdict, Verdict::Broken(_)), refused, "{what}: {verdict:?}");
+            assert!(!matches!(verdict, Verdict::Good(_)), "{what}");
+        }
+        assert!(matches!(map(&[("a.yaml", &good)]).judge(Some(&map(&[("a.yaml", &bad)]))), Verdict::Good(_)));
+    }
+
+    #[test]
+    fn files_in_force_are_replaced_by_name_unless_content_tells_the_mount() {
+        let (warn, refuse) = (policy("a", 5, ", workloads: Warn"), policy("b", 5, ", workloads: Refuse"));
+        let other = policy("a", 6, ", workloads: Refuse");
+        let said = |new: &[(&str, &str)], old: Option<&[(&str, &str)]>, set: &[(&str, &str)]| {
+            let new = map(new);
+            let Verdict::Good(alone) = new.judge(None) else { panic!("it is good") };
+            let told = new.beside(old.map(map).as_ref(), &alone, &in_force(set));
+            told.into_iter().filter(|text| text.starts_with("beside the policies in force: ")).collect::<Vec<_>>()
+        };
+        // Nothing else is in force, or nothing collides.
+        assert!(said(&[("x.yaml", &refuse)], None, &[("/m/x.yaml", &warn)]).is_empty());
+        assert!(said(&[("x.yaml", &refuse)], None, &[("/m/y.yaml", &other)]).is_empty());
+        // Another file has the same priority.
+        let found = said(&[("x.yaml", &refuse)], None, &[("/m/y.yaml", &warn)]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("x.yaml:4:") && found[0].contains("/m/y.yaml:4"), "{found:?}");
+        // Renamed: the old key's file is this ConfigMap's.
+        assert!(said(&[("x.yaml", &refuse)], Some(&[("y.yaml", &warn)]), &[("/m/y.yaml", &warn)]).is_empty());
+        // By the name alone it might be either; by the content it is the second.
+        let two = [("/m/x.yaml", warn.as_str()), ("/n/x.yaml", &policy("c", 7, ""))];
+        assert!(said(&[("x.yaml", &refuse)], None, &two).is_empty());
+        let found = said(&[("x.yaml", &refuse)], Some(&[("x.yaml", &policy("c", 7, ""))]), &two);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(map(&[("x.yaml", &warn)]).beside(None, &in_force(&[("x", &warn)]), &PolicySet::built_in()).is_empty());
+    }
+
+    proptest! {
+        /// What is refused is what the loader would not load, and whatever it was before may stay.
+        #[test]
+        fn good_is_what_loads(texts in prop::collection::vec("[a-z: {}\\[\\]\n-]{0,40}|(\\PC){0,10}", 0..4)) {
+            let keys: Vec<String> = (0..texts.len()).map(|at| format!("{at}.yaml")).collect();
+            let data: Vec<(&str, &str)> = keys.iter().map(String::as_str).zip(texts.iter().map(String::as_str)).collect();
+            let map = map(&data);
+            let loads = PolicySet::from_files(&data).is_ok();
+            prop_assert_eq!(matches!(map.judge(None), Verdict::Good(_)), loads);
+            prop_assert!(!matches!(map.judge(Some(&map)), Verdict::Broken(_)));
+        }
+    }
 }

@@ -41,6 +41,10 @@ const LONGEST_WARNING: usize = 256;
 /// Most warnings: they stay below that.
 const MOST_WARNINGS: usize = 12;
 
+/// Said beside a refusal: `kubectl` prints neither message nor webhook of a 422.
+const REFUSED: &str = "Mullion refused these policies (policies.mullion.dev); those in force stay. `mullion policy check` \
+    says the same before";
+
 /// Why there is no verdict.
 enum Unjudged {
     Late,
@@ -94,15 +98,14 @@ pub(super) async fn judge(
         }
         Ok((Verdict::Broken(faults), ..)) => {
             (response.refusal, response.refused_as) = (Some(refusal(&name, &faults)), RefusedAs::Invalid);
-            // `kubectl` prints neither message nor webhook of a 422.
-            response.warnings.insert(0, "Mullion refuses this as policies; those in force stay".to_owned());
+            response.warnings.insert(0, REFUSED.to_owned());
             (PolicyOutcome::Broken, Decision::Refused, faults)
         }
         Ok((Verdict::StillBroken(faults), ..)) => {
             let told = faults.iter().map(|fault| format!("Mullion: {}", sentence(fault)));
             response.warnings.extend(told);
             let text = format!(
-                "Mullion takes ConfigMap {name}, since it was as broken before; while it is, no edit of it comes into force:"
+                "Mullion: ConfigMap {name} is as broken as before; until it is mended, the last good policies stay in force:"
             );
             response.warnings.insert(0, text);
             (PolicyOutcome::StillBroken, Decision::Allowed, faults)
@@ -122,7 +125,7 @@ pub(super) async fn judge(
             (PolicyOutcome::Unjudged, decision, Vec::new())
         }
     };
-    let places = listed(faults.iter().map(|fault| fault.place.clone()));
+    let places = listed(faults.iter().map(|fault| fault.place.as_ref().unwrap_or(&fault.field).clone()));
     state.metrics.policies_reviewed(&request.uid, outcome, &places);
     if !places.is_empty() {
         response.audit.insert(FAULTS, places);
@@ -168,7 +171,10 @@ fn refusal(name: &str, faults: &[Fault]) -> Refusal {
 
 /// `default.yaml:12:5: what is wrong (what to do)`, on one line.
 fn sentence(fault: &Fault) -> String {
-    cut(&format!("{}: {}", fault.place, fault.message), LONGEST_FAULT)
+    match &fault.place {
+        Some(place) => cut(&format!("{place}: {}", fault.message), LONGEST_FAULT),
+        None => cut(&fault.message, LONGEST_FAULT),
+    }
 }
 
 /// As many warnings as the API server hands on, and how many more there are.

@@ -8,6 +8,7 @@ mod certificates;
 mod connections;
 mod images;
 mod logs;
+mod policies;
 mod process;
 #[cfg(feature = "registry")]
 mod registries;

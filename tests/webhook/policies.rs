@@ -1,0 +1,225 @@
+//! ConfigMaps with policies at `/validate`: what is answered, how large it may be, and what becomes of it in bad times.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use mullion::engine::world::World;
+use mullion::policy::PolicySet;
+use mullion::webhook::body::Limits;
+use mullion::webhook::routes;
+use mullion::webhook::state::State;
+use serde_json::{Value, json};
+
+use crate::support::{pod_review, post};
+
+const GOOD: &str = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: team}\nspec: {priority: 10}\n";
+const BAD: &str = "kind: PodPolicy\n";
+
+fn config_map(labelled: bool, data: &Value) -> Value {
+    let labels = if labelled { json!({"mullion.dev/policy": "true"}) } else { json!({}) };
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "team", "labels": labels}, "data": data})
+}
+
+fn review(object: &Value, old: &Value) -> Value {
+    let operation = if old.is_null() { "CREATE" } else { "UPDATE" };
+    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "u", "kind": {"group": "", "version": "v1", "kind": "ConfigMap"}, "operation": operation,
+        "name": "team", "namespace": "mullion", "object": object, "oldObject": old}})
+}
+
+fn state_with(policies: PolicySet) -> Arc<State> {
+    let mut state = State::fixed(World::default(), policies);
+    state.namespace = Some("mullion".to_owned());
+    Arc::new(state)
+}
+
+fn router(state: &Arc<State>) -> Router {
+    routes::router(Arc::clone(state), Limits::default())
+}
+
+/// A debug build on a busy machine gets all the time there is.
+async fn ask(state: &Arc<State>, review: &Value) -> Value {
+    post(&router(state), "/validate?timeout=30s", review.to_string()).await.review()
+}
+
+async fn judged(text: &str) -> Value {
+    let state = state_with(PolicySet::built_in());
+    ask(&state, &review(&config_map(true, &json!({"a.yaml": text})), &Value::Null)).await
+}
+
+fn warnings(answer: &Value) -> Vec<&str> {
+    answer["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+#[tokio::test]
+async fn a_broken_one_is_invalid_and_its_places_are_written_down() {
+    let state = state_with(PolicySet::built_in());
+    let answer = ask(&state, &review(&config_map(true, &json!({"a.yaml": "secret-word: x\n"})), &Value::Null)).await;
+    let status = &answer["status"];
+    assert_eq!(
+        (&answer["allowed"], &status["code"], &status["reason"]),
+        (&json!(false), &json!(422), &json!("Invalid"))
+    );
+    assert_eq!((&status["details"]["kind"], &status["details"]["name"]), (&json!("ConfigMap"), &json!("team")));
+    let causes = status["details"]["causes"].as_array().unwrap();
+    assert!(causes.iter().all(|cause| cause["field"] == "data[a.yaml]" && cause["reason"] == "FieldValueInvalid"));
+    assert!(
+        status["message"].as_str().unwrap().starts_with("ConfigMap team cannot be loaded as policies:\n- a.yaml:1:1: ")
+    );
+    let places = answer["auditAnnotations"]["policy-faults"].as_str().unwrap();
+    assert!(places.starts_with("a.yaml:1:1") && !places.contains("secret"), "{places}");
+    assert_eq!(warnings(&answer).len(), 1);
+    let metrics = state.metrics.encode().unwrap();
+    for line in [
+        r#"mullion_policy_reviews_total{outcome="broken"} 1"#,
+        r#"mullion_admission_reviews_total{door="validate",operation="create",kind="ConfigMap",decision="refused"} 1"#,
+    ] {
+        assert!(metrics.lines().any(|found| found == line), "no line {line} in\n{metrics}");
+    }
+}
+
+#[tokio::test]
+async fn who_is_judged_and_what_comes_of_it() {
+    let (good, bad) = (json!({"a.yaml": GOOD}), json!({"a.yaml": BAD}));
+    let (yes, no) = (true, false);
+    let cases = [
+        ("good", config_map(yes, &good), Value::Null, true, 0, "good"),
+        ("no policies", config_map(no, &bad), Value::Null, true, 0, ""),
+        ("no policies still", config_map(no, &bad), config_map(no, &good), true, 0, ""),
+        ("labelled", config_map(yes, &bad), config_map(no, &bad), false, 1, "broken"),
+        ("unlabelled", config_map(no, &bad), config_map(yes, &bad), true, 1, "unlabelled"),
+        ("as broken", config_map(yes, &bad), config_map(yes, &bad), true, 4, "still_broken"),
+        ("mended", config_map(yes, &good), config_map(yes, &bad), true, 0, "good"),
+        ("broken", config_map(yes, &bad), config_map(yes, &good), false, 1, "broken"),
+        ("no object", json!([]), Value::Null, true, 0, ""),
+    ];
+    for (what, object, old, allowed, said, outcome) in cases {
+        for dry_run in [false, true] {
+            let state = state_with(PolicySet::built_in());
+            let mut review = review(&object, &old);
+            review["request"]["dryRun"] = json!(dry_run);
+            let answer = ask(&state, &review).await;
+            assert_eq!((&answer["allowed"], warnings(&answer).len()), (&json!(allowed), said), "{what}: {answer}");
+            let metrics = state.metrics.encode().unwrap();
+            let counted: Vec<&str> =
+                metrics.lines().filter_map(|line| line.strip_prefix("mullion_policy_reviews_total")).collect();
+            let expected = if outcome.is_empty() { vec![] } else { vec![format!("{{outcome=\"{outcome}\"}} 1")] };
+            assert_eq!(counted, expected, "{what}");
+        }
+    }
+    // Nobody asks so, and nothing comes of it.
+    let state = state_with(PolicySet::built_in());
+    let broken = review(&config_map(true, &bad), &Value::Null);
+    for (member, value) in [
+        ("operation", json!("DELETE")),
+        ("subResource", json!("status")),
+        ("kind", json!({"group": "example.com", "version": "v1", "kind": "ConfigMap"})),
+    ] {
+        let mut review = broken.clone();
+        review["request"][member] = value;
+        assert_eq!(ask(&state, &review).await, json!({"uid": "u", "allowed": true}), "{member}");
+    }
+    let answer = post(&router(&state), "/mutate", broken.to_string()).await.review();
+    assert_eq!(answer, json!({"uid": "u", "allowed": true}));
+}
+
+#[tokio::test]
+async fn what_collides_with_the_policies_in_force_is_said_and_not_refused() {
+    let other = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: other}\nspec: {priority: 10, mode: Audit}\n";
+    let state = state_with(PolicySet::from_files(&[("/etc/mullion/other.yaml", other)]).unwrap());
+    let mode = GOOD.replace("10", "10, mode: Enforce");
+    let mut review = review(&config_map(true, &json!({"a.yaml": mode})), &Value::Null);
+    let answer = ask(&state, &review).await;
+    assert_eq!(answer["allowed"], true);
+    assert_eq!(warnings(&answer).len(), 1, "{answer}");
+    let said = warnings(&answer)[0];
+    assert!(
+        said.starts_with(
+            "Mullion: beside the policies in force: a.yaml:4:23: `spec.mode` is also set at /etc/mullion/other.yaml:4"
+        ),
+        "{said}"
+    );
+    // What is in another namespace cannot be mounted, and learns nothing of what is in force.
+    review["request"]["namespace"] = json!("team");
+    assert_eq!(warnings(&ask(&state, &review).await), Vec::<&str>::new());
+}
+
+#[tokio::test]
+async fn what_was_made_to_do_harm_is_refused_in_a_few_words() {
+    let bomb = (1..12).fold("a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned(), |text, at| {
+        let item = format!("*a{}", at - 1);
+        format!("{text}a{at}: &a{at} [{}]\n", vec![item.as_str(); 9].join(", "))
+    });
+    let deep = (0..5_000).map(|at| format!("{}a:\n", " ".repeat(at))).collect::<String>();
+    for (what, text) in [
+        ("brackets", "[".repeat(1 << 20)),
+        ("braces", "{a: ".repeat(1 << 18)),
+        ("bomb", bomb),
+        ("deep", deep.chars().take(1 << 20).collect()),
+        ("documents", "---\n".repeat(1 << 18)),
+        ("one long key", format!("{}: x", "k".repeat(1 << 20))),
+        ("many keys", (0..100_000).map(|at| format!("k{at}: x\n")).collect()),
+        ("many policies", (0..20_000).map(|at| format!("---\nkind: P{at}\n")).collect()),
+        ("aliases without anchors", "- *a\n".repeat(1 << 17)),
+        ("controls", "\u{1}\u{1b}[31m\r\n\t".repeat(1 << 16)),
+    ] {
+        let answer = judged(&text).await;
+        assert_eq!(answer["allowed"], false, "{what}");
+        let message = answer["status"]["message"].as_str().unwrap();
+        assert!(message.len() < 40_000 && message.lines().count() <= 52, "{what}: {} bytes", message.len());
+        assert!(!message.chars().any(|c| c.is_control() && c != '\n'), "{what}");
+        assert!(answer["status"]["details"]["causes"].as_array().unwrap().len() <= 51, "{what}");
+        assert!(warnings(&answer).iter().map(|text| text.chars().count()).sum::<usize>() < 4_096, "{what}");
+    }
+    // Faults in thousands of keys, on an update that changes nothing, and in one that does.
+    let data: serde_json::Map<String, Value> = (0..5_000).map(|at| (format!("k{at}.yaml"), json!("x: y"))).collect();
+    let many = config_map(true, &Value::Object(data));
+    let state = state_with(PolicySet::built_in());
+    let answer = ask(&state, &review(&many, &many)).await;
+    assert_eq!((&answer["allowed"], warnings(&answer).len()), (&json!(true), 13));
+    let answer = ask(&state, &review(&many, &Value::Null)).await;
+    assert!(answer["status"]["message"].as_str().unwrap().contains("more; `mullion policy check` lists them all"));
+    assert!(answer["auditAnnotations"]["policy-faults"].as_str().unwrap().len() <= 2_048);
+}
+
+#[tokio::test]
+async fn as_much_as_a_config_map_holds_is_judged() {
+    let patterns: String =
+        (0..10_000).map(|at| format!("      - {{pattern: registry.example.com/team-{at}/windows-application-with-a-long-name/**, os: windows}}\n")).collect();
+    let text = GOOD.replace("{priority: 10}", &format!("\n  priority: 10\n  detect:\n    images:\n{patterns}"));
+    assert!(text.len() > 900_000 && text.len() < 1 << 20, "{}", text.len());
+    let answer = judged(&text).await;
+    assert_eq!((&answer["allowed"], warnings(&answer)), (&json!(true), vec![]), "{answer}");
+    // The fault of the last line is found.
+    let answer = judged(&format!("{text}  mod: Audit\n")).await;
+    assert!(
+        answer["status"]["message"].as_str().unwrap().contains("a.yaml:10009:3: `spec` has no key `mod`"),
+        "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn nobody_waits_for_policies_and_pods_least_of_all() {
+    let state = state_with(PolicySet::built_in());
+    // Somebody else's are being judged, without end.
+    let turn = Arc::clone(&state.policy_turn).acquire_owned().await.unwrap();
+    let broken = review(&config_map(true, &json!({"a.yaml": BAD})), &Value::Null).to_string();
+    let late = post(&router(&state), "/validate?timeout=1s", broken.clone());
+    let pod = async {
+        // Answered while the other waits.
+        let answer = post(&router(&state), "/validate?timeout=1s", pod_review("web").to_string()).await.review();
+        assert_eq!(answer["allowed"], true);
+    };
+    let (late, ()) = tokio::time::timeout(Duration::from_secs(60), async { tokio::join!(late, pod) }).await.unwrap();
+    let answer = late.review();
+    assert_eq!(answer["allowed"], true);
+    assert_eq!(
+        warnings(&answer),
+        ["Mullion did not check these policies (there was no time): see `mullion policy check`"]
+    );
+    assert!(state.metrics.encode().unwrap().contains(r#"mullion_policy_reviews_total{outcome="unjudged"} 1"#));
+    drop(turn);
+    let answer = post(&router(&state), "/validate?timeout=30s", broken).await.review();
+    assert_eq!(answer["allowed"], false);
+}
