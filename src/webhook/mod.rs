@@ -1,5 +1,5 @@
-//! `mullion webhook`: the HTTPS server that the Kubernetes API server asks about every pod and pod template, and about
-//! nodes that are created.
+//! `mullion webhook`: the HTTPS server that the Kubernetes API server asks about every pod and pod template, about nodes
+//! that are created, and about ConfigMaps with policies.
 //!
 //! ```text
 //! accept loop (server) → TLS (tls) → routes → body → handler → engine → envelope

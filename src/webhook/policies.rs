@@ -45,6 +45,9 @@ const MOST_WARNINGS: usize = 12;
 const REFUSED: &str = "Mullion refused these policies (policies.mullion.dev); those in force stay. `mullion policy check` \
     says the same before";
 
+/// Said of a good one where there was no time for more.
+const UNSEEN: &str = "these policies load; what they do beside those in force was not looked at";
+
 /// Why there is no verdict.
 enum Unjudged {
     Late,
@@ -65,7 +68,7 @@ pub(super) async fn judge(
         response.audit.insert(UNREADABLE, format!("request.object is {}, expected a ConfigMap", json_type(&object)));
         return Ok((Decision::Unreadable, response));
     }
-    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let name = called(&object);
     let old = holds_policies(&old).then(|| PolicyMap::of(&old));
     if !holds_policies(&object) {
         if old.is_none() {
@@ -85,13 +88,13 @@ pub(super) async fn judge(
         ));
     }
     let own = state.namespace.as_deref() == Some(request.namespace());
-    let judged = run(state, deadline, move || (new.judge(old.as_ref()), new, old)).await;
+    let judged = run(state, request, deadline, move || (new.judge(old.as_ref()), new, old)).await;
     let (outcome, decision, faults) = match judged {
         Ok((Verdict::Good(set), new, old)) => {
             let in_force = state.policies.load_full();
             let look = move || if own { new.beside(old.as_ref(), &set, &in_force) } else { alone(&set) };
-            // The set is good; what more can be said is not worth the answer.
-            let said = run(state, deadline, look).await.unwrap_or_default();
+            // The set is good: whatever comes of this, it is taken.
+            let said = run(state, request, deadline, look).await.unwrap_or_else(|_| vec![UNSEEN.to_owned()]);
             response.warnings.extend(said.into_iter().map(|text| format!("Mullion: {text}")));
             let outcome = if response.warnings.is_empty() { PolicyOutcome::Good } else { PolicyOutcome::Warned };
             (outcome, Decision::Allowed, Vec::new())
@@ -114,7 +117,6 @@ pub(super) async fn judge(
             let (text, decision) = match why {
                 Unjudged::Late => ("there was no time", Decision::Skipped),
                 Unjudged::Panicked => {
-                    state.metrics.review_panicked(&request.uid);
                     response.audit.insert(PANICKED, "judging it failed; the request was allowed unjudged".to_owned());
                     ("internal error, please report it", Decision::Panicked)
                 }
@@ -137,6 +139,7 @@ pub(super) async fn judge(
 /// Runs `job` beside the threads that answer for pods, once it is its turn; it is not waited for after `deadline`.
 async fn run<T: Send + 'static>(
     state: &State,
+    request: &AdmissionRequest<'_>,
     deadline: Instant,
     job: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Unjudged> {
@@ -148,7 +151,17 @@ async fn run<T: Send + 'static>(
         job()
     });
     let ended = timeout_at(deadline, running).await.map_err(|_| Unjudged::Late)?;
-    ended.map_err(|_| Unjudged::Panicked)
+    ended.map_err(|_| {
+        state.metrics.review_panicked(&request.uid);
+        Unjudged::Panicked
+    })
+}
+
+/// The name, or the start of one that is yet to be made.
+fn called(object: &Value) -> String {
+    let text = |pointer| object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let made = || Some(format!("{}…", text("/metadata/generateName")?));
+    text("/metadata/name").map(str::to_owned).or_else(made).unwrap_or_else(|| "without a name".to_owned())
 }
 
 fn refusal(name: &str, faults: &[Fault]) -> Refusal {

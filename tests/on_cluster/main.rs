@@ -236,6 +236,7 @@ fn main() -> ExitCode {
             registration::the_largest_pods_are_judged,
             registration::an_outage_stops_windows_pods_at_most,
             registration::an_upgrade_leaves_the_bundle,
+            registration::policies_are_judged_where_they_are_mounted,
         ]
     ));
     let talking = Arc::new(turns::ForOne::<audit_mode::Audited>::default());

@@ -2,6 +2,7 @@
 
 mod asked;
 mod outage;
+mod policies;
 mod predicate;
 mod shapes;
 mod upgrade;
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 
 pub use asked::{the_largest_pods_are_judged, the_server_asks_about_exactly_what_it_shall};
 pub use outage::an_outage_stops_windows_pods_at_most;
+pub use policies::policies_are_judged_where_they_are_mounted;
 pub use upgrade::an_upgrade_leaves_the_bundle;
 
 use crate::generator;

@@ -136,7 +136,7 @@ async fn what_collides_with_the_policies_in_force_is_said_and_not_refused() {
     let said = warnings(&answer)[0];
     assert!(
         said.starts_with(
-            "Mullion: beside the policies in force: a.yaml:4:23: `spec.mode` is also set at /etc/mullion/other.yaml:4"
+            "Mullion: beside the policies in force: a.yaml:4:22: `spec.mode` is also set at /etc/mullion/other.yaml:4"
         ),
         "{said}"
     );
@@ -205,10 +205,11 @@ async fn nobody_waits_for_policies_and_pods_least_of_all() {
     // Somebody else's are being judged, without end.
     let turn = Arc::clone(&state.policy_turn).acquire_owned().await.unwrap();
     let broken = review(&config_map(true, &json!({"a.yaml": BAD})), &Value::Null).to_string();
-    let late = post(&router(&state), "/validate?timeout=1s", broken.clone());
+    let router = router(&state);
+    let late = post(&router, "/validate?timeout=1s", broken.clone());
     let pod = async {
         // Answered while the other waits.
-        let answer = post(&router(&state), "/validate?timeout=1s", pod_review("web").to_string()).await.review();
+        let answer = post(&router, "/validate?timeout=1s", pod_review("web").to_string()).await.review();
         assert_eq!(answer["allowed"], true);
     };
     let (late, ()) = tokio::time::timeout(Duration::from_secs(60), async { tokio::join!(late, pod) }).await.unwrap();
@@ -220,6 +221,6 @@ async fn nobody_waits_for_policies_and_pods_least_of_all() {
     );
     assert!(state.metrics.encode().unwrap().contains(r#"mullion_policy_reviews_total{outcome="unjudged"} 1"#));
     drop(turn);
-    let answer = post(&router(&state), "/validate?timeout=30s", broken).await.review();
+    let answer = post(&router, "/validate?timeout=30s", broken).await.review();
     assert_eq!(answer["allowed"], false);
 }
