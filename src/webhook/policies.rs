@@ -35,10 +35,12 @@ const CAUSE: &str = "FieldValueInvalid";
 const MOST_FAULTS: usize = 50;
 /// The longest text of one fault, in characters.
 const LONGEST_FAULT: usize = 500;
-/// The longest warning, in characters: once all are over 4,096, the API server cuts each to this, and drops those that
-/// are still too many (`recorder.AddWarning` in apiserver pkg/endpoints/filters/warning.go).
+/// What all warnings may have together, in characters. Beyond it the API server cuts each to [`LONGEST_WARNING`], and drops
+/// those that are still too many (`recorder.AddWarning` in apiserver pkg/endpoints/filters/warning.go).
+const ALL_WARNINGS: usize = 4096;
+/// See [`ALL_WARNINGS`].
 const LONGEST_WARNING: usize = 256;
-/// Most warnings: they stay below that.
+/// Most warnings: so cut, they stay below.
 const MOST_WARNINGS: usize = 12;
 
 /// Said beside a refusal: `kubectl` prints neither message nor webhook of a 422.
@@ -190,15 +192,16 @@ fn sentence(fault: &Fault) -> String {
     }
 }
 
-/// As many warnings as the API server hands on, and how many more there are.
+/// As many warnings as the API server hands on, whole if there is room, and how many more there are.
 fn bounded(mut warnings: Vec<String>) -> Vec<String> {
     let more = warnings.len().saturating_sub(MOST_WARNINGS);
     warnings.truncate(MOST_WARNINGS);
-    let mut bounded: Vec<String> = warnings.iter().map(|warning| cut(warning, LONGEST_WARNING)).collect();
     if more > 0 {
-        bounded.push(format!("Mullion has {more} more warnings; `mullion policy check` lists them all"));
+        warnings.push(format!("Mullion has {more} more warnings; `mullion policy check` lists them all"));
     }
-    bounded
+    let all: usize = warnings.iter().map(|warning| warning.chars().count()).sum();
+    let longest = if all < ALL_WARNINGS { ALL_WARNINGS } else { LONGEST_WARNING };
+    warnings.iter().map(|warning| cut(warning, longest)).collect()
 }
 
 /// At most `longest` characters, and no control characters: a warning with one cannot be a header, and is dropped.
