@@ -134,12 +134,8 @@ async fn what_collides_with_the_policies_in_force_is_said_and_not_refused() {
     assert_eq!(answer["allowed"], true);
     assert_eq!(warnings(&answer).len(), 1, "{answer}");
     let said = warnings(&answer)[0];
-    assert!(
-        said.starts_with(
-            "Mullion: beside the policies in force: a.yaml:4:22: `spec.mode` is also set at /etc/mullion/other.yaml:4"
-        ),
-        "{said}"
-    );
+    assert!(said.starts_with("Mullion: beside the policies in force: a.yaml:4:22: "), "{said}");
+    assert!(said.contains("`spec.mode`") && said.contains("/etc/mullion/other.yaml:4"), "{said}");
     // What is in another namespace cannot be mounted, and learns nothing of what is in force.
     review["request"]["namespace"] = json!("team");
     assert_eq!(warnings(&ask(&state, &review).await), Vec::<&str>::new());
