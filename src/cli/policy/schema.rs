@@ -9,7 +9,7 @@ use crate::policy::schema::json;
 /// Arguments of `policy schema`.
 #[derive(Debug, Clone, Args)]
 pub struct Schema {
-    /// Only documents of this kind; PolicyTest is for files of test cases, which end in .test.yaml
+    /// Only documents of this kind; test cases for policies stand in files that end in .test.yaml
     #[arg(long, value_parser = PossibleValuesParser::new(json::kinds()))]
     pub kind: Option<String>,
 }
