@@ -1,6 +1,7 @@
 //! Each key of the table, right and wrong: the schema and the loader say the same.
 
-use mullion::policy::schema::{Between, KINDS, Key, Object, Shape};
+use mullion::policy::schema::{API_VERSION, Between, KINDS, Key, Object, Shape};
+use mullion::policy::{NodePolicy, PolicySet, RegistryPolicy, Settings};
 use serde_json::{Map, Value, json};
 
 use crate::agree::{both, disagreement};
@@ -175,4 +176,32 @@ fn takes(shape: &Shape, value: &Value) -> bool {
         Shape::Word(_) => false,
         Shape::Text(_) => value.is_string(),
     }
+}
+
+/// The defaults of a map, all those below it included.
+fn defaults(object: &Object) -> Value {
+    let of = |key: &'static Key| match &key.shape {
+        Shape::Object(below) => Some(defaults(below)),
+        _ => key.default.map(yaml),
+    };
+    object.keys.iter().filter_map(|key| Some((key.name.to_owned(), of(key)?))).collect::<Map<_, _>>().into()
+}
+
+#[test]
+fn the_defaults_of_the_table_are_what_holds() {
+    let documents = KINDS.map(|(kind, object)| {
+        let Some(Shape::Object(spec)) = object.key("spec").map(|key| &key.shape) else { panic!("{kind}") };
+        let document =
+            json!({"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": "a"}, "spec": defaults(spec)});
+        (format!("{kind}.json"), document.to_string())
+    });
+    let set = PolicySet::from_files(&documents).unwrap_or_else(|problems| panic!("{problems:#?}"));
+    let mut settings = Settings::clone(&set.settings("a", None, &()));
+    // Each scalar was set by the table, but for those that have no default.
+    let unset = ["detect.os", "place.runtimeClass.name", "rules.version"];
+    assert!(unset.iter().all(|key| !settings.origins.contains_key(*key)));
+    assert!(settings.origins.len() >= 16, "{:?}", settings.origins.keys());
+    settings.origins.clear();
+    assert_eq!(format!("{settings:?}"), format!("{:?}", Settings::default()));
+    assert_eq!((set.nodes, set.registries), (NodePolicy::default(), RegistryPolicy::default()));
 }
