@@ -22,7 +22,8 @@ function expect(what, said, texts) {
 
 // Opens a text in which ^ is the cursor.
 let opened = 0;
-async function open(text, modeline = "# yaml-language-server: $schema=schema/policy.json\n") {
+const MODELINE = "# yaml-language-server: $schema=schema/policy.json\n";
+async function open(text, modeline = MODELINE) {
   const whole = modeline + text;
   const before = whole.split("^")[0];
   const path = join(work, `${++opened}.yaml`);
@@ -36,8 +37,8 @@ async function open(text, modeline = "# yaml-language-server: $schema=schema/pol
   return { diagnostics, at };
 }
 
-async function completion(text) {
-  const { at } = await open(text);
+async function completion(text, schema = "policy") {
+  const { at } = await open(text, `# yaml-language-server: $schema=schema/${schema}.json\n`);
   const { items } = await server.ask("textDocument/completion", at);
   return items.map(({ label, documentation }) => `${label}: ${(documentation?.value ?? documentation ?? "").split("\n")[0]}`);
 }
@@ -85,10 +86,12 @@ try {
     "highest priority decides",
     "* `Exact`: The nodeSelector",
   ]);
+  const test = "apiVersion: mullion.dev/v1alpha1\nkind: PolicyTest\ncases:\n  - name: a\n    expect:\n      ^\n";
+  expect("what a test case expects", await completion(test, "policy-test"), ["os: The verdict", "refused: "]);
   const wrong = of("PodPolicy", "  mode: off\n  plac: {}\n  place: {build: Exact, runtimeClass: {mode: Named}}\n")
     + "  rules: {version: 0.1, actions: [{rule: run-as-usr, action: Warn}, {rule: mixed-os-containers, action: Repair}]}\n"
     + "  detect: {images: [{pattern: 'http://a/b', os: windows, builds: [10.0.1.2]}]}\n---\n"
-    + "# yaml-language-server: $schema=schema/policy.json\n" + of("NodePolicy", "  place: {}\n");
+    + MODELINE + of("NodePolicy", "  place: {}\n");
   expect("mistakes in two documents", (await open(wrong)).diagnostics, [
     '6:9 Value is not accepted. Valid values: "Enforce", "Audit", "Disabled"',
     "7:3 Property plac is not allowed",

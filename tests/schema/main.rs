@@ -17,6 +17,7 @@ use std::io;
 
 use mullion::cli::policy::schema::{self, Schema};
 use mullion::cli::{Io, Outcome};
+use mullion::policy::directory::is_test_file;
 use mullion::policy::schema::json;
 
 /// What a check comes to: everything that is wrong, a line each.
@@ -64,10 +65,13 @@ fn each_is_a_schema_of_its_dialect() {
 #[test]
 fn each_document_of_the_shipped_files_names_its_schema() {
     for name in golden::names("policies") {
-        let Some(stem) = name.strip_suffix(".yaml") else { continue };
-        let schema = if stem.ends_with(".test") { "policy-test" } else { "policy" };
+        let path = golden::path("policies").join(&name);
+        if path.extension().is_none_or(|end| end != "yaml") {
+            continue;
+        }
+        let schema = if is_test_file(&path) { "policy-test" } else { "policy" };
         let line = format!("# yaml-language-server: $schema=schema/{schema}.json\n");
-        let text = std::fs::read_to_string(golden::path("policies").join(&name)).unwrap();
+        let text = std::fs::read_to_string(path).unwrap();
         for document in format!("\n{text}").split("\n---\n") {
             assert!(document.trim_start().starts_with(&line), "policies/{name}: a document lacks {line}");
         }
