@@ -34,8 +34,8 @@ pub(super) static DETECT: Object = Object::of(&[
     Key::new(
         "images",
         Shape::List(&Shape::Object(&IMAGE_PATTERN)),
-        "What your own images are, by name. The first entry that matches decides; registries and names are asked only \
-         where none does.",
+        "What your own images are, by name. The first entry that matches decides. Where none does, the registry says it, \
+         if it is asked, or else the image's name.",
     )
     .default("[]")
     .example("[{pattern: registry.example.com/win/**, os: windows, builds: [10.0.20348]}]"),
@@ -56,8 +56,8 @@ pub(super) static DETECT: Object = Object::of(&[
                      less. What comes later counts for the next pod.",
                 ),
             ]),
-            "When registries are asked what an image is that no entry of `detect.images` knows. How they are asked is in \
-             the RegistryPolicy.",
+            "When registries are asked what an image is, where no entry of `detect.images` matches it or the entry leaves \
+             its builds open. How they are asked is in the RegistryPolicy.",
         )
         .default("Never")
         .example("Background")])),
