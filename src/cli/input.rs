@@ -14,6 +14,22 @@ use crate::report::{Failure, STDIN};
 /// The most that all inputs of one command may have together, in bytes: their text stays in memory until the end.
 pub const MAX_TOTAL: usize = 4 * MAX_BYTES;
 
+/// How much is read, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Of one file.
+    pub one: usize,
+    /// Of all together.
+    pub all: usize,
+}
+
+impl Limits {
+    /// Of manifests.
+    pub const MANIFESTS: Self = Self { one: MAX_BYTES, all: MAX_TOTAL };
+    /// Of what is not taken apart as a whole: 5 KB of a pod make 500 MB of 100,000 of them, in `kubectl get -o json`.
+    pub const DUMPS: Self = Self { one: 1 << 30, all: 1 << 30 };
+}
+
 /// How far into a file a byte is looked for that no text has.
 const SNIFFED: usize = 8192;
 
@@ -38,7 +54,7 @@ pub struct SourceText {
 }
 
 /// All inputs, in the order in which they were named; directories sorted by path.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Texts {
     /// What could be read.
     pub sources: Vec<SourceText>,
@@ -48,12 +64,18 @@ pub struct Texts {
     pub empty_directories: Vec<String>,
     /// Bytes of all `sources`.
     total: usize,
+    limits: Limits,
 }
 
 impl Inputs {
     /// Reads everything that is named. Only a wrong command line is an error; a file that cannot be read is data, since
     /// the others are still to be judged.
     pub fn read(&self, command: &str, stdin: &mut dyn Read) -> Result<Texts, UsageError> {
+        self.read_within(Limits::MANIFESTS, command, stdin)
+    }
+
+    /// As [`read`](Self::read), with other limits.
+    pub fn read_within(&self, limits: Limits, command: &str, stdin: &mut dyn Read) -> Result<Texts, UsageError> {
         let is_stdin = |path: &&PathBuf| path.as_os_str() == "-";
         match self.paths.iter().filter(is_stdin).count() {
             _ if self.paths.is_empty() => {
@@ -64,10 +86,10 @@ impl Inputs {
             0 | 1 => {}
             _ => return Err(UsageError(format!("{command}: standard input (-) can be read only once"))),
         }
-        let mut texts = Texts::default();
+        let mut texts = Texts::new(limits);
         for path in &self.paths {
             if is_stdin(&path) {
-                texts.add(STDIN.to_owned(), read_bounded(stdin));
+                texts.add(STDIN.to_owned(), read_to(limits.one, stdin));
             } else if path.is_dir() {
                 texts.add_directory(path);
             } else {
@@ -79,6 +101,10 @@ impl Inputs {
 }
 
 impl Texts {
+    fn new(limits: Limits) -> Self {
+        Self { sources: Vec::new(), unreadable: Vec::new(), empty_directories: Vec::new(), total: 0, limits }
+    }
+
     /// Says on stderr what could not be read.
     pub fn report(&self, io: &mut Io<'_>) -> io::Result<()> {
         for unreadable in &self.unreadable {
@@ -94,10 +120,10 @@ impl Texts {
 
     fn add(&mut self, name: String, bytes: io::Result<Vec<u8>>) {
         let text = match bytes {
-            Ok(bytes) if self.total + bytes.len() > MAX_TOTAL => {
+            Ok(bytes) if self.total + bytes.len() > self.limits.all => {
                 let message = format!(
                     "not read: all inputs together have more than {}; name fewer files at a time",
-                    mebibytes(MAX_TOTAL)
+                    mebibytes(self.limits.all)
                 );
                 Err(Failure { file: name.clone(), place: None, message })
             }
@@ -114,7 +140,7 @@ impl Texts {
     }
 
     fn add_file(&mut self, path: &Path) {
-        self.add(path.display().to_string(), read_file(path));
+        self.add(path.display().to_string(), read_file_to(self.limits.one, path));
     }
 
     fn add_directory(&mut self, directory: &Path) {
@@ -134,29 +160,37 @@ impl Texts {
 
 /// All bytes of a file, of which no more than [`MAX_BYTES`] are ever read; the error says what to do.
 pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    read_file_to(MAX_BYTES, path)
+}
+
+fn read_file_to(limit: usize, path: &Path) -> io::Result<Vec<u8>> {
     let about = fs::metadata(path).map_err(|error| with_advice(&error))?;
     // Opening a pipe waits for somebody to write to it. One that a shell made (`<(helm template .)`) is open already,
     // and is told by having no name of its own in the file system.
     if is_pipe(&about) && fs::canonicalize(path).is_ok() {
         return Err(io::Error::other("it is a named pipe; write it to standard input instead, and name -"));
     }
-    if about.len() > MAX_BYTES as u64 && about.is_file() {
-        return Err(too_large());
+    if about.len() > limit as u64 && about.is_file() {
+        return Err(too_large(limit));
     }
-    read_bounded(&mut File::open(path).map_err(|error| with_advice(&error))?)
+    read_to(limit, &mut File::open(path).map_err(|error| with_advice(&error))?)
 }
 
 /// As [`read_file`], of what is open already: perhaps a stream that never ends.
 pub fn read_bounded(reader: &mut dyn Read) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    reader.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|error| with_advice(&error))?;
-    if bytes.len() > MAX_BYTES { Err(too_large()) } else { Ok(bytes) }
+    read_to(MAX_BYTES, reader)
 }
 
-fn too_large() -> io::Error {
+fn read_to(limit: usize, reader: &mut dyn Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(|error| with_advice(&error))?;
+    if bytes.len() > limit { Err(too_large(limit)) } else { Ok(bytes) }
+}
+
+fn too_large(limit: usize) -> io::Error {
     io::Error::other(format!(
         "it has more than {}, the most that is read; split it into smaller files",
-        mebibytes(MAX_BYTES)
+        mebibytes(limit)
     ))
 }
 
@@ -259,7 +293,7 @@ fn is_manifest(path: &Path) -> bool {
     ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known))
 }
 
-fn namespace_name(text: &str) -> Result<String, String> {
+pub(super) fn namespace_name(text: &str) -> Result<String, String> {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let inner = |edge: Option<&u8>| edge.is_some_and(|byte| *byte != b'-');
     let bytes = text.as_bytes();
@@ -276,7 +310,7 @@ mod tests {
 
     #[test]
     fn all_inputs_together_have_a_limit() {
-        let mut texts = Texts { total: MAX_TOTAL - 5, ..Texts::default() };
+        let mut texts = Texts { total: MAX_TOTAL - 5, ..Texts::new(Limits::MANIFESTS) };
         for (name, text) in [("a", "12345678"), ("b", "1234"), ("c", "12"), ("d", "1")] {
             texts.add(name.to_owned(), Ok(text.into()));
         }

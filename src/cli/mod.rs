@@ -20,7 +20,6 @@ pub mod knowledge;
 pub mod mutate;
 mod outcome;
 pub mod policy;
-#[cfg(any(feature = "registry", feature = "server"))]
 mod progress;
 #[cfg(feature = "registry")]
 mod registry;

@@ -49,6 +49,12 @@ pub enum Edit {
 }
 
 impl Edit {
+    /// Of what is set or goes, or of the list that gets an item.
+    pub fn pointer(&self) -> &str {
+        let (Self::Set { pointer, .. } | Self::Remove { pointer } | Self::Append { pointer, .. }) = self;
+        pointer
+    }
+
     /// Whether the edit can be applied: nothing of another type stands where it needs an object or a list.
     pub fn applies_to(&self, object: &Value) -> bool {
         let (pointer, list) = match self {

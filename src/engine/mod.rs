@@ -38,6 +38,7 @@ pub mod toleration;
 pub mod verdict;
 pub mod windows;
 pub mod world;
+pub mod written;
 
 pub use answer::{Answer, Door, Refusal, answer};
 pub use request::{Kind, Operation, Request, Subject};

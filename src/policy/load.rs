@@ -17,6 +17,9 @@ pub const MAX_FILE: usize = 4 << 20;
 /// Most policies for pods in a set: each review asks every one of them whether it matches.
 pub const MAX_POLICIES: usize = 1000;
 
+/// What holds without policy files, as a file: its name, and its text.
+pub const BUILT_IN: (&str, &str) = ("built-in default.yaml", include_str!("../../policies/default.yaml"));
+
 /// The policy files of all directories, as they were read.
 #[derive(Debug, Clone, Default)]
 pub struct Files {
@@ -73,9 +76,8 @@ impl Files {
 impl PolicySet {
     /// What holds without policy files, for every command: `policies/default.yaml`, which the program carries.
     pub fn built_in() -> Self {
-        let file = ("built-in default.yaml", include_str!("../../policies/default.yaml"));
         // It is part of the program, and a test loads it.
-        Self { files: Arc::default(), ..Self::from_files(&[file]).unwrap_or_default() }
+        Self { files: Arc::default(), ..Self::from_files(&[BUILT_IN]).unwrap_or_default() }
     }
 
     /// Reads files given as name and contents, in any order. Fails with every problem of every file, in order of file

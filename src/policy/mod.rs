@@ -14,6 +14,7 @@ mod describe;
 pub mod directory;
 mod glob;
 mod images;
+pub mod keys;
 mod load;
 mod registry;
 mod rules;
@@ -27,7 +28,7 @@ mod warnings;
 mod wildcard;
 
 pub use images::{ImagePatterns, match_image};
-pub use load::{Files, MAX_FILE, MAX_POLICIES, PolicyDocument, PolicyFile};
+pub use load::{BUILT_IN, Files, MAX_FILE, MAX_POLICIES, PolicyDocument, PolicyFile};
 pub use registry::{Lifetimes, PullSecretsMode, RegistryPolicy};
 pub use selector::Labels;
 pub use store::{Outcome, Store};

@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::rules::match_length;
 use super::{
-    Action, DetectSpec, Labels, Match, Namespaces, OptOutSpec, Origin, PlaceSpec, PodPolicy, PolicySet, RuleAction,
-    RulesSpec, Settings,
+    Action, DetectSpec, Labels, Match, Namespaces, NodePolicy, OptOutSpec, Origin, PlaceSpec, PodPolicy, PolicySet,
+    RuleAction, RulesSpec, Settings,
 };
 
 /// Settings by the set of policies that match, one bit each. Subjects choose their labels, so the number of such sets
@@ -26,6 +26,14 @@ impl Clone for Memo {
 }
 
 impl PolicySet {
+    /// A set under which `settings` hold for every subject.
+    pub fn fixed(settings: Settings, nodes: NodePolicy) -> Self {
+        let set = Self { nodes, ..Self::default() };
+        // No policy, and so none that matches.
+        set.memo.0.write().unwrap_or_else(PoisonError::into_inner).insert([0; 4].into(), Arc::new(settings));
+        set
+    }
+
     /// What holds for a subject in `namespace` with the labels `pod_labels` (of the pod or of the template). With
     /// `namespace_labels: None`, nothing is known of the namespace: policies with a `namespaceSelector` do not match.
     ///

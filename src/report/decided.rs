@@ -124,12 +124,23 @@ impl Decided {
     /// Words are not compared (they name policy files and lines), nor is an operating system that nothing comes of: a
     /// subject that one side does not judge at all.
     pub fn agrees_with(&self, other: &Self) -> bool {
-        let same_os = !self.judged || !other.judged || self.decision.verdict == other.decision.verdict;
-        same_os
+        self.goes_where(other)
             && self.advice == other.advice
             && self.keys() == other.keys()
-            && lines(&self.placement) == lines(&other.placement)
             && lines(&self.repairs) == lines(&other.repairs)
+    }
+
+    /// Whether its pods go where those of `other` go: the same operating system and placement.
+    pub fn goes_where(&self, other: &Self) -> bool {
+        let same_os = !self.judged || !other.judged || self.decision.verdict == other.decision.verdict;
+        same_os && lines(&self.placement) == lines(&other.placement)
+    }
+
+    /// The finding of the same rule in the same place.
+    pub fn at(&self, finding: &Finding) -> Option<&DecidedFinding> {
+        let same =
+            |found: &&DecidedFinding| found.finding.code == finding.code && found.finding.pointer == finding.pointer;
+        self.findings.iter().find(same)
     }
 
     fn keys(&self) -> BTreeSet<(&'static str, &str, Action, bool)> {
@@ -157,8 +168,7 @@ impl DecidedFinding {
 
 /// Whether an edit is of what runs. A note, and labels for people and for Mullion's own controller, only tell of it.
 fn in_spec(edit: &Edit) -> bool {
-    let (Edit::Set { pointer, .. } | Edit::Remove { pointer } | Edit::Append { pointer, .. }) = edit;
-    pointer.contains("/spec/") && !pointer.starts_with("/metadata/")
+    edit.pointer().contains("/spec/") && !edit.pointer().starts_with("/metadata/")
 }
 
 /// The changes as lines, in no order: that of tolerations says nothing.

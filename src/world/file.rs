@@ -47,7 +47,7 @@ pub fn from_text(name: &str, bytes: &[u8]) -> Result<World, Box<Problem>> {
 /// As [`from_text`], with a count of what was ignored.
 pub fn load(name: &str, bytes: &[u8]) -> Result<Loaded, Box<Problem>> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let mut reader = Reader { name, nodes: None, labels: LabelPool::default(), loaded: Loaded::default(), taken: 0 };
+    let mut reader = Reader::new(name);
     if let Some(documents) = json_documents(name, bytes)? {
         for document in documents {
             reader.text(document)?;
@@ -61,18 +61,18 @@ pub fn load(name: &str, bytes: &[u8]) -> Result<Loaded, Box<Problem>> {
             reader.object(document, "")?;
         }
     }
-    let Reader { nodes, mut loaded, taken, .. } = reader;
-    if taken == 0 && loaded.ignored > 0 {
+    if reader.taken == 0 && reader.loaded.ignored > 0 {
         return Err(problem(
             name,
             "there is no Node, RuntimeClass or Namespace in it, and no ImagePlatforms".to_owned(),
         ));
     }
-    loaded.world.nodes = nodes.map(Nodes::new);
-    Ok(loaded)
+    Ok(reader.finish())
 }
 
-struct Reader<'a> {
+/// Takes objects one by one, from wherever they come.
+#[derive(Debug)]
+pub struct Reader<'a> {
     name: &'a str,
     nodes: Option<Vec<Node>>,
     labels: LabelPool,
@@ -89,7 +89,19 @@ struct List<'a> {
     items: Vec<&'a RawValue>,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    /// Knows nothing yet. `name` is what messages call the file.
+    pub fn new(name: &'a str) -> Self {
+        Self { name, nodes: None, labels: LabelPool::default(), loaded: Loaded::default(), taken: 0 }
+    }
+
+    /// What the objects come to.
+    pub fn finish(self) -> Loaded {
+        let Self { nodes, mut loaded, .. } = self;
+        loaded.world.nodes = nodes.map(Nodes::new);
+        loaded
+    }
+
     /// Takes a JSON document. The items of a List are taken one by one: parsed together, a dump of 20,000 nodes is ten
     /// times the memory of what is kept of them, and the process never gives it back.
     fn text(&mut self, document: &RawValue) -> Result<(), Box<Problem>> {
@@ -109,7 +121,7 @@ impl Reader<'_> {
 
     /// Takes one object or a list of them. `kind` is what the list around it says: the items of a `NodeList` from the
     /// API itself (`kubectl get --raw`) have no `kind` of their own.
-    fn object(&mut self, object: &Value, kind: &str) -> Result<(), Box<Problem>> {
+    pub fn object(&mut self, object: &Value, kind: &str) -> Result<(), Box<Problem>> {
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or(kind);
         let items = object.get("items").and_then(Value::as_array);
         match (kind, items) {

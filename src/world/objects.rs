@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::engine::labels::LabelPool;
-use crate::engine::node;
+use crate::engine::node::{self, NodeFacts};
 use crate::engine::world::{Namespace, Node, RuntimeClass};
 
 /// `metadata.labels` and `metadata.annotations`.
@@ -51,6 +51,18 @@ pub struct NodeInfo {
 /// A Node as a fact; `None` for a virtual-kubelet node, and for what is no Node with a name.
 pub fn node_from_json(object: &Value) -> Option<Node> {
     node_from_value(object, &mut LabelPool::default()).ok().flatten()
+}
+
+/// What a plan for a node reads of it; `None` for what is no Node with a name.
+pub fn facts_from_json(object: &Value) -> Option<NodeFacts> {
+    let NodeObject { metadata, spec, status } = read(object).ok()?;
+    Some(NodeFacts {
+        name: metadata.name,
+        labels: metadata.labels,
+        annotations: metadata.annotations,
+        taints: spec.taints,
+        kernel_version: status.node_info.kernel_version,
+    })
 }
 
 /// A RuntimeClass by name; `None` for what is no RuntimeClass with a name.

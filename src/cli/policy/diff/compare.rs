@@ -1,0 +1,264 @@
+//! One subject under two sets of policies: what differs, and which keys make it differ.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::engine::finding::Finding;
+use crate::engine::note::because;
+use crate::engine::world::World;
+use crate::engine::{Kind, Request};
+use crate::policy::keys::{ACTIONS, Key, NODES, SETTINGS};
+use crate::policy::{NodePolicy, Origin, PolicySet, Settings};
+use crate::report::decided::{Decided, DecidedFinding, line};
+
+/// What a difference comes to for whoever writes the subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Category {
+    /// Refused, and was not.
+    Refused,
+    /// Not refused, and was.
+    NoLongerRefused,
+    /// Pods go elsewhere, or with other words.
+    Placed,
+    /// Something else is said or repaired.
+    Told,
+}
+
+/// One key with what it holds on both sides.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Cause {
+    /// As policy files have it, below `spec`; of a NodePolicy with that word before it.
+    pub(super) key: String,
+    pub(super) old: Held,
+    pub(super) new: Held,
+}
+
+/// What a key holds, and who set it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Held {
+    pub(super) value: Value,
+    /// `None`: nobody; it is the built-in default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) origin: Option<Origin>,
+}
+
+/// One subject that is decided differently.
+#[derive(Debug, Clone)]
+pub(super) struct Difference {
+    pub(super) category: Category,
+    pub(super) old: Decided,
+    pub(super) new: Decided,
+    pub(super) causes: Vec<Cause>,
+}
+
+/// A set of policies, and where its NodePolicy has each key.
+pub(super) struct Side {
+    pub(super) policies: PolicySet,
+    pub(super) nodes: BTreeMap<String, Origin>,
+}
+
+/// Both sets, and what was found out about pairs of their settings.
+pub(super) struct Sides<'a> {
+    pub(super) old: &'a Side,
+    pub(super) new: &'a Side,
+    /// By the addresses of both settings, which the levers keep alive.
+    levers: BTreeMap<(usize, usize), Vec<Lever>>,
+}
+
+/// One key that differs: the old settings with only that one new, and the other way round.
+struct Lever {
+    cause: Cause,
+    only: PolicySet,
+    without: PolicySet,
+    _alive: [Arc<Settings>; 2],
+}
+
+/// What differs; `None` where both come to the same.
+pub(super) fn category(old: &Decided, new: &Decided) -> Option<Category> {
+    if old.agrees_with(new) {
+        return None;
+    }
+    Some(match (old.is_refused(), new.is_refused()) {
+        (false, true) => Category::Refused,
+        (true, false) => Category::NoLongerRefused,
+        _ if old.goes_where(new) => Category::Told,
+        _ => Category::Placed,
+    })
+}
+
+impl<'a> Sides<'a> {
+    pub(super) fn new(old: &'a Side, new: &'a Side) -> Self {
+        Self { old, new, levers: BTreeMap::new() }
+    }
+
+    /// What of `request` differs.
+    pub(super) fn compare(&mut self, request: &Request<'_>, world: &World) -> Option<Difference> {
+        let old = Decided::new(request, world, &self.old.policies);
+        let new = Decided::new(request, world, &self.new.policies);
+        let category = category(&old, &new)?;
+        let old = old.with_nodes(request, world, &self.old.policies);
+        let new = new.with_nodes(request, world, &self.new.policies);
+        let causes = self.causes(request, world, &old, &new);
+        Some(Difference { category, old, new, causes })
+    }
+
+    /// The keys that by themselves make the difference; if none does, those without which there is none; else all that
+    /// differ.
+    fn causes(&mut self, request: &Request<'_>, world: &World, old: &Decided, new: &Decided) -> Vec<Cause> {
+        let (old_side, new_side) = (self.old, self.new);
+        let pair = (Arc::as_ptr(&old.settings).addr(), Arc::as_ptr(&new.settings).addr());
+        let levers = self.levers.entry(pair).or_insert_with(|| levers(old, new, old_side, new_side));
+        let differs = |set: &PolicySet, from: &Decided| !Decided::new(request, world, set).agrees_with(from);
+        let mut found: Vec<&Lever> = levers.iter().filter(|lever| differs(&lever.only, old)).collect();
+        if found.is_empty() {
+            found = levers.iter().filter(|lever| differs(&lever.without, new)).collect();
+        }
+        if found.is_empty() {
+            found = levers.iter().collect();
+        }
+        let mut causes = Vec::new();
+        for lever in found {
+            if lever.cause.key == ACTIONS {
+                let before = causes.len();
+                actions(old, new, &mut causes);
+                if causes.len() > before {
+                    continue;
+                }
+            }
+            causes.push(lever.cause.clone());
+        }
+        causes
+    }
+}
+
+fn levers(old: &Decided, new: &Decided, old_side: &Side, new_side: &Side) -> Vec<Lever> {
+    let (from, to) = (&old.settings, &new.settings);
+    let (old_nodes, new_nodes) = (&old_side.policies.nodes, &new_side.policies.nodes);
+    let alive = || [Arc::clone(from), Arc::clone(to)];
+    let mut levers = Vec::new();
+    for key in differing(&SETTINGS, &**from, &**to) {
+        let (mut only, mut without) = (Settings::clone(from), Settings::clone(to));
+        (key.take)(&mut only, to);
+        (key.take)(&mut without, from);
+        let held = |settings: &Settings| Held {
+            value: (key.value)(settings),
+            origin: settings.origins.get(key.name).cloned(),
+        };
+        levers.push(Lever {
+            cause: Cause { key: key.name.to_owned(), old: held(from), new: held(to) },
+            only: PolicySet::fixed(only, old_nodes.clone()),
+            without: PolicySet::fixed(without, new_nodes.clone()),
+            _alive: alive(),
+        });
+    }
+    for (key, cause) in node_causes(old_side, new_side) {
+        let (mut only, mut without) = (old_nodes.clone(), new_nodes.clone());
+        (key.take)(&mut only, new_nodes);
+        (key.take)(&mut without, old_nodes);
+        levers.push(Lever {
+            cause,
+            only: PolicySet::fixed(Settings::clone(from), only),
+            without: PolicySet::fixed(Settings::clone(to), without),
+            _alive: alive(),
+        });
+    }
+    levers
+}
+
+fn differing<'k, T>(keys: &'k [Key<T>], old: &T, new: &T) -> impl Iterator<Item = &'k Key<T>> {
+    keys.iter().filter(move |key| (key.value)(old) != (key.value)(new))
+}
+
+/// The keys of the NodePolicy that differ.
+pub(super) fn node_causes(old: &Side, new: &Side) -> Vec<(&'static Key<NodePolicy>, Cause)> {
+    let held = |side: &Side, key: &Key<NodePolicy>| Held {
+        value: (key.value)(&side.policies.nodes),
+        origin: side.nodes.get(key.name).cloned(),
+    };
+    let keys = differing(&NODES, &old.policies.nodes, &new.policies.nodes);
+    keys.map(|key| (key, Cause { key: format!("NodePolicy {}", key.name), old: held(old, key), new: held(new, key) }))
+        .collect()
+}
+
+/// The entries of `rules.actions` that make findings differ, each rule once.
+fn actions(old: &Decided, new: &Decided, causes: &mut Vec<Cause>) {
+    let outcome = |of: &Decided, finding: &Finding| of.at(finding).map(DecidedFinding::outcome);
+    let both = old.findings.iter().chain(&new.findings).map(|found| &found.finding);
+    for finding in both.filter(|finding| outcome(old, finding) != outcome(new, finding)) {
+        let held = |settings: &Settings| {
+            let entry = settings.action_entry(finding.code, finding.rule);
+            let value = entry.map_or(Value::Null, |entry| json!(entry.action));
+            Held { value, origin: entry.and_then(|entry| entry.origin.clone()) }
+        };
+        let cause =
+            Cause { key: format!("{ACTIONS} {}", finding.rule), old: held(&old.settings), new: held(&new.settings) };
+        if cause.old != cause.new && !causes.contains(&cause) {
+            causes.push(cause);
+        }
+    }
+}
+
+impl Difference {
+    /// What differs, a line each: as it was, an arrow, as it would be; or with `-` what goes and with `+` what comes.
+    pub(super) fn lines(&self, kind: Kind) -> Vec<String> {
+        let (old, new) = (&self.old, &self.new);
+        let mut lines = Vec::new();
+        let os = |of: &Decided| match of.os() {
+            None => "not judged".to_owned(),
+            Some(_) => format!("{} ({})", name(of), because(&of.decision)),
+        };
+        if old.judged != new.judged || old.decision.verdict != new.decision.verdict {
+            lines.push(format!("os {} → {}", os(old), os(new)));
+        }
+        let mut told = Vec::new();
+        for found in old.findings.iter().chain(&new.findings) {
+            let (before, after) = (old.at(&found.finding), new.at(&found.finding));
+            let outcome = |found: Option<&DecidedFinding>| found.map_or("nothing", DecidedFinding::outcome);
+            let (before, after) = (outcome(before), outcome(after));
+            let finding = &found.finding;
+            let place = (finding.code, &finding.pointer);
+            if before == after || told.contains(&place) {
+                continue;
+            }
+            told.push(place);
+            let why = if after == "refused" { format!(": {}", finding.advice()) } else { String::new() };
+            lines.push(format!("{} {} {}: {before} → {after}{why}", finding.code, finding.rule, finding.path));
+        }
+        // What is refused goes nowhere.
+        let refused = old.is_refused() || new.is_refused();
+        if !refused {
+            let show = |of: &Decided| -> Vec<String> {
+                let of_finding = |pointer: &str| told.iter().any(|(_, told)| *told == pointer);
+                // What becomes of a field of a finding is said above.
+                let repairs = of.repairs.iter().filter(|change| !of_finding(change.edit.pointer()));
+                of.placement.iter().chain(repairs).map(|change| line(&change.edit)).collect()
+            };
+            let (before, after) = (show(old), show(new));
+            lines.extend(before.iter().filter(|one| !after.contains(one)).map(|line| format!("- {line}")));
+            lines.extend(after.iter().filter(|one| !before.contains(one)).map(|line| format!("+ {line}")));
+        }
+        if old.advice != new.advice {
+            lines.extend(old.advice.iter().map(|advice| format!("- said: {advice}")));
+            lines.extend(new.advice.iter().map(|advice| format!("+ said: {advice}")));
+        }
+        if let (Some(before), Some(after)) = (&old.nodes, &new.nodes)
+            && before.len() != after.len()
+            && kind != Kind::DaemonSet
+            && !refused
+        {
+            lines.push(format!("nodes that could run it: {} → {}", before.len(), after.len()));
+        }
+        lines
+    }
+}
+
+fn name(of: &Decided) -> String {
+    serde_json::to_value(of.decision.verdict)
+        .ok()
+        .and_then(|value| value.as_str().map(str::to_owned))
+        .unwrap_or_default()
+}

@@ -1,0 +1,315 @@
+//! `mullion policy diff`: which subjects a change of policy files would have decided differently.
+
+mod compare;
+mod dump;
+mod nodes;
+mod report;
+mod sets;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+
+use self::compare::{Side, Sides};
+use self::dump::{Head, Object, Source};
+use self::report::{Report, Subject as Named};
+use super::super::check::Output;
+use super::super::documents::report_skipped;
+use super::super::input::{Inputs, Limits, SourceText, Texts, read_file};
+use super::super::progress::Progress;
+use super::super::{Io, Outcome};
+use crate::engine::node::NodeFacts;
+use crate::engine::world::World;
+use crate::engine::written::as_written;
+use crate::engine::{Kind, Request, Subject};
+use crate::report::json::ObjectName;
+use crate::report::problem::Sources;
+use crate::report::text::Severity;
+use crate::report::{Failure, counted};
+use crate::world::{file, objects};
+
+/// Arguments of `policy diff`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Without FILE: which keys of the policies differ. With manifests or a dump of a cluster: which pods and pod templates \
+would be decided differently, as if each were created now, and which nodes would be labelled or tainted differently. One \
+dump is enough:
+
+  kubectl get pods,deploy,ds,sts,jobs,cronjobs,nodes,namespaces,runtimeclasses -A -o json |
+    mullion policy diff built-in policies/ -
+
+Exit code: 0 nothing differs; 1 something does; 2 for policies or input that cannot be read.")]
+pub struct Diff {
+    /// The policies in force: a directory, a file, or the word built-in
+    pub old: PathBuf,
+    /// The policies that would be: the same
+    pub new: PathBuf,
+    /// What is judged: files, directories (*.yaml, *.yml, *.json, recursive), or - for standard input
+    #[arg(value_name = "FILE|DIR|-")]
+    pub paths: Vec<PathBuf>,
+    /// Namespace of objects that name none
+    #[arg(short, long, value_name = "NS", default_value = "default", value_parser = super::super::input::namespace_name)]
+    pub namespace: String,
+    /// What is known of the cluster, before what the input says of it: kubectl get nodes,runtimeclasses,namespaces -o json
+    #[arg(long, value_name = "FILE")]
+    pub world: Option<PathBuf>,
+    /// How differences are written
+    #[arg(short, long, value_enum, default_value_t = Output::Text)]
+    pub output: Output,
+    /// Show all of them, however many
+    #[arg(long)]
+    pub all: bool,
+    /// From which differences on the exit code is 1
+    #[arg(long, value_enum, default_value_t = FailOn::Any, value_name = "WHAT")]
+    pub fail_on: FailOn,
+}
+
+/// From which differences on the exit code is 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// Any
+    Any,
+    /// Something is refused that was not
+    Refused,
+}
+
+/// Answers.
+pub fn run(args: &Diff, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+    let (old_files, new_files) = (sets::read(&args.old), sets::read(&args.new));
+    let (old, new) = match (Side::load(&old_files), Side::load(&new_files)) {
+        (Ok(old), Ok(new)) => (old, new),
+        (old, new) => {
+            let sides = [("OLD", &args.old, &old_files, old), ("NEW", &args.new, &new_files, new)];
+            for (side, path, files, loaded) in sides {
+                let Err(problems) = loaded else { continue };
+                let sources = Sources::new(&files.texts);
+                for problem in &problems {
+                    io.stderr.write_all(sources.message(problem, Severity::Error).render(false).as_bytes())?;
+                }
+                io.say(format_args!("{side}, {}: {}", path.display(), counted(problems.len(), "problem")))?;
+            }
+            return Ok(Outcome::Unreadable);
+        }
+    };
+    if args.paths.is_empty() {
+        let found = sets::settings(&old_files, &new_files);
+        report::settings(&found, args.output, io)?;
+        return Ok(if found.is_empty() { Outcome::Clean } else { Outcome::Findings });
+    }
+    let inputs = Inputs { paths: args.paths.clone(), namespace: args.namespace.clone() };
+    let texts = inputs.read_within(Limits::DUMPS, "policy diff", io.stdin)?;
+    texts.report(io)?;
+    let input = Input::read(&texts, args, io)?;
+    let mut report = Report::new(args.output, args.all);
+    report.totals.unreadable = texts.unreadable.len();
+    judge(&input, &old, &new, args, &mut report, io)?;
+    for facts in &input.nodes {
+        report.totals.nodes_asked += 1;
+        if let Some(difference) = nodes::compare(facts, &old.policies.nodes, &new.policies.nodes) {
+            report.node(difference, io)?;
+        }
+    }
+    report.totals.unreadable += input.unreadable;
+    report.totals.folded = input.folded;
+    let totals = report.end(&compare::node_causes(&old, &new), io)?;
+    report_skipped(input.skipped, io)?;
+    if totals.subjects == 0 {
+        io.say("nothing to judge: no pod and no object with a pod template")?;
+    }
+    if input.world.nodes.is_none() {
+        io.say("nothing is known of nodes: dump them too, or name a --world file")?;
+    }
+    Ok(match args.fail_on {
+        _ if totals.unreadable > 0 => Outcome::Unreadable,
+        FailOn::Any if totals.different > 0 || totals.nodes > 0 => Outcome::Findings,
+        FailOn::Refused if totals.refused > 0 => Outcome::Findings,
+        FailOn::Any | FailOn::Refused => Outcome::Clean,
+    })
+}
+
+/// Kind, namespace and name of a subject.
+type Key = (Kind, String, String);
+
+/// Everything that was read, and what it says of the cluster.
+struct Input<'t> {
+    sources: Vec<Source<'t>>,
+    world: World,
+    nodes: Vec<NodeFacts>,
+    /// Every subject there is.
+    subjects: BTreeSet<Key>,
+    /// How many of them are judged.
+    judged: usize,
+    /// How many are judged with their owner.
+    folded: usize,
+    skipped: usize,
+    unreadable: usize,
+}
+
+impl<'t> Input<'t> {
+    fn read(texts: &'t Texts, args: &Diff, io: &mut Io<'_>) -> anyhow::Result<Self> {
+        let mut input = Self {
+            sources: Vec::new(),
+            world: World::default(),
+            nodes: Vec::new(),
+            subjects: BTreeSet::new(),
+            judged: 0,
+            folded: 0,
+            skipped: 0,
+            unreadable: 0,
+        };
+        for text in &texts.sources {
+            match Source::new(text) {
+                Ok(source) => input.sources.push(source),
+                Err(failure) => {
+                    input.unreadable += 1;
+                    io.say(failure)?;
+                }
+            }
+        }
+        input.survey(args, io)?;
+        if let Some(path) = &args.world {
+            input.prefer(path)?;
+        }
+        Ok(input)
+    }
+
+    /// A first pass: what the cluster is like, and which subjects there are.
+    fn survey(&mut self, args: &Diff, io: &mut Io<'_>) -> anyhow::Result<()> {
+        let mut reader = file::Reader::new("");
+        let mut owned = Vec::new();
+        let mut failures = Vec::new();
+        for source in &self.sources {
+            let name = source.file.source.name.as_str();
+            let mut see = |object: Object<'_>| {
+                let start = object.start;
+                match object.head.kind.as_str() {
+                    "" => self.skipped += 1,
+                    kind @ ("Node" | "RuntimeClass" | "Namespace" | "ImagePlatforms") => {
+                        let kind = kind.to_owned();
+                        let value = object.value();
+                        if let Err(problem) = reader.object(&value, &kind) {
+                            let at = source.file.line_column(start);
+                            let place = Some((at.line, at.column));
+                            failures.push(Failure { file: name.to_owned(), place, message: problem.message });
+                        } else if kind == "Node" {
+                            self.nodes.extend(objects::facts_from_json(&value));
+                        }
+                    }
+                    kind => {
+                        if let Some(kind) = Kind::from_name(kind) {
+                            owned.push(object.head.owner.is_some().then(|| object.head.clone()));
+                            self.subjects.insert(object.head.key(kind, &args.namespace));
+                        }
+                    }
+                }
+                Ok(())
+            };
+            let mut broken = Vec::new();
+            source.each(&mut see, &mut |failure| {
+                broken.push(failure);
+                Ok(())
+            })?;
+            failures.append(&mut broken);
+        }
+        self.unreadable += failures.len();
+        failures.iter().try_for_each(|failure| io.say(failure))?;
+        let folded = owned.iter().flatten().filter(|head| self.folds(head, &args.namespace)).count();
+        self.folded = folded;
+        self.judged = owned.len() - folded;
+        self.world = reader.finish().world;
+        Ok(())
+    }
+
+    /// Takes over what a world file says of the cluster.
+    fn prefer(&mut self, path: &PathBuf) -> anyhow::Result<()> {
+        let name = path.display().to_string();
+        let bytes = read_file(path).with_context(|| format!("{name}: the world file cannot be read"))?;
+        let preferred = file::from_text(&name, &bytes)?;
+        let World { nodes, runtime_classes, namespaces, images, .. } = preferred;
+        if nodes.is_some() {
+            self.world.nodes = nodes;
+            self.nodes.clear();
+            let text = SourceText { name, text: String::from_utf8_lossy(&bytes).into_owned() };
+            if let Ok(source) = Source::new(&text) {
+                let mut see = |object: Object<'_>| {
+                    if object.head.kind == "Node" {
+                        self.nodes.extend(objects::facts_from_json(&object.value()));
+                    }
+                    Ok(())
+                };
+                source.each(&mut see, &mut |_| Ok(()))?;
+            }
+        }
+        self.world.runtime_classes = runtime_classes.or(self.world.runtime_classes.take());
+        self.world.namespaces.extend(namespaces);
+        self.world.images.extend(images);
+        Ok(())
+    }
+
+    /// Whether an object with a controller is judged by that one's template, which is here too.
+    fn folds(&self, head: &Head, namespace: &str) -> bool {
+        let Some((kind, name)) = &head.owner else { return false };
+        let namespace = head.namespace.as_deref().unwrap_or(namespace);
+        let is_here = |kind: Kind, name: &str| self.subjects.contains(&(kind, namespace.to_owned(), name.to_owned()));
+        let Some(kind) = Kind::from_name(kind) else { return false };
+        if is_here(kind, name) {
+            return true;
+        }
+        // ReplicaSets are seldom dumped: one of a Deployment is called after it and the hash.
+        let hash = head.hash.as_deref().filter(|_| kind == Kind::ReplicaSet);
+        let above = hash.and_then(|hash| name.strip_suffix(hash)?.strip_suffix('-'));
+        above.is_some_and(|name| is_here(Kind::Deployment, name))
+    }
+}
+
+impl Head {
+    fn key(&self, kind: Kind, namespace: &str) -> Key {
+        (kind, self.namespace.as_deref().unwrap_or(namespace).to_owned(), self.name.clone())
+    }
+}
+
+/// How many subjects are judged between two words on how far it is.
+const STEP: usize = 200;
+
+/// A second pass: each subject under both.
+fn judge(
+    input: &Input<'_>,
+    old: &Side,
+    new: &Side,
+    args: &Diff,
+    report: &mut Report,
+    io: &mut Io<'_>,
+) -> anyhow::Result<()> {
+    let mut sides = Sides::new(old, new);
+    let mut progress = Progress::new("subjects judged");
+    for source in &input.sources {
+        let mut see = |object: Object<'_>| {
+            let Some(kind) = Kind::from_name(&object.head.kind) else { return Ok(()) };
+            if input.folds(&object.head, &args.namespace) {
+                return Ok(());
+            }
+            if report.totals.subjects.is_multiple_of(STEP) {
+                progress.at(io, report.totals.subjects, input.judged)?;
+            }
+            report.totals.subjects += 1;
+            let (head, start) = (object.head.clone(), object.start);
+            let mut value = object.value();
+            as_written(kind, &mut value, &input.world);
+            let namespace = head.namespace.as_deref().unwrap_or(&args.namespace);
+            let request = Request::creation(Subject { kind, namespace, object: &value });
+            if let Some(difference) = sides.compare(&request, &input.world) {
+                progress.end(io)?;
+                let name = ObjectName { kind: kind.name(), namespace: namespace.to_owned(), name: head.name };
+                let (file, line) = (&source.file.source.name, source.file.line_column(start).line);
+                report.subject(Named { name, owner: head.owner, file, line }, kind, &difference, io)?;
+            }
+            Ok(())
+        };
+        // What cannot be read was said in the first pass.
+        source.each(&mut see, &mut |_| Ok(()))?;
+    }
+    progress.end(io)?;
+    Ok(())
+}
