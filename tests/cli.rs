@@ -19,6 +19,8 @@ use tempfile::TempDir;
 mod bad_input;
 #[path = "cli/outputs.rs"]
 mod outputs;
+#[path = "cli/policy_diff.rs"]
+mod policy_diff;
 #[path = "cli/sources.rs"]
 mod sources;
 

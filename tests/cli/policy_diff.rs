@@ -1,0 +1,403 @@
+//! `policy diff`: two sets of policies against the same subjects.
+
+use std::collections::BTreeMap;
+
+use mullion::report::decided::Decided;
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+const POLICIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/policies");
+
+const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
+
+fn policy(spec: &str) -> String {
+    format!("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: a}}\nspec: {{{spec}}}\n")
+}
+
+fn shipped(name: &str) -> String {
+    format!("{POLICIES}/{name}.yaml")
+}
+
+fn pod(image: &str, more: &Value) -> Value {
+    let mut container = json!({"name": "c", "image": image});
+    container.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    json!({"containers": [container]})
+}
+
+fn deployment(name: &str, image: &str, more: &Value) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "shop"}, "spec": {
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": pod(image, more)}}})
+}
+
+fn owned(kind: &str, owner: &str, name: &str, spec: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "shop",
+        "labels": {"a": "b", "pod-template-hash": "7d9f"},
+        "ownerReferences": [{"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": owner, "controller": true}]},
+        "spec": spec})
+}
+
+fn node(name: &str, os: &str, taints: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/os": os}},
+        "spec": {"taints": taints}, "status": {"nodeInfo": {"kernelVersion": if os == "windows" { "10.0.20348.2655" } else { "6.1.0" }}}})
+}
+
+fn dump(items: &[Value]) -> String {
+    serde_json::to_string_pretty(&json!({"apiVersion": "v1", "kind": "List", "items": items})).unwrap()
+}
+
+fn diff(old: &str, new: &str, more: &[&str], input: &str) -> Ran {
+    mullion(&[&["policy", "diff", old, new], more].concat(), input)
+}
+
+/// The names of all subjects of `-o json`, with their category.
+fn named(ran: &Ran) -> BTreeMap<String, String> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let all = records(ran);
+    let subjects = of_type(&all, "subject");
+    subjects.iter().map(|subject| (text(&subject["object"]["name"]), text(&subject["category"]))).collect()
+}
+
+// === what people read ===
+
+#[test]
+fn subjects_of_which_the_same_differs_are_shown_together_with_the_key_that_does_it() {
+    let limits = json!({"limits": {"memory": "1Gi"}});
+    let input = dump(&[
+        deployment("a", WINDOWS, &json!({"securityContext": {"runAsGroup": 5}, "resources": limits})),
+        deployment("b", WINDOWS, &json!({"securityContext": {"runAsGroup": 6}, "resources": limits})),
+        deployment("c", "nginx:1-alpine", &json!({})),
+    ]);
+    let ran = diff("built-in", &shipped("strict"), &["-"], &input);
+    let expected = format!(
+        "2 of 3 subjects would be decided differently: 2 refused that were not\n\n\
+         Deployment shop/a (<stdin>:4)\n\
+         Deployment shop/b (<stdin>:42)\n    \
+         MUL202 run-as-group spec.template.spec.containers[0].securityContext.runAsGroup: repaired → refused: \
+         Windows has no numeric group ids; use windowsOptions.runAsUserName\n    \
+         rules.actions run-as-group: not set → Deny ({POLICIES}/strict.yaml:22)\n"
+    );
+    assert_eq!((ran.code, ran.out.as_str()), (1, expected.as_str()), "{}", ran.err);
+    assert!(ran.err.contains("nothing is known of nodes"), "{}", ran.err);
+    let back = diff(&shipped("strict"), "built-in", &["-"], &input);
+    assert!(
+        back.out.starts_with("2 of 3 subjects would be decided differently: 2 no longer refused\n"),
+        "{}",
+        back.out
+    );
+}
+
+#[test]
+fn placement_is_shown_as_lines_that_go_and_come() {
+    let dir = dir();
+    let exact = write(&dir, "exact.yaml", policy("place: {build: {mode: Exact}}"));
+    let input = dump(&[
+        deployment("a", WINDOWS, &json!({})),
+        node("w19", "windows", &json!([])),
+        node("l", "linux", &json!([])),
+    ]);
+    let ran = diff("built-in", &exact, &["-"], &input);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    for line in [
+        "1 of 1 subject would be decided differently: 1 placed differently",
+        "    - spec.affinity: node.kubernetes.io/windows-build NotIn 10.0.17763, 10.0.18362, 10.0.18363, 10.0.19041, 10.0.19042",
+        "    + spec.nodeSelector[node.kubernetes.io/windows-build]: 10.0.20348",
+        "    nodes that could run it: 1 → 0",
+        &format!("    place.build.mode: Compatible (built-in default.yaml:42) → Exact ({exact}:4)"),
+    ] {
+        assert!(ran.out.lines().any(|found| found == line), "{line}\n{}", ran.out);
+    }
+}
+
+#[test]
+fn nodes_that_would_be_labelled_or_tainted_differently() {
+    let dir = dir();
+    let taint = "apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {name: nodes}\nspec:\n  labels: [release]\n  taint: {key: team, value: win}\n";
+    let taint = write(&dir, "taint.yaml", format!("{}---\n{taint}", policy("mode: Enforce")));
+    let input = dump(&[node("w", "windows", &json!([])), node("l", "linux", &json!([]))]);
+    let ran = diff("built-in", &taint, &["-"], &input);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    let expected = "1 of 2 nodes would be labelled or tainted differently\n\nw\n    \
+        - label mullion.dev/windows-revision=2655\n    - taint os=windows:NoSchedule\n    + taint team=win:NoSchedule\n";
+    assert!(ran.out.contains(expected), "{}", ran.out);
+    assert!(ran.out.contains(&format!("    NodePolicy labels: [\"release\",\"revision\"] (built-in default.yaml:74) → [\"release\"] ({taint}:10)\n")), "{}", ran.out);
+    assert!(ran.err.contains("nothing to judge"), "{}", ran.err);
+    // What the first set has put there, the second takes off.
+    let owned = json!({"labels": {"mullion.dev/windows-release": "ltsc2022"}, "taint": {"key": "os", "value": "windows", "effect": "NoSchedule"}});
+    let mut tainted = node("w", "windows", &json!([{"key": "os", "value": "windows", "effect": "NoSchedule"}]));
+    tainted["metadata"]["annotations"] = json!({"mullion.dev/owned": owned.to_string()});
+    tainted["metadata"]["labels"]["mullion.dev/windows-release"] = json!("ltsc2022");
+    let ran = diff("built-in", &taint, &["-"], &dump(&[tainted]));
+    assert!(ran.out.contains("    - taint os=windows:NoSchedule\n"), "{}", ran.out);
+}
+
+#[test]
+fn without_input_the_keys_that_differ_are_shown() {
+    let same = diff("built-in", &shipped("default"), &[], "");
+    assert_eq!((same.code, same.out.as_str()), (0, ""), "{}", same.err);
+    let dir = dir();
+    let more = write(
+        &dir,
+        "more.yaml",
+        format!(
+            "{}---\n{}",
+            policy("place: {build: {mode: Exact}}"),
+            policy("priority: 7, mode: Audit").replace("name: a", "name: b")
+        ),
+    );
+    let ran = diff("built-in", &more, &[], "");
+    let expected = format!(
+        "- PodPolicy kube-system (built-in default.yaml:60)\n\
+         + PodPolicy b ({more}:8)\n\
+         PodPolicy default → a: mode: Enforce (built-in default.yaml:17) → not set\n\
+         PodPolicy default → a: place.build.mode: Compatible (built-in default.yaml:42) → Exact ({more}:4)\n"
+    );
+    assert_eq!((ran.code, ran.out.as_str()), (1, expected.as_str()));
+    let json = diff("built-in", &more, &["-o", "json"], "");
+    let all = records(&json);
+    assert_eq!((of_type(&all, "policy").len(), of_type(&all, "key").len()), (2, 2), "{}", json.out);
+    assert_eq!(of_type(&all, "key")[1]["new"]["value"], "Exact");
+}
+
+#[test]
+fn many_differences_are_cut_short_unless_all_are_asked_for() {
+    let of = |n: usize| deployment(&format!("d{n}"), WINDOWS, &json!({"securityContext": {"runAsGroup": 5}}));
+    let input: Vec<Value> = (0..9).map(of).collect();
+    let mut input = input;
+    // Each of these differs in a place of its own.
+    for n in 0..60 {
+        let mut object = deployment(&format!("e{n}"), WINDOWS, &json!({}));
+        let containers: Vec<Value> = (0..=n)
+            .map(|at| {
+                let security = if at == n { json!({"runAsGroup": 1}) } else { json!({}) };
+                json!({"name": format!("c{at}"), "image": WINDOWS, "securityContext": security})
+            })
+            .collect();
+        object["spec"]["template"]["spec"]["containers"] = json!(containers);
+        input.push(object);
+    }
+    let input = dump(&input);
+    let ran = diff("built-in", &shipped("strict"), &["-"], &input);
+    assert!(ran.out.starts_with("69 of 69 subjects"), "{}", ran.out);
+    assert!(ran.out.contains("\nand 5 more\n"), "{}", ran.out);
+    assert!(ran.out.ends_with("and 10 more subjects, shown with --all\n"), "{}", ran.out);
+    let all = diff("built-in", &shipped("strict"), &["--all", "-"], &input);
+    assert_eq!(all.out.lines().filter(|line| line.starts_with("Deployment ")).count(), 69);
+    assert!(!all.out.contains("more"), "{}", all.out);
+}
+
+#[test]
+fn what_is_refused_may_be_all_that_fails() {
+    let dir = dir();
+    let placed = write(&dir, "placed.yaml", policy("place: {nodeSelector: {mode: Never}}"));
+    let input = dump(&[deployment("a", WINDOWS, &json!({"securityContext": {"runAsGroup": 5}}))]);
+    let code = |new: &str, more: &[&str]| diff("built-in", new, &[more, &["-"]].concat(), &input).code;
+    assert_eq!(code(&placed, &[]), 1);
+    assert_eq!(code(&placed, &["--fail-on", "refused"]), 0);
+    assert_eq!(code(&shipped("strict"), &["--fail-on", "refused"]), 1);
+    assert_eq!(diff(&shipped("strict"), "built-in", &["--fail-on", "refused", "-"], &input).code, 0);
+}
+
+// === live clusters ===
+
+#[test]
+fn pods_of_a_template_that_is_there_are_judged_with_it() {
+    let group = json!({"securityContext": {"runAsGroup": 5}});
+    let mut items = vec![deployment("web", WINDOWS, &group)];
+    items.extend((0..3).map(|n| owned("ReplicaSet", "web-7d9f", &format!("web-7d9f-{n}"), pod(WINDOWS, &group))));
+    // Of something that was not dumped: each is judged, and shown in one line.
+    items.extend((0..3).map(|n| owned("ReplicaSet", "gone-7d9f", &format!("gone-7d9f-{n}"), pod(WINDOWS, &group))));
+    let dir = dir();
+    let placed = write(&dir, "placed.yaml", policy("place: {nodeSelector: {mode: Never}}"));
+    let ran = diff("built-in", &placed, &["-"], &dump(&items));
+    assert!(ran.out.starts_with("4 of 4 subjects"), "{}", ran.out);
+    assert!(ran.out.contains("\nPod shop/gone-7d9f-0 (<stdin>:"), "{}", ran.out);
+    assert!(ran.out.contains(") and 2 more of ReplicaSet gone-7d9f\n"), "{}", ran.out);
+    assert!(ran.err.contains("3 more pods and Jobs come from templates"), "{}", ran.err);
+}
+
+/// A live object, with everything that Mullion and the server put on it, is decided like what its author wrote.
+#[test]
+fn live_pods_are_judged_as_their_authors_wrote_them() {
+    let dir = dir();
+    let linux = write(&dir, "linux.yaml", policy("detect: {images: [{pattern: mcr.microsoft.com/**, os: linux}]}"));
+    let author = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "shop"}, "spec": pod(WINDOWS, &json!({}))});
+    let mutated = mullion(&["mutate", "-"], &author.to_string());
+    let mut live: Value = serde_json::from_str(&mutated.out).unwrap();
+    assert_eq!(live["spec"]["os"]["name"], "windows");
+    live["spec"]["nodeName"] = json!("w1");
+    live["status"] = json!({"phase": "Running"});
+    let [from_author, from_live] = [&author, &live].map(|object| {
+        let ran = diff("built-in", &linux, &["-o", "json", "-"], &dump(&[object.clone()]));
+        let all = records(&ran);
+        let subject = of_type(&all, "subject")[0].clone();
+        (subject["old"].clone(), subject["new"].clone(), subject["category"].clone())
+    });
+    assert_eq!(from_live, from_author);
+}
+
+#[test]
+fn the_dump_is_the_world_unless_a_file_is_preferred() {
+    let dir = dir();
+    let placed = write(&dir, "placed.yaml", policy("place: {tolerations: {mode: Never}}"));
+    let taint = json!([{"key": "os", "value": "win-dump", "effect": "NoSchedule"}]);
+    let input = dump(&[deployment("a", WINDOWS, &json!({})), node("w", "windows", &taint)]);
+    let ran = diff("built-in", &placed, &["-"], &input);
+    assert!(ran.out.contains("- spec.tolerations: os=win-dump:NoSchedule"), "{}", ran.out);
+    let world = json!([{"key": "os", "value": "win-file", "effect": "NoSchedule"}]);
+    let world = write(&dir, "world.json", dump(&[node("w", "windows", &world)]));
+    let ran = diff("built-in", &placed, &["--world", &world, "-"], &input);
+    assert!(ran.out.contains("- spec.tolerations: os=win-file:NoSchedule"), "{}", ran.out);
+    assert!(!ran.out.contains("win-dump"), "{}", ran.out);
+}
+
+// === bad input ===
+
+#[test]
+fn bad_policies_of_both_sides_are_all_shown() {
+    let dir = dir();
+    let old = write(&dir, "old.yaml", policy("mode: Enforced"));
+    let new = write(&dir, "new.yaml", policy("plase: {}"));
+    let ran = diff(&old, &new, &["-"], &dump(&[]));
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""));
+    for said in ["old.yaml:4:14", "OLD, ", "new.yaml:4:8", "NEW, ", "1 problem"] {
+        assert!(ran.err.contains(said), "{said}: {}", ran.err);
+    }
+    let missing = diff("no-such-policies", "built-in", &[], "");
+    assert_eq!(missing.code, 2);
+    assert!(missing.err.contains("no-such-policies"), "{}", missing.err);
+}
+
+#[test]
+fn input_that_is_no_good_is_said_and_the_rest_is_judged() {
+    let whole = dump(&[deployment("a", WINDOWS, &json!({"securityContext": {"runAsGroup": 5}}))]);
+    let strict = shipped("strict");
+    let table: &[(&str, i32, &str, &str)] = &[
+        ("", 0, "0 of 0 subjects", "nothing to judge"),
+        ("{}", 0, "0 of 0 subjects", "1 skipped document: no apiVersion or no kind"),
+        (r#"{"kind": "List", "items": null}"#, 0, "0 of 0 subjects", "nothing to judge"),
+        (r#"{"kind": "PodList", "items": [null, 7, {}, []]}"#, 0, "0 of 4 subjects", "nothing is known of nodes"),
+        (r#"{"kind": "List", "items": [null, 7, {}, []]}"#, 0, "0 of 0 subjects", "4 skipped documents"),
+        (
+            r#"{"kind": "Node", "metadata": {}}"#,
+            2,
+            "0 of 0 subjects",
+            "<stdin>:1:1: Node without a name cannot be read",
+        ),
+        (&whole[..whole.len() / 2], 2, "0 of 0 subjects", "it ends in the middle of the JSON"),
+        ("a: [", 2, "0 of 0 subjects", "<stdin>:1:4: "),
+        ("kind: ConfigMap\napiVersion: v1\n", 0, "0 of 0 subjects", "nothing to judge"),
+    ];
+    for (input, code, out, err) in table {
+        let ran = diff("built-in", &strict, &["-"], input);
+        assert_eq!(ran.code, *code, "{input}: {}{}", ran.out, ran.err);
+        assert!(ran.out.starts_with(out) && ran.err.contains(err), "{input}: {}{}", ran.out, ran.err);
+    }
+    // A list of lists, two documents, and YAML of the same.
+    let nested = format!(r#"{{"kind": "List", "items": [{whole}, {whole}]}}"#);
+    let yaml = "kind: List\napiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata: {name: p}\n  spec:\n    os: {name: windows}\n    securityContext: {runAsGroup: 5}\n    containers: [{name: c, image: i}]\n";
+    for (input, subjects) in [(nested, 2), (format!("{whole}\n{whole}"), 2), (yaml.to_owned(), 1)] {
+        let ran = diff("built-in", &strict, &["-o", "json", "-"], &input);
+        assert_eq!(of_type(&records(&ran), "subject").len(), subjects, "{}{}", ran.out, ran.err);
+    }
+}
+
+// === properties ===
+
+fn subjects() -> impl Strategy<Value = Vec<Value>> {
+    let image = prop_oneof![Just(WINDOWS), Just("nginx:1-alpine"), Just("registry.example.com/app:1")];
+    let security = prop_oneof![
+        Just(json!({})),
+        Just(json!({"runAsGroup": 5})),
+        Just(json!({"runAsUser": 5})),
+        Just(json!({"privileged": true})),
+        Just(json!({"readOnlyRootFilesystem": true})),
+    ];
+    let kind = prop_oneof![Just("Pod"), Just("Deployment"), Just("DaemonSet"), Just("CronJob")];
+    let namespace = prop_oneof![Just("shop"), Just("kube-system")];
+    let subject = (image, security, kind, namespace).prop_map(|(image, security, kind, namespace)| {
+        let spec = pod(image, &json!({"securityContext": security}));
+        let metadata = json!({"namespace": namespace});
+        match kind {
+            "Pod" => json!({"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec}),
+            "CronJob" => json!({"apiVersion": "batch/v1", "kind": kind, "metadata": metadata,
+                "spec": {"schedule": "@daily", "jobTemplate": {"spec": {"template": {"spec": spec}}}}}),
+            _ => json!({"apiVersion": "apps/v1", "kind": kind, "metadata": metadata,
+                "spec": {"template": {"metadata": {}, "spec": spec}}}),
+        }
+    });
+    proptest::collection::vec(subject, 1..12).prop_map(|mut all| {
+        for (at, object) in all.iter_mut().enumerate() {
+            object["metadata"]["name"] = json!(format!("s{at}"));
+        }
+        all
+    })
+}
+
+fn specs() -> impl Strategy<Value = String> {
+    let keys = proptest::sample::subsequence(
+        vec![
+            "mode: Audit",
+            "workloads: Warn",
+            "detect: {images: [{pattern: registry.example.com/**, os: windows}]}",
+            "place: {build: {mode: Exact}, specOS: {mode: Never}}",
+            "rules: {denials: Warn, actions: [{rule: run-as-group, action: Deny}]}",
+            "match: {namespaces: {exclude: [kube-system]}}",
+            "optOut: {ignore: Pods}",
+        ],
+        0..5,
+    );
+    keys.prop_map(|keys| policy(&keys.join(", ")))
+}
+
+fn decided(object: &Value, policies: &str) -> Decided {
+    let kind = Kind::from_name(object["kind"].as_str().unwrap()).unwrap();
+    let namespace = object["metadata"]["namespace"].as_str().unwrap();
+    let request = Request::creation(Subject { kind, namespace, object });
+    Decided::new(&request, &World::default(), &PolicySet::from_files(&[("a.yaml", policies)]).unwrap())
+}
+
+proptest! {
+    // Each case runs the program three times.
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn exactly_what_is_decided_differently_is_named(subjects in subjects(), old in specs(), new in specs()) {
+        let dir = dir();
+        let (old_file, new_file) = (write(&dir, "old.yaml", &old), write(&dir, "new.yaml", &new));
+        let input = dump(&subjects);
+        let of = |old: &str, new: &str| diff(old, new, &["-o", "json", "-"], &input);
+        // A set and itself.
+        let same = of(&old_file, &old_file);
+        prop_assert_eq!((same.code, named(&same).len()), (0, 0));
+        // Two sets, each way.
+        let (there, back) = (of(&old_file, &new_file), of(&new_file, &old_file));
+        let expected: Vec<String> = subjects
+            .iter()
+            .filter(|object| !decided(object, &old).agrees_with(&decided(object, &new)))
+            .map(|object| object["metadata"]["name"].as_str().unwrap().to_owned())
+            .collect();
+        let mut found: Vec<String> = named(&there).into_keys().collect();
+        found.sort_by_key(|name| name[1..].parse::<usize>().unwrap());
+        prop_assert_eq!(&found, &expected, "{} {}", old, new);
+        prop_assert_eq!(there.code, i32::from(!expected.is_empty()));
+        let swapped: BTreeMap<String, String> = named(&back)
+            .into_iter()
+            .map(|(name, category)| {
+                let category = match category.as_str() {
+                    "refused" => "noLongerRefused",
+                    "noLongerRefused" => "refused",
+                    other => other,
+                };
+                (name, category.to_owned())
+            })
+            .collect();
+        prop_assert_eq!(swapped, named(&there));
+        // Something is to blame.
+        for subject in of_type(&records(&there), "subject") {
+            prop_assert!(!subject["causes"].as_array().unwrap().is_empty(), "{}", subject);
+        }
+    }
+}
