@@ -246,11 +246,12 @@ impl Difference {
             lines.extend(new.advice.iter().map(|advice| format!("+ said: {advice}")));
         }
         if let (Some(before), Some(after)) = (&old.nodes, &new.nodes)
-            && before.len() != after.len()
+            && before != after
             && kind != Kind::DaemonSet
             && !refused
         {
-            lines.push(format!("nodes that could run it: {} → {}", before.len(), after.len()));
+            let others = if before.len() == after.len() { " others" } else { "" };
+            lines.push(format!("nodes that could run it: {} → {}{others}", before.len(), after.len()));
         }
         lines
     }
