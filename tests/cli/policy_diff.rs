@@ -132,6 +132,7 @@ fn nodes_that_would_be_labelled_or_tainted_differently() {
     let expected = "1 of 2 nodes would be labelled or tainted differently\n\nw\n    \
         - label mullion.dev/windows-revision=2655\n    - taint os=windows:NoSchedule\n    + taint team=win:NoSchedule\n";
     assert!(ran.out.contains(expected), "{}", ran.out);
+    let labels = line("default", "labels:");
     assert!(ran.out.contains(&format!("    NodePolicy labels: [\"release\",\"revision\"] (built-in default.yaml:{labels}) → [\"release\"] ({taint}:10)\n")), "{}", ran.out);
     assert!(ran.err.contains("nothing to judge"), "{}", ran.err);
     // What the first set has put there, the second takes off.
