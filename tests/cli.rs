@@ -21,6 +21,8 @@ mod bad_input;
 mod outputs;
 #[path = "cli/policy_diff.rs"]
 mod policy_diff;
+#[path = "cli/show.rs"]
+mod show;
 #[path = "cli/sources.rs"]
 mod sources;
 

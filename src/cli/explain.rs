@@ -5,7 +5,7 @@ use std::io;
 
 use clap::Args;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::check::Output;
 use super::documents::{Carrier, File, Found, report_skipped};
@@ -18,7 +18,7 @@ use crate::engine::finding::Finding;
 use crate::engine::note::because;
 use crate::engine::pods::nodes;
 use crate::engine::{Review, review};
-use crate::policy::{Action, Origin, Settings};
+use crate::policy::{Action, Setting};
 use crate::report::json::{ObjectName, SubjectRecord};
 use crate::report::text::printable;
 
@@ -44,18 +44,9 @@ struct Explanation<'a> {
     because: String,
     /// Every finding for which it would be refused, as a sentence.
     refused: Vec<String>,
-    settings: Vec<Setting<'a>>,
+    settings: Vec<Setting>,
     /// Nodes that could run its pods once Mullion has placed them; `None` without a world that has nodes.
     nodes: Option<Vec<&'a str>>,
-}
-
-/// One key of the policies.
-#[derive(Debug, Serialize)]
-struct Setting<'a> {
-    key: &'static str,
-    value: Value,
-    /// `None`: the built-in default.
-    origin: Option<&'a Origin>,
 }
 
 /// Explains every subject of the input.
@@ -108,7 +99,7 @@ fn explain(
         subject: SubjectRecord::new(&name, &review),
         because: because(&review.decision),
         refused: refused(&review),
-        settings: settings(&review.settings),
+        settings: review.settings.scalars(),
         nodes: nodes(&request, &knowledge.world, &knowledge.policies),
     };
     match args.output {
@@ -127,27 +118,6 @@ fn explain(
 fn refused(review: &Review) -> Vec<String> {
     let refused = review.findings.iter().filter(|finding| effect(review, finding) == Action::Deny);
     refused.map(Finding::sentence).collect()
-}
-
-/// Every setting that decides placement, in the order of a policy file.
-fn settings(settings: &Settings) -> Vec<Setting<'_>> {
-    let table = [
-        ("mode", json!(settings.mode)),
-        ("optOut.ignore", json!(settings.ignore)),
-        ("detect.os", json!(settings.os)),
-        ("detect.default", json!(settings.default)),
-        ("detect.registry.lookup", json!(settings.lookup)),
-        ("place.nodeSelector.mode", json!(settings.node_selector)),
-        ("place.tolerations.mode", json!(settings.tolerations)),
-        ("place.build.mode", json!(settings.build)),
-        ("place.runtimeClass.mode", json!(settings.runtime_class)),
-        ("place.specOS.mode", json!(settings.spec_os)),
-        ("workloads", json!(settings.workloads)),
-        ("rules.version", json!(settings.rules_version)),
-        ("rules.denials", json!(settings.denials)),
-    ];
-    let setting = |(key, value)| Setting { key, value, origin: settings.origins.get(key) };
-    table.into_iter().map(setting).filter(|setting| !setting.value.is_null()).collect()
 }
 
 impl Explanation<'_> {
@@ -194,9 +164,10 @@ impl Explanation<'_> {
             Some(nodes) => lines.push(format!("  nodes: {}", nodes.join(", "))),
         }
         lines.push("  settings:".to_owned());
-        for Setting { key, value, origin } in &self.settings {
-            let origin =
-                origin.map_or("built-in default".to_owned(), |origin| format!("{}:{}", origin.file, origin.line));
+        for Setting { key, value, origin, .. } in &self.settings {
+            let origin = origin
+                .as_ref()
+                .map_or("built-in default".to_owned(), |origin| format!("{}:{}", origin.file, origin.line));
             lines.push(format!("    {key}: {} ({origin})", word(value)));
         }
         lines.iter().fold(String::new(), |mut text, line| {

@@ -19,6 +19,7 @@ mod span;
 mod syntax;
 
 pub use document::{Document, Documents, Format, documents, documents_from_bytes};
+pub(crate) use edit::yaml_string;
 pub use edit::{EditError, ObjectPatch, Replacement, apply, edit, splice};
 pub use node::{Entry, Node, NodeValue};
 pub use object::{NotAnObject, Object, objects};

@@ -114,6 +114,8 @@ impl PolicySet {
                 pods: loader.pods.into_iter().map(|pod| pod.policy).collect(),
                 nodes: loader.nodes.map_or_else(NodePolicy::default, |(policy, _)| policy),
                 registries: loader.registries.map_or_else(RegistryPolicy::default, |(policy, _)| policy),
+                node_origins: loader.node_origins,
+                registry_origins: loader.registry_origins,
                 documents: loader.documents.into(),
                 hash: files.hash(),
                 files: files.texts.as_slice().into(),
@@ -136,7 +138,12 @@ struct Loader<'f> {
     registries: Option<(RegistryPolicy, Place<'f>)>,
     names: BTreeMap<(&'static str, String), Place<'f>>,
     documents: Vec<PolicyDocument>,
+    node_origins: Origins,
+    registry_origins: Origins,
 }
+
+/// Line of each key that is set, the document itself under the empty path.
+type Origins = BTreeMap<String, Origin>;
 
 /// A stretch of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -205,9 +212,17 @@ impl<'f> Loader<'f> {
             |span: Span, checker: &Checker<'_>| Origin { file: Arc::clone(&file_name), line: checker.line(span) };
         let place = Place { file, span };
         self.documents.push(PolicyDocument { kind, name: name.clone(), origin: origin(document.node.span, checker) });
+        let mut origins: Origins = places.iter().map(|(key, span)| (key.clone(), origin(*span, checker))).collect();
+        origins.insert(String::new(), origin(document.node.span, checker));
         match kind {
-            "NodePolicy" => return only(&mut self.nodes, kind, checker, document, place),
-            "RegistryPolicy" => return only(&mut self.registries, kind, checker, document, place),
+            "NodePolicy" => {
+                self.node_origins = origins;
+                return only(&mut self.nodes, kind, checker, document, place);
+            }
+            "RegistryPolicy" => {
+                self.registry_origins = origins;
+                return only(&mut self.registries, kind, checker, document, place);
+            }
             _ => {}
         }
         match self.names.entry((kind, name.clone())) {
@@ -234,9 +249,11 @@ impl<'f> Loader<'f> {
                 action.origin = item("rules/actions", at);
             }
         }
-        let mut origins: BTreeMap<_, _> =
-            places.iter().map(|(key, span)| (key.clone(), origin(*span, checker))).collect();
-        origins.insert(String::new(), origin(document.node.span, checker));
+        // The others have no place for it in their types.
+        for list in ["optOut/allow", "place/tolerations/add", "rules/translate"] {
+            let entries = (0..).map_while(|at| Some((at, item(list, at)?)));
+            origins.extend(entries.map(|(at, origin)| (format!("{}.{at}", list.replace('/', ".")), origin)));
+        }
         self.pods.push(Loaded { policy: PodPolicy { name, spec, origins }, file, place: span, places });
     }
 

@@ -12,6 +12,7 @@ mod check;
 pub mod config_map;
 mod describe;
 pub mod directory;
+mod effective;
 mod glob;
 mod images;
 pub mod keys;
@@ -27,6 +28,7 @@ mod types;
 mod warnings;
 mod wildcard;
 
+pub use effective::{Entry, Setting, shape_of};
 pub use images::{ImagePatterns, match_image};
 pub use load::{BUILT_IN, Files, MAX_FILE, MAX_POLICIES, PolicyDocument, PolicyFile};
 pub use registry::{Lifetimes, PullSecretsMode, RegistryPolicy};

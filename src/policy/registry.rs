@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Serialize};
 
 /// `kind: RegistryPolicy`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct RegistryPolicy {
     /// Registries that are asked without TLS, as pods write them: `registry.local:5000`.
@@ -20,7 +20,7 @@ pub struct RegistryPolicy {
     /// How long answers are kept.
     pub lifetimes: Lifetimes,
     /// How long one look-up may take, all its requests together; a review never waits that long.
-    #[serde(deserialize_with = "span")]
+    #[serde(with = "span")]
     pub timeout: Duration,
 }
 
@@ -36,17 +36,17 @@ pub enum PullSecretsMode {
 }
 
 /// `lifetimes` of a RegistryPolicy.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Lifetimes {
     /// Of what a tag means; tags of Windows base images move every month.
-    #[serde(deserialize_with = "span")]
+    #[serde(with = "span")]
     pub tag: Duration,
     /// Of what a digest means, which never changes: how long one that nobody uses takes up memory.
-    #[serde(deserialize_with = "span")]
+    #[serde(with = "span")]
     pub digest: Duration,
     /// Of a failure.
-    #[serde(deserialize_with = "span")]
+    #[serde(with = "span")]
     pub error: Duration,
 }
 
@@ -104,9 +104,28 @@ pub(super) fn is_registry(text: &str) -> bool {
     found.is_ok_and(|image| image.registry() == Some(text) && image.repository() == "a")
 }
 
-fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    parse_span(&text).map_err(de::Error::custom)
+/// The longest unit of which it is a whole number.
+fn written_span(span: Duration) -> String {
+    let seconds = span.as_secs();
+    let (unit, length) =
+        UNITS.into_iter().rev().find(|(_, length)| seconds.is_multiple_of(*length)).unwrap_or(('s', 1));
+    format!("{}{unit}", seconds / length)
+}
+
+/// Spans of time as policies write them.
+mod span {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub(super) fn serialize<S: Serializer>(span: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&super::written_span(*span))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        super::parse_span(&text).map_err(de::Error::custom)
+    }
 }
 
 #[cfg(test)]
@@ -119,6 +138,7 @@ mod tests {
             [("1s", 1), ("90s", 90), ("5m", 300), ("24h", 86_400), ("7d", 604_800), ("365d", 31_536_000)]
         {
             assert_eq!(parse_span(text), Ok(Duration::from_secs(seconds)), "{text}");
+            assert_eq!(parse_span(&written_span(Duration::from_secs(seconds))), parse_span(text), "{text}");
         }
         for bad in [
             "",

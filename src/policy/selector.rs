@@ -57,8 +57,28 @@ impl LabelSelector {
     }
 }
 
+impl LabelSelector {
+    /// The key of a label that no labels can have as it is asked for.
+    pub(super) fn contradiction(&self) -> Option<&str> {
+        let keys = self.match_labels.keys().chain(self.match_expressions.iter().map(|it| &it.key));
+        keys.map(String::as_str).find(|key| {
+            let of_key = || self.match_expressions.iter().filter(|it| it.key == **key);
+            // Values that are named, no label, and any value that nobody names, which no text of a policy can be.
+            let named = self.match_labels.get(*key).into_iter().chain(of_key().flat_map(|it| &it.values));
+            let values = named.map(|value| Some(value.as_str())).chain([None, Some("\u{0}")]);
+            !values.into_iter().any(|value| {
+                let labels: BTreeMap<String, String> =
+                    value.map(|value| ((*key).to_owned(), value.to_owned())).into_iter().collect();
+                self.match_labels.get(*key).is_none_or(|wanted| Some(wanted.as_str()) == value)
+                    && of_key().all(|it| it.matches(&labels))
+            })
+        })
+    }
+}
+
 impl LabelRequirement {
-    fn matches(&self, labels: &dyn Labels) -> bool {
+    /// Whether the label of its key is as it asks.
+    pub(super) fn matches(&self, labels: &dyn Labels) -> bool {
         let found = labels.label(&self.key);
         let listed = |value: &str| self.values.iter().any(|listed| listed == value);
         match self.operator {
@@ -103,6 +123,47 @@ mod tests {
         for (selector, expected) in cases {
             let parsed: LabelSelector = serde_json::from_value(selector.clone()).unwrap();
             assert_eq!(parsed.matches(&labels), expected, "{selector}");
+        }
+    }
+
+    #[test]
+    fn contradictions_are_found_key_by_key() {
+        let cases = [
+            (json!({}), None),
+            (json!({"matchLabels": {"a": "x"}}), None),
+            (json!({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}), None),
+            (
+                json!({"matchExpressions": [{"key": "a", "operator": "Exists"}, {"key": "a", "operator": "NotIn", "values": ["x"]}]}),
+                None,
+            ),
+            (
+                json!({"matchExpressions": [{"key": "a", "operator": "Exists"}, {"key": "b", "operator": "DoesNotExist"}]}),
+                None,
+            ),
+            (
+                json!({"matchLabels": {"a": "x"}, "matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["x"]}]}),
+                Some("a"),
+            ),
+            (
+                json!({"matchLabels": {"a": "x"}, "matchExpressions": [{"key": "a", "operator": "In", "values": ["y", "z"]}]}),
+                Some("a"),
+            ),
+            (
+                json!({"matchLabels": {"a": "x"}, "matchExpressions": [{"key": "a", "operator": "In", "values": ["y", "x"]}]}),
+                None,
+            ),
+            (
+                json!({"matchExpressions": [{"key": "a", "operator": "Exists"}, {"key": "a", "operator": "DoesNotExist"}]}),
+                Some("a"),
+            ),
+            (
+                json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["x"]}, {"key": "a", "operator": "In", "values": ["y"]}]}),
+                Some("a"),
+            ),
+        ];
+        for (selector, expected) in cases {
+            let parsed: LabelSelector = serde_json::from_value(selector.clone()).unwrap();
+            assert_eq!(parsed.contradiction(), expected, "{selector}");
         }
     }
 

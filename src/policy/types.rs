@@ -25,6 +25,10 @@ pub struct PolicySet {
     pub registries: RegistryPolicy,
     /// Every policy of the files, in order of file and line.
     pub documents: Arc<[PolicyDocument]>,
+    /// Line of each key of the NodePolicy that is set, as [`PodPolicy::origins`]; empty when no file has one.
+    pub node_origins: BTreeMap<String, Origin>,
+    /// The same of the RegistryPolicy.
+    pub registry_origins: BTreeMap<String, Origin>,
     /// Content hash of the files, hexadecimal; empty for a set that came from no file.
     pub hash: String,
     /// The files, as they were read; empty for the built-in set.
@@ -225,7 +229,7 @@ pub enum LinuxDefault {
 }
 
 /// `spec.detect.images[*]`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImagePattern {
     /// `*` within a path segment, `**` across; without a tag part any tag matches.
@@ -233,7 +237,7 @@ pub struct ImagePattern {
     /// What the images are.
     pub os: PatternOs,
     /// Windows builds of the image; empty: unknown.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub builds: Vec<Build>,
     /// Where it is written; the loader fills it.
     #[serde(skip)]
@@ -445,7 +449,7 @@ pub enum Denials {
 }
 
 /// `spec.rules.actions[*]`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RuleAction {
     /// Name, code or code prefix.
@@ -544,7 +548,7 @@ impl Default for Settings {
 }
 
 /// `kind: NodePolicy`: what the controller does to Windows nodes, and which taints mark an operating system.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct NodePolicy {
     /// Whether nodes are changed.
@@ -576,7 +580,7 @@ pub enum NodeLabel {
 }
 
 /// The taint Windows nodes get.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NodeTaint {
     /// Default `os`.
@@ -607,7 +611,7 @@ pub enum ApplyTaint {
 pub struct TaintPattern(pub String);
 
 /// `runtimeClasses` of a NodePolicy.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RuntimeClasses {
     /// Whether RuntimeClasses of ours are made.
@@ -627,7 +631,7 @@ pub enum RuntimeClassesMode {
 }
 
 /// A pool that may be at zero nodes now.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedPool {
     /// Its nodes' build.

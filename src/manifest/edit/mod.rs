@@ -7,6 +7,8 @@ mod flow;
 mod plan;
 mod render;
 
+pub(crate) use render::string as yaml_string;
+
 use std::collections::{BTreeMap, HashSet};
 
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};

@@ -39,7 +39,7 @@ pub(super) fn is_filled(value: &Value) -> bool {
 }
 
 /// A string as a scalar: plain where every reader takes it for a string, else in double quotes.
-pub(super) fn string(text: &str, flow: bool) -> String {
+pub(crate) fn string(text: &str, flow: bool) -> String {
     if needs_quotes(text, flow) { quoted(text) } else { text.to_owned() }
 }
 

@@ -42,7 +42,8 @@ impl<'p> Subject<'p, '_> {
     /// The policies that match, the highest first.
     pub(super) fn policies(self) -> impl Iterator<Item = &'p PodPolicy> {
         let Self { set, namespace, namespace_labels, labels } = self;
-        set.pods.iter().filter(move |policy| policy.spec.matches.matches(namespace, namespace_labels, labels))
+        let matching: Vec<_> = set.matching(namespace, namespace_labels, labels).collect();
+        matching.into_iter()
     }
 
     /// The key that decided the operating system; `None` if no policy did.

@@ -1,0 +1,75 @@
+//! What `-o yaml` writes comes to the same.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::engine::world::World;
+use crate::policy::PolicySet;
+
+/// Keys of a PodPolicy as they may be written.
+const PIECES: [&str; 12] = [
+    "mode: Audit",
+    "optOut: {ignore: Pods, allow: [run-as-user, MUL3]}",
+    "detect: {os: any, default: Nothing, registry: {lookup: Inline}}",
+    "detect: {images: [{pattern: '**', os: multi}, {pattern: 'a.io/*:*-win', os: windows, builds: [10.0.20348, 10.0.26100]}]}",
+    "place: {nodeSelector: {mode: Never}, tolerations: {mode: Listed, add: [{operator: Exists}, {key: 'true', value: '1'}]}}",
+    "place: {tolerations: {add: [{key: a/b, operator: Exists, effect: NoExecute, tolerationSeconds: 5}]}, build: {mode: Exact}}",
+    "place: {runtimeClass: {mode: Named, name: '1e3'}}",
+    "place: {runtimeClass: {mode: Never}, specOS: {mode: Never}}",
+    "workloads: Warn",
+    "rules: {version: '0.1', denials: Warn, translate: [run-as-user]}",
+    "rules: {actions: [{rule: MUL2, action: Deny}, {rule: run-as-user, action: Repair}]}",
+    "rules: {denials: Refuse, actions: [{rule: MUL, action: Allow}]}",
+];
+
+const NODES: [&str; 4] = [
+    "{}",
+    "{mode: Audit, labels: [], windowsTaints: ['os=win*', 'x=true'], linuxTaints: []}",
+    "{taint: {key: a/b, value: 'yes', effect: NoExecute, apply: Always}, runtimeClasses: {mode: Never, handler: h}}",
+    "{expectedPools: [{build: 10.0.26100, taints: ['os=w:NoSchedule']}, {build: 10.0.20348}], \
+      releases: [{build: 10.0.29000, name: ltsc2028, runsFrom: 10.0.26100}]}",
+];
+
+const REGISTRIES: [&str; 2] = [
+    "{}",
+    "{plainHTTP: ['r.local:5000', '[::1]:80'], caFiles: [/a b], pullSecrets: Pods, lifetimes: {tag: 90s}, timeout: 120s}",
+];
+
+fn settings(set: &PolicySet) -> [Vec<(String, serde_json::Value)>; 3] {
+    let values = |all: Vec<Setting>| {
+        let mut all: Vec<_> = all.into_iter().map(|it| (it.key, it.value)).collect();
+        let named = all.iter().any(|(key, value)| key == "place.runtimeClass.mode" && value == "Named");
+        // A name that no mode asks for says nothing, and cannot be written.
+        all.retain(|(key, _)| named || key != "place.runtimeClass.name");
+        all
+    };
+    [values(set.effective("shop", None, &())), values(set.effective_nodes()), values(set.effective_registries())]
+}
+
+proptest! {
+    #[test]
+    fn the_policy_written_comes_to_the_same(
+        pieces in prop::collection::vec((0..PIECES.len(), 0..3_usize), 0..10), nodes in 0..NODES.len(), registries in 0..REGISTRIES.len(),
+    ) {
+        let head = "apiVersion: mullion.dev/v1alpha1\nkind: ";
+        let pods = pieces.iter().enumerate().map(|(at, (piece, include))| {
+            let include = ["'*'", "shop", "other"][*include];
+            let piece = PIECES[*piece];
+            format!("{head}PodPolicy\nmetadata: {{name: p{at}}}\nspec:\n  priority: {at}\n  match: {{namespaces: {{include: [{include}]}}}}\n  {piece}\n---\n")
+        });
+        let text = pods.collect::<String>()
+            + &format!("{head}NodePolicy\nmetadata: {{name: nodes}}\nspec: {}\n---\n", NODES[nodes])
+            + &format!("{head}RegistryPolicy\nmetadata: {{name: registries}}\nspec: {}\n", REGISTRIES[registries]);
+        let policies = PolicySet::from_files(&[("a file: # {1}.yaml", text)]).unwrap();
+        let expected = settings(&policies);
+        let args = Show { knowledge: KnowledgeArgs::default(), namespace: "shop".into(), pod: Vec::new(), output: Output::Yaml };
+        let mut out = Vec::new();
+        yaml::write(&shown(None, &args, &Knowledge { policies, world: World::default() }), &mut out).unwrap();
+        let written = String::from_utf8(out).unwrap();
+        let again = PolicySet::from_files(&[("b.yaml", &written)]);
+        let again = again.unwrap_or_else(|problems| panic!("{}\n{written}", problems[0]));
+        prop_assert_eq!(settings(&again), expected);
+        prop_assert_eq!(again.pods.len(), 1);
+    }
+}

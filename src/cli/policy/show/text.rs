@@ -1,0 +1,90 @@
+//! What holds, for people: who decides, and each key with its place.
+
+use std::io::{self, Write};
+
+use super::yaml::{flow, item_of};
+use super::{Setting, Shown, place};
+use crate::policy::{Entry, shape_of};
+use crate::report::table;
+use crate::report::text::printable;
+
+pub(super) fn write(all: &[Shown<'_>], out: &mut dyn Write) -> io::Result<()> {
+    for shown in all {
+        let at = if shown.place.is_empty() { String::new() } else { format!(" ({})", shown.place) };
+        line(out, &format!("{}{at}", shown.whose()))?;
+        for note in &shown.notes {
+            line(out, &format!("note: {note}"))?;
+        }
+        policies(shown, out)?;
+        line(out, "settings:")?;
+        table("PodPolicy", &shown.settings, out)?;
+        line(out, "")?;
+    }
+    // The same for all.
+    let Some(shown) = all.first() else { return Ok(()) };
+    line(out, "nodes, by the NodePolicy of the cluster:")?;
+    table("NodePolicy", &shown.nodes, out)?;
+    line(out, "")?;
+    line(out, "registries, by the RegistryPolicy of the cluster:")?;
+    table("RegistryPolicy", &shown.registries, out)
+}
+
+fn line(out: &mut dyn Write, text: &str) -> io::Result<()> {
+    writeln!(out, "{}", printable(text))
+}
+
+fn policies(shown: &Shown<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let matching = shown.policies.iter().filter(|policy| policy.matches);
+    let matching: Vec<_> =
+        matching.map(|it| format!("  {}, priority {} ({})", it.name, it.priority, place(Some(&it.origin)))).collect();
+    match matching.as_slice() {
+        [] => line(out, "no policy matches: every key stands at its default")?,
+        [only] => {
+            line(out, "the policy that matches:")?;
+            line(out, only)?;
+        }
+        several => {
+            line(out, "policies that match; of those that set a key the first decides:")?;
+            several.iter().try_for_each(|policy| line(out, policy))?;
+        }
+    }
+    let reasons = shown.policies.iter().filter_map(|policy| Some((policy, policy.reason.as_ref()?)));
+    let other: Vec<_> =
+        reasons.map(|(it, reason)| format!("  {} ({}): {reason}", it.name, place(Some(&it.origin)))).collect();
+    if !other.is_empty() {
+        line(out, "policies that do not match:")?;
+    }
+    other.iter().try_for_each(|policy| line(out, policy))
+}
+
+fn table(kind: &str, settings: &[Setting], out: &mut dyn Write) -> io::Result<()> {
+    let mut rows = Vec::new();
+    for setting in settings {
+        let shape = shape_of(kind, &setting.key);
+        let item = shape.and_then(item_of);
+        let key = format!("  {}", setting.key);
+        match &setting.entries {
+            Some(entries) if !entries.is_empty() => {
+                rows.push([key, String::new(), String::new()]);
+                let row = |entry: &Entry| {
+                    let value = flow(&entry.value, item);
+                    [String::new(), format!("- {value}"), place(Some(&entry.origin))]
+                };
+                rows.extend(entries.iter().map(row));
+            }
+            _ => match setting.value.as_array() {
+                Some(items) if !items.is_empty() => {
+                    rows.push([key, String::new(), place(setting.origin.as_ref())]);
+                    let row = |value| [String::new(), format!("- {}", flow(value, item)), String::new()];
+                    rows.extend(items.iter().map(row));
+                }
+                _ => {
+                    let value = Some(&setting.value).filter(|value| !value.is_null());
+                    let value = value.map_or_else(|| "not set".to_owned(), |value| flow(value, shape));
+                    rows.push([key, value, place(setting.origin.as_ref())]);
+                }
+            },
+        }
+    }
+    table::write(out, &rows)
+}

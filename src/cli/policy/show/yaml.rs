@@ -1,0 +1,100 @@
+//! What holds, as policy files hold it.
+
+use std::io::{self, Write};
+
+use serde_json::{Map, Value};
+
+use super::{Setting, Shown, place};
+use crate::manifest::yaml_string;
+use crate::policy::schema::{API_VERSION, Object, Shape};
+use crate::policy::shape_of;
+use crate::report::text::printable;
+
+pub(super) fn write(shown: &Shown<'_>, out: &mut dyn Write) -> io::Result<()> {
+    comment(out, &format!("What holds for {}, made by mullion policy show.", shown.whose()))?;
+    for note in &shown.notes {
+        comment(out, &format!("Note: {note}."))?;
+    }
+    // A name counts only with the mode that uses it, and is refused without.
+    let named = |setting: &&Setting| setting.key == "place.runtimeClass.mode" && setting.value == "Named";
+    let named = shown.settings.iter().any(|setting| named(&setting));
+    let settings = shown.settings.iter().filter(|setting| named || setting.key != "place.runtimeClass.name");
+    document("PodPolicy", settings, out)?;
+    writeln!(out, "---")?;
+    document("NodePolicy", shown.nodes.iter(), out)?;
+    writeln!(out, "---")?;
+    document("RegistryPolicy", shown.registries.iter(), out)
+}
+
+fn comment(out: &mut dyn Write, text: &str) -> io::Result<()> {
+    writeln!(out, "# {}", printable(text))
+}
+
+fn document<'s>(kind: &str, settings: impl Iterator<Item = &'s Setting>, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "apiVersion: {API_VERSION}\nkind: {kind}\nmetadata: {{name: effective}}\nspec:")?;
+    let mut above: Vec<&str> = Vec::new();
+    for setting in settings.filter(|setting| !setting.value.is_null()) {
+        let shape = shape_of(kind, &setting.key);
+        let mut path: Vec<&str> = setting.key.split('.').collect();
+        let Some(name) = path.pop() else { continue };
+        let common = above.iter().zip(&path).take_while(|(a, b)| a == b).count();
+        for (depth, parent) in path.iter().enumerate().skip(common) {
+            writeln!(out, "{}{parent}:", indent(depth))?;
+        }
+        let pad = indent(path.len());
+        match &setting.entries {
+            Some(entries) if !entries.is_empty() => {
+                writeln!(out, "{pad}{name}:")?;
+                let item = shape.and_then(item_of);
+                for entry in entries {
+                    let at = place(Some(&entry.origin));
+                    writeln!(out, "{pad}  - {}  # {}", flow(&entry.value, item), printable(&at))?;
+                }
+            }
+            _ => {
+                let at = place(setting.origin.as_ref());
+                writeln!(out, "{pad}{name}: {}  # {}", flow(&setting.value, shape), printable(&at))?;
+            }
+        }
+        above = path;
+    }
+    Ok(())
+}
+
+fn indent(depth: usize) -> String {
+    "  ".repeat(depth + 1)
+}
+
+/// The shape of a list's entries.
+pub(super) fn item_of(shape: &'static Shape) -> Option<&'static Shape> {
+    match shape {
+        Shape::List(item) => Some(item),
+        _ => None,
+    }
+}
+
+/// A value in one line, the keys of its maps in the order in which people write them.
+pub(super) fn flow(value: &Value, shape: Option<&'static Shape>) -> String {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::String(text) => yaml_string(text, true),
+        Value::Array(items) => {
+            let item = shape.and_then(item_of);
+            let items: Vec<String> = items.iter().map(|value| flow(value, item)).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Object(map) => {
+            let Some(Shape::Object(object)) = shape else { return unordered(map) };
+            let Object { keys, .. } = object;
+            let pair = |name: &str, shape| Some(format!("{name}: {}", flow(map.get(name)?, Some(shape))));
+            let pairs: Vec<String> = keys.iter().filter_map(|key| pair(key.name, &key.shape)).collect();
+            format!("{{{}}}", pairs.join(", "))
+        }
+    }
+}
+
+/// No map of a policy comes here: each has its keys in the schema.
+fn unordered(map: &Map<String, Value>) -> String {
+    let pairs: Vec<String> = map.iter().map(|(key, value)| format!("{key}: {}", flow(value, None))).collect();
+    format!("{{{}}}", pairs.join(", "))
+}
