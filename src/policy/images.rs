@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::wildcard::wildcard;
+use super::wildcard::{RUN, RUN_ACROSS, wildcard};
 use super::{ImagePattern, Origin};
 use crate::engine::image::ImageRef;
 
@@ -98,6 +98,25 @@ impl ImagePatterns {
         self.lists.extend(lower.lists.iter().cloned());
     }
 
+    /// Patterns that never decide, each with an earlier one of its list that covers all it covers and says something else.
+    /// Stops when `looks`, which counts down, is used up: patterns with a star at both ends are compared with each other.
+    pub(super) fn covered(&self, looks: &mut usize) -> Vec<(&ImagePattern, &ImagePattern)> {
+        let mut found = Vec::new();
+        for list in &self.lists {
+            for (at, pattern) in (0..).zip(&list.patterns) {
+                if *looks == 0 {
+                    return found;
+                }
+                if let Some(by) = list.covering(at, pattern, looks)
+                    && (by.os, &by.builds) != (pattern.os, &pattern.builds)
+                {
+                    found.push((pattern, by));
+                }
+            }
+        }
+        found
+    }
+
     /// Notes where each pattern is written. For patterns fresh from a file: shared ones are left as they are.
     pub(super) fn set_origins(&mut self, origin: impl Fn(usize) -> Option<Origin>) {
         let fresh = self.lists.iter_mut().filter_map(Arc::get_mut).flat_map(|list| &mut list.patterns);
@@ -154,6 +173,33 @@ impl Indexed {
         best.and_then(|(_, pattern)| pattern)
     }
 
+    /// A pattern before `at` that covers all that the pattern there covers.
+    fn covering(&self, at: u32, pattern: &ImagePattern, looks: &mut usize) -> Option<&ImagePattern> {
+        let all = standing_for(&pattern.pattern)?;
+        let mut texts = all.iter().map(|text| Parts::of(text));
+        let first = texts.next()?;
+        let keys = [Key::Name(first.name), Key::Tagged(first.name, first.tag.unwrap_or_default())];
+        let ends = self.ends.iter().filter_map(|(start, end)| {
+            let end = first.name.len().checked_sub(*end).filter(|at| at >= start)?;
+            Some(Key::Ends(first.name.get(..*start)?, first.name.get(end..)?))
+        });
+        let mut best: Option<(u32, &ImagePattern)> = None;
+        for key in keys.into_iter().chain(ends) {
+            let mut next = self.heads.get(&key.hashed()).copied();
+            *looks = looks.saturating_sub(1);
+            while let Some(position) = next.filter(|next| *next < best.map_or(at, |(best, _)| best)) {
+                *looks = looks.checked_sub(1)?;
+                let pattern = self.patterns.get(position as usize)?;
+                if covers(&pattern.pattern, first) {
+                    best = Some((position, pattern));
+                }
+                next = self.next.get(position as usize).copied().flatten();
+            }
+        }
+        let (_, best) = best?;
+        texts.all(|text| covers(&best.pattern, text)).then_some(best)
+    }
+
     /// Looks through the patterns filed under `key` for one before `best`. Two keys may share a hash: a pattern counts
     /// only when it covers the reference.
     fn look<'a>(&'a self, key: &Key<'_>, form: Parts<'_>, best: &mut Option<(u32, Option<&'a ImagePattern>)>) {
@@ -191,6 +237,25 @@ fn file_under(pattern: &str) -> Key<'_> {
     let end = rest.rsplit_once('*').map_or(rest, |(_, end)| end);
     // `**/` may stand for nothing, so its slash is no part of the literal end.
     Key::Ends(start, end.strip_prefix('/').unwrap_or(end))
+}
+
+/// Texts that stand together for all that a pattern covers: what a pattern covers of them, it covers of those. `None` where
+/// that takes more than two.
+fn standing_for(pattern: &str) -> Option<Vec<String>> {
+    let optional = |(at, _): &(usize, &str)| *at == 0 || pattern.as_bytes().get(at - 1) == Some(&b'/');
+    let optional: Vec<usize> = pattern.match_indices("**/").filter(optional).map(|(at, _)| at).collect();
+    let symbols = |text: &str| {
+        let (run, across) = (char::from(RUN).to_string(), char::from(RUN_ACROSS).to_string());
+        text.replace("**", &across).replace('*', &run)
+    };
+    match optional.as_slice() {
+        [] => Some(vec![symbols(pattern)]),
+        [at] => {
+            let without = format!("{}{}", pattern.get(..*at)?, pattern.get(at + 3..)?);
+            Some(vec![symbols(pattern), symbols(&without)])
+        }
+        _ => None,
+    }
 }
 
 impl<'a> Parts<'a> {
@@ -329,6 +394,39 @@ mod tests {
     }
 
     #[test]
+    fn covered_patterns_are_found() {
+        let cases = [
+            ("**", "a.io/x", true),
+            ("a.io/**", "a.io/x/*:1", true),
+            ("a.io/**", "a.io/**/x", true),
+            ("a.io/x", "a.io/x:1", true),
+            ("a.io/x", "a.io/x", true),
+            ("a.io/x:*", "a.io/x", true),
+            ("a.io/x:1*", "a.io/x:1.2-*", true),
+            ("**/x", "**/x", true),
+            ("a.io/*/x", "a.io/y*/x", true),
+            ("a.io/x:1", "a.io/x", false),
+            ("a.io/*", "a.io/**", false),
+            ("a.io/*/**", "a.io/**", false),
+            ("a.io/*/*", "a.io/**/x", false),
+            ("a.io/x/**", "a.io/*/y", false),
+            ("a.io/x", "a.io/y", false),
+            ("b.io/**", "a.io/**", false),
+        ];
+        for (first, second, expected) in cases {
+            let other = ImagePattern { os: PatternOs::Linux, ..pattern(second) };
+            let patterns = ImagePatterns::from(vec![pattern(first), other]);
+            assert_eq!(patterns.covered(&mut 100).len(), usize::from(expected), "{first} before {second}");
+            let same = ImagePatterns::from(vec![pattern(first), pattern(second)]);
+            assert_eq!(same.covered(&mut 100), [], "they say the same");
+        }
+        let hostile: Vec<_> = (0..10_000).map(|n| pattern(&format!("*x{n}*"))).collect();
+        let mut looks = 1_000;
+        assert_eq!(ImagePatterns::from(hostile).covered(&mut looks), []);
+        assert_eq!(looks, 0, "bounded");
+    }
+
+    #[test]
     fn what_is_no_reference_is_covered_by_nothing() {
         for reference in ["", "$(IMAGE)", "a//b", "Example/App", &format!("example.com/{}", "a".repeat(300))] {
             assert!(match_image(&[pattern("**")], reference).is_none(), "{reference}");
@@ -364,6 +462,26 @@ mod tests {
             let patterns: Vec<_> = patterns.iter().map(|text| pattern(text)).collect();
             let scanned = match_image(&patterns, &reference).cloned();
             prop_assert_eq!(ImagePatterns::from(patterns).find(&reference).cloned(), scanned);
+        }
+
+        #[test]
+        fn what_is_covered_never_decides(
+            patterns in prop::collection::vec("(a\\.b/|\\*\\*/|)[ab*/]{0,4}[ab*](:[ab*]{1,2})?(@\\*)?", 2..8),
+            references in prop::collection::vec("(a\\.b/|docker\\.io/|)([ab]{1,2}/){0,2}[ab](:[ab]{1,2})?(@sha256:0{64})?", 8),
+        ) {
+            // All differ, so that each covered one is found.
+            let patterns: Vec<_> = patterns.iter().enumerate().map(|(at, text)| {
+                let origin = Some(Origin { file: "p".into(), line: u32::try_from(at).unwrap() });
+                let os = if at % 2 == 0 { PatternOs::Linux } else { PatternOs::Windows };
+                ImagePattern { os, origin, ..pattern(text) }
+            }).collect();
+            let indexed = ImagePatterns::from(patterns.clone());
+            for (covered, by) in indexed.covered(&mut 10_000) {
+                prop_assert!(by.origin.as_ref().unwrap().line < covered.origin.as_ref().unwrap().line);
+                for reference in &references {
+                    prop_assert_ne!(match_image(&patterns, reference), Some(covered), "{:?}", by);
+                }
+            }
         }
 
         #[test]

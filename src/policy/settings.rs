@@ -107,7 +107,7 @@ impl Namespaces {
 
 impl Settings {
     /// Lays `policies`, highest first, over the defaults.
-    fn layered<'p>(policies: impl Iterator<Item = &'p PodPolicy>) -> Self {
+    pub(super) fn layered<'p>(policies: impl Iterator<Item = &'p PodPolicy>) -> Self {
         let mut settings = Self::default();
         for policy in policies {
             settings.lay_under(policy);

@@ -4,6 +4,12 @@
 /// Longest pattern the loader accepts, in bytes; bounds the time of one match.
 pub(super) const MAX_PATTERN: usize = 512;
 
+/// In a text that stands for many: any run of characters within a segment. No reference and no pattern has this byte.
+pub(super) const RUN: u8 = 1;
+
+/// In a text that stands for many: any run of characters across segments.
+pub(super) const RUN_ACROSS: u8 = 2;
+
 /// Follows all readings of the pattern at once, one bit for each byte of it: at most `pattern × text / 64` steps.
 pub(super) fn wildcard(pattern: &[u8], text: &[u8]) -> bool {
     // The bytes before the first star say no most of the time.
@@ -24,7 +30,7 @@ pub(super) fn wildcard(pattern: &[u8], text: &[u8]) -> bool {
         for at in here.iter() {
             match star(pattern, at) {
                 Some(width) => {
-                    if width > 1 || *byte != b'/' {
+                    if width > 1 || !matches!(*byte, b'/' | RUN_ACROSS) {
                         then.add(at);
                         then.add(at + width);
                     }

@@ -1,7 +1,7 @@
 //! What good policies do that their author may not have meant.
 //!
 //! Nothing is guessed from keys: [`refused`] and [`everything`] ask the engine what becomes of typical pods, and look up
-//! who decided it. A warning is certain or it is not given: what depends on a cluster that nobody knows here is left to
+//! who decided it; [`idle`] finds what never decides. A warning is certain or it is not given: what depends on a cluster that nobody knows here is left to
 //! `mullion policy test` and `mullion policy diff`.
 
 use std::fmt;
@@ -10,6 +10,7 @@ use super::{Origin, PolicySet};
 
 mod decider;
 mod everything;
+mod idle;
 mod refused;
 
 /// A policy that loads, and that somebody should look at again.
@@ -35,6 +36,7 @@ impl fmt::Display for Warning {
 pub fn warnings(set: &PolicySet) -> Vec<Warning> {
     let mut all = refused::warnings(set);
     all.extend(everything::warnings(set));
+    all.extend(idle::warnings(set));
     let place = |warning: &Warning| (warning.origin.file.clone(), warning.origin.line);
     all.sort_by_key(place);
     all

@@ -226,3 +226,67 @@ fn mullion_switched_off_is_said() {
         (&[("a", "  mode: Disabled"), ("b", "  priority: 1\n  mode: Enforce")], &[]),
     ]);
 }
+
+#[test]
+fn what_matches_nothing_is_said() {
+    let with = |matches: &str| format!("  match: {{{matches}}}\n  mode: Audit");
+    let nothing = "a.yaml:5: PodPolicy `a` matches nothing: ";
+    let selector = |which: &str| {
+        with(&format!("{which}: {{matchLabels: {{t: x}}, matchExpressions: [{{key: t, operator: DoesNotExist}}]}}"))
+    };
+    expect(&[
+        (&[("a", &with("namespaces: {include: [dev-x, dev-*], exclude: ['dev*']}"))], &[nothing]),
+        (&[("a", &with("namespaces: {exclude: ['*']}"))], &[nothing]),
+        (&[("a", &with("namespaces: {include: [dev-x, test], exclude: ['dev*']}"))], &[]),
+        (&[("a", &with("namespaces: {include: ['dev*'], exclude: [dev-x, 'dev-*']}"))], &[]),
+        (&[("a", &selector("namespaceSelector"))], &["no value of label t is all that namespaceSelector asks for"]),
+        (&[("a", &selector("podSelector"))], &["no value of label t is all that podSelector asks for"]),
+    ]);
+}
+
+#[test]
+fn what_a_policy_for_everything_overrules_is_said() {
+    let team = "  priority: 5\n  match: {namespaces: {include: [team]}}\n  mode: Audit\n  rules: {denials: Warn}";
+    let over = |rest: &str| format!("  priority: 9\n{rest}");
+    let refuse = over("  rules: {denials: Refuse}");
+    expect(&[
+        (
+            &[("a", team), ("all", &refuse)],
+            &[
+                "a.yaml:8: PodPolicy `all` (all.yaml:1) matches everything with a higher priority, so that `rules.denials: Warn` \
+               (`Refuse` there) of PodPolicy `a` never counts (give PodPolicy `a` a priority above 9)",
+            ],
+        ),
+        (
+            &[("a", team), ("all", &over("  mode: Enforce\n  rules: {denials: Refuse}"))],
+            &["`mode: Audit` (`Enforce` there) and `rules.denials: Warn` (`Refuse` there)"],
+        ),
+        (&[("a", team), ("all", &over("  rules: {denials: Warn}"))], &[]),
+        (&[("a", team), ("all", "  rules: {denials: Refuse}")], &[]),
+        (&[("a", team), ("some", &format!("{refuse}\n  match: {{namespaces: {{exclude: [x]}}}}"))], &[]),
+        // Defaults and what is laid over them.
+        (&[("a", "  rules: {denials: Warn}"), ("all", &refuse)], &[]),
+    ]);
+}
+
+#[test]
+fn covered_image_patterns_are_said_and_counted() {
+    let images = |entries: &str| format!("  detect:\n    images:\n{entries}");
+    let one = "    - {pattern: r.io/**, os: windows}\n    - {pattern: r.io/linux/**, os: linux}";
+    let good = "    - {pattern: r.io/linux/**, os: linux}\n    - {pattern: r.io/**, os: windows}";
+    let many: Vec<_> = (0..30).map(|n| format!("    - {{pattern: r.io/{n}, os: linux}}\n")).collect();
+    let many = many.concat();
+    let told = told(&[("a", &images(&format!("    - {{pattern: r.io/**, os: windows}}\n{many}")))]);
+    assert_eq!(told.len(), 10);
+    assert!(told[9].ends_with("; the same holds for 20 more)"), "{}", told[9]);
+    expect(&[
+        (
+            &[("a", &images(one))],
+            &[
+                "a.yaml:8: image pattern `r.io/linux/**` never counts: `r.io/**` in line 7 comes first, covers all of it and says \
+               something else (the first match wins; put it before that one)",
+            ],
+        ),
+        (&[("a", &images(good))], &[]),
+    ]);
+}
