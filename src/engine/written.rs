@@ -76,7 +76,7 @@ fn undo(note: &Note, object: &mut Value, spec: &str, world: &World) {
         }
         selector.retain(|key, value| {
             let of_class = class.and_then(|class| class.node_selector.get(key)).is_some_and(|of| value == of.as_str());
-            !of_class && !(build && key == WINDOWS_BUILD_LABEL)
+            !(of_class || build && key == WINDOWS_BUILD_LABEL)
         });
     }
     if let Some(Value::Array(tolerations)) = object.pointer_mut(&format!("{spec}/tolerations")) {

@@ -47,7 +47,7 @@ pub(super) struct Head {
     pub(super) name: String,
     /// Kind and name of its controller.
     pub(super) owner: Option<(String, String)>,
-    /// Label `pod-template-hash`: how a Deployment's ReplicaSets are called after its own name.
+    /// Label `pod-template-hash`: how a Deployment's `ReplicaSet` is called after its own name.
     pub(super) hash: Option<String>,
 }
 

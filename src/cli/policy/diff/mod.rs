@@ -7,7 +7,7 @@ mod report;
 mod sets;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
@@ -223,7 +223,7 @@ impl<'t> Input<'t> {
     }
 
     /// Takes over what a world file says of the cluster.
-    fn prefer(&mut self, path: &PathBuf) -> anyhow::Result<()> {
+    fn prefer(&mut self, path: &Path) -> anyhow::Result<()> {
         let name = path.display().to_string();
         let bytes = read_file(path).with_context(|| format!("{name}: the world file cannot be read"))?;
         let preferred = file::from_text(&name, &bytes)?;

@@ -1,4 +1,4 @@
-//! Nodes that two NodePolicies treat differently, from what they are now.
+//! Nodes that two policies treat differently, from what they are now.
 
 use crate::engine::node::{self, NodeFacts, Trust, plan_node};
 use crate::engine::world::Os;
