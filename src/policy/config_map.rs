@@ -51,7 +51,7 @@ pub struct Fault {
 #[derive(Debug, Clone)]
 pub enum Verdict {
     /// It loads, as this set.
-    Good(PolicySet),
+    Good(Box<PolicySet>),
     /// It has these faults, and some of them are new.
     Broken(Vec<Fault>),
     /// It has these faults, and had all of them before.
@@ -97,7 +97,7 @@ impl PolicyMap {
     /// an annotation, or who corrects one key of two, is not to be stopped by the rest.
     pub fn judge(&self, old: Option<&Self>) -> Verdict {
         let faults = match self.load() {
-            Ok(set) => return Verdict::Good(set),
+            Ok(set) => return Verdict::Good(Box::new(set)),
             Err(faults) => faults,
         };
         let before = old.and_then(|old| if self.files == old.files { Some(faults.clone()) } else { old.load().err() });

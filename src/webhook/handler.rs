@@ -66,8 +66,9 @@ pub async fn handle(
 ) -> Result<Vec<u8>, EnvelopeError> {
     let started = Instant::now();
     let request = AdmissionRequest::parse(body)?;
-    let whole = deadline.saturating_duration_since(tokio::time::Instant::now());
-    let deadline = deadline - (whole - images::patience(whole));
+    let now = tokio::time::Instant::now();
+    let whole = deadline.saturating_duration_since(now);
+    let deadline = now + images::patience(whole);
     let found = match read(&request)? {
         Readable::No(_) if door == Door::Validate && request.writes_config_map() => {
             let (decision, response) = Box::pin(policies::judge(state, &request, whole)).await?;
