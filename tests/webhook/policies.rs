@@ -145,9 +145,10 @@ async fn what_collides_with_the_policies_in_force_is_said_and_not_refused() {
 async fn what_was_made_to_do_harm_is_refused_in_a_few_words() {
     let bomb = (1..12).fold("a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned(), |text, at| {
         let item = format!("*a{}", at - 1);
-        format!("{text}a{at}: &a{at} [{}]\n", vec![item.as_str(); 9].join(", "))
+        format!("{text}a{at}: &a{at} [{}]\n", [item.as_str(); 9].join(", "))
     });
-    let deep = (0..5_000).map(|at| format!("{}a:\n", " ".repeat(at))).collect::<String>();
+    let lines = |count: usize, line: fn(usize) -> String| (0..count).map(line).collect::<Vec<_>>().concat();
+    let deep = lines(5_000, |at| format!("{}a:\n", " ".repeat(at)));
     for (what, text) in [
         ("brackets", "[".repeat(1 << 20)),
         ("braces", "{a: ".repeat(1 << 18)),
@@ -155,8 +156,8 @@ async fn what_was_made_to_do_harm_is_refused_in_a_few_words() {
         ("deep", deep.chars().take(1 << 20).collect()),
         ("documents", "---\n".repeat(1 << 18)),
         ("one long key", format!("{}: x", "k".repeat(1 << 20))),
-        ("many keys", (0..100_000).map(|at| format!("k{at}: x\n")).collect()),
-        ("many policies", (0..20_000).map(|at| format!("---\nkind: P{at}\n")).collect()),
+        ("many keys", lines(100_000, |at| format!("k{at}: x\n"))),
+        ("many policies", lines(20_000, |at| format!("---\nkind: P{at}\n"))),
         ("aliases without anchors", "- *a\n".repeat(1 << 17)),
         ("controls", "\u{1}\u{1b}[31m\r\n\t".repeat(1 << 16)),
     ] {
@@ -181,8 +182,9 @@ async fn what_was_made_to_do_harm_is_refused_in_a_few_words() {
 
 #[tokio::test]
 async fn as_much_as_a_config_map_holds_is_judged() {
-    let patterns: String =
-        (0..10_000).map(|at| format!("      - {{pattern: registry.example.com/team-{at}/windows-application-with-a-long-name/**, os: windows}}\n")).collect();
+    let image = "windows-application-with-a-long-name/**, os: windows";
+    let pattern = |at| format!("      - {{pattern: registry.example.com/team-{at}/{image}}}\n");
+    let patterns = (0..10_000).map(pattern).collect::<Vec<_>>().concat();
     let text = GOOD.replace("{priority: 10}", &format!("\n  priority: 10\n  detect:\n    images:\n{patterns}"));
     assert!(text.len() > 900_000 && text.len() < 1 << 20, "{}", text.len());
     let answer = judged(&text).await;
