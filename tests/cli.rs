@@ -659,7 +659,7 @@ fn bad_policies_stop_everything_and_are_listed() {
     assert!(ran.err.contains("2 files, 3 problems"), "{}", ran.err);
     // A file alone.
     let ran = mullion(&["policy", "check", "warned.yaml"], "");
-    assert!(ran.code == 2 && ran.out.contains("warned.yaml:1:1"), "{}", ran.out);
+    assert!(ran.code == 2 && ran.out.contains("warned.yaml:2:7"), "{}", ran.out);
     fs::remove_file(dir.path().join("b.yaml")).unwrap();
     write(&dir, "a.yaml", POLICY.replace("spec:\n", "spec: {priority: 1}\n"));
     let ran = mullion(&["policy", "check", path], "");

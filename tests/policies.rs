@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, clippy::disallowed_methods, reason = "tests")]
 
+#[path = "policies/bad.rs"]
+mod bad;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

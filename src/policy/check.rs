@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::hints::{self, Kinds};
 use super::rules::{meant, nearest_rule};
 use super::schema::{API_VERSION, Between, KINDS, Key, Object, POLICY_TEST, Shape, TEST_KINDS, Text, Word};
-use super::text::{nearest, shown};
+use super::text::{nearest, nearest_word, shown};
 use crate::engine::windows::Build;
 use crate::manifest::{Entry, LineIndex, Node, NodeValue, Problem, Related, Span};
 
@@ -14,6 +15,8 @@ pub(super) const MAX_PROBLEMS: usize = 100;
 /// A file being checked.
 pub(super) struct Checker<'a> {
     kinds: Kinds,
+    /// Of the document that is being checked.
+    kind: Option<&'static str>,
     /// What a document is: `a policy`.
     what: &'static str,
     file: &'a str,
@@ -24,9 +27,6 @@ pub(super) struct Checker<'a> {
     /// What was found.
     pub(super) problems: Vec<Problem>,
 }
-
-/// The kinds of document that a file may hold.
-type Kinds = &'static [(&'static str, &'static Object)];
 
 /// Where each key of a document's `spec` is written, by dotted path.
 pub(super) type Places = BTreeMap<String, Span>;
@@ -48,7 +48,7 @@ impl<'a> Checker<'a> {
             bytes.get(at) == Some(&b'\n') || (bytes.get(at) == Some(&b'\r') && bytes.get(at + 1) != Some(&b'\n'))
         };
         let starts = std::iter::once(0).chain((0..bytes.len()).filter(|at| ends(*at)).map(|at| at + 1)).collect();
-        Self { kinds, what, file, text, lines: LineIndex::new(text), starts, problems: Vec::new() }
+        Self { kinds, kind: None, what, file, text, lines: LineIndex::new(text), starts, problems: Vec::new() }
     }
 
     /// Checks a document. Gives its kind and where its keys are if it has no problem.
@@ -57,6 +57,7 @@ impl<'a> Checker<'a> {
         let mut places = Places::new();
         let kind = node.get("kind").and_then(|entry| entry.value.as_str());
         let known = self.kinds.iter().find(|(name, _)| Some(*name) == kind);
+        self.kind = known.map(|(kind, _)| *kind);
         match (&node.value, known) {
             (NodeValue::Map(_), Some((_, object))) => self.object(object, node, "", &mut places),
             (NodeValue::Map(entries), None) => self.unknown_kind(node, entries),
@@ -136,6 +137,12 @@ impl<'a> Checker<'a> {
                     .hint("policies live in files that do not end in .test.yaml, which are not loaded");
                 return;
             }
+            Some(entry) if let Some((group, kind)) = foreign(node) => {
+                let what = self.what;
+                self.report(entry.value.span, format!("this is a {kind} of {group}, and not {what}"))
+                    .hint("move it elsewhere; a directory of policies holds nothing else");
+                return;
+            }
             Some(entry) => {
                 let kinds: Vec<_> = self.kinds.iter().map(|(word, _)| Word { word, doc: "" }).collect();
                 self.word(&kinds, &entry.value, "kind");
@@ -151,14 +158,7 @@ impl<'a> Checker<'a> {
     fn object(&mut self, object: &Object, node: &Node, path: &str, places: &mut Places) {
         let NodeValue::Map(entries) = &node.value else {
             let expected = format!("a map with {}", names(object.keys.iter().map(|key| key.name), "and"));
-            let mode = object.key("mode").map(|key| &key.shape);
-            match (mode, node.as_str()) {
-                (Some(Shape::Word(words)), Some(text)) if words.iter().any(|word| word.word == text) => {
-                    self.report(node.span, format!("`{path}` takes {expected}, not the text `{text}`"))
-                        .hint(format!("write `{{mode: {text}}}`"));
-                }
-                _ => self.wrong(node, path, &expected),
-            }
+            self.wrong(node, path, &expected, hints::map(object, node));
             return;
         };
         for entry in entries {
@@ -176,7 +176,13 @@ impl<'a> Checker<'a> {
             }
         }
         for key in object.keys.iter().filter(|key| key.required && node.get(key.name).is_none()) {
-            self.missing(key, node, path);
+            // One that was misspelled was reported as such.
+            let unknown = entries.iter().filter(|entry| object.key(&entry.key).is_none());
+            let mut meant =
+                unknown.filter_map(|entry| nearest_word(&entry.key, object.keys.iter().map(|key| key.name)));
+            if !meant.any(|name| name == key.name) {
+                self.missing(key, node, path);
+            }
         }
         if let Some(rule) = object.rule {
             self.between(rule, node, path);
@@ -184,14 +190,7 @@ impl<'a> Checker<'a> {
     }
 
     fn unknown_key(&mut self, object: &Object, entry: &Entry, path: &str) {
-        let known = || object.keys.iter().map(|key| key.name);
-        let hint = match nearest(&entry.key, known()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => match elsewhere(self.kinds, &entry.key) {
-                Some(there) => format!("it belongs under `{there}`"),
-                None => format!("known here: {}", known().collect::<Vec<_>>().join(", ")),
-            },
-        };
+        let hint = hints::unknown_key(self.kinds, self.kind, object, path, &entry.key);
         let place = if path.is_empty() { self.what.to_owned() } else { format!("`{path}`") };
         self.report(entry.key_span, format!("{place} has no key `{}`", shown(&entry.key))).hint(hint);
     }
@@ -232,22 +231,20 @@ impl<'a> Checker<'a> {
                     }
                 }
                 NodeValue::String(_) | NodeValue::Map(_) => {
-                    let found = self.found(node);
-                    self.report(node.span, format!("`{path}` takes a list, not {found}"))
-                        .hint("put `- ` before each entry, or brackets around them");
+                    self.wrong(node, path, "a list", hints::list(item, node));
                 }
-                _ => self.wrong(node, path, "a list"),
+                _ => self.wrong(node, path, "a list", None),
             },
             Shape::Integer => {
                 if !matches!(&node.value, NodeValue::Number(number) if number.is_i64()) {
-                    self.wrong(node, path, "a whole number");
+                    self.wrong(node, path, "a whole number", hints::integer(node));
                 }
             }
             Shape::Word(words) => self.word(words, node, path),
             Shape::Text(text) => self.text(*text, node, path),
             Shape::Map => {
                 if !matches!(node.value, NodeValue::Map(_)) {
-                    self.wrong(node, path, "a map");
+                    self.wrong(node, path, "a map", None);
                 }
             }
             Shape::Short(short, object) => match &node.value {
@@ -262,11 +259,12 @@ impl<'a> Checker<'a> {
         match &node.value {
             NodeValue::String(text) if words.iter().any(|word| word.word == text) => {}
             NodeValue::String(text) => {
-                let near = nearest(text, words.iter().map(|word| word.word));
                 let message = format!("`{path}` takes {}, not `{}`", expected(), shown(text));
                 let reported = self.report(node.span, message);
-                if let Some(near) = near {
-                    reported.hint(format!("did you mean `{near}`?"));
+                if path == "apiVersion" {
+                    reported.hint(format!("write `apiVersion: {API_VERSION}`, the only one that this Mullion knows"));
+                } else {
+                    reported.hint_if(hints::word(words, text));
                 }
             }
             NodeValue::Bool(value) => {
@@ -274,11 +272,11 @@ impl<'a> Checker<'a> {
                 // What people mean by a boolean where words stand.
                 let meant = if *value { ["Enforce", "Add", "Always"] } else { ["Never", "Disabled", "Nothing"] };
                 let meant = words.iter().map(|word| word.word).find(|word| meant.contains(word));
-                let instead = meant.map_or_else(String::new, |word| format!("; write `{word}`"));
+                let instead = meant.map_or("one of these words".to_owned(), |word| format!("`{word}`"));
                 self.report(node.span, format!("`{path}` takes {}, not a boolean", expected()))
-                    .hint(format!("YAML 1.1 reads `{written}` as {value}{instead}"));
+                    .hint(format!("YAML 1.1 reads `{written}` as {value}; write {instead}"));
             }
-            _ => self.wrong(node, path, &expected()),
+            _ => self.wrong(node, path, &expected(), None),
         }
     }
 
@@ -292,10 +290,8 @@ impl<'a> Checker<'a> {
                         _ if text.is_empty() => format!("`{path}` is empty; it takes {}", form.expected()),
                         _ => format!("`{path}` takes {}, not `{}`: {}", form.expected(), shown(text), malformed.why),
                     };
-                    let reported = self.report(node.span, message);
-                    if let Some(hint) = malformed.hint {
-                        reported.hint(hint);
-                    }
+                    let hint = hints::template(text).or(malformed.hint);
+                    self.report(node.span, message).hint_if(hint);
                 }
                 Ok(()) if matches!(form, Text::Rule | Text::TranslatedRule) && meant(text).next().is_none() => {
                     let hint = match nearest_rule(text) {
@@ -310,27 +306,19 @@ impl<'a> Checker<'a> {
                 }
                 Ok(()) => {}
             },
-            NodeValue::Bool(_) | NodeValue::Number(_) if form != Text::Build => {
+            NodeValue::Bool(_) | NodeValue::Number(_) => {
                 let written = self.written(node);
                 let found = self.found(node);
                 self.report(node.span, format!("`{path}` takes {}, not {found}", form.expected()))
-                    .hint(format!("write it in quotes: \"{written}\""));
+                    .hint_if(hints::unquoted(form, &written));
             }
-            NodeValue::Number(number) => {
-                let found = self.found(node);
-                let reported = self.report(node.span, format!("`{path}` takes {}, not {found}", form.expected()));
-                // Half a build, `10.0`, is a number too; Windows Server 2016 is 14393.
-                if number.as_u64().is_some_and(|number| number > 10_000) {
-                    reported.hint(format!("did you mean 10.0.{number}?"));
-                }
-            }
-            _ => self.wrong(node, path, form.expected()),
+            _ => self.wrong(node, path, form.expected(), None),
         }
     }
 
     fn texts(&mut self, key: Text, value: Text, node: &Node, path: &str) {
         let NodeValue::Map(entries) = &node.value else {
-            self.wrong(node, path, "a map from text to text");
+            self.wrong(node, path, "a map from text to text", None);
             return;
         };
         for entry in entries {
@@ -426,18 +414,19 @@ impl<'a> Checker<'a> {
     }
 
     /// A value of the wrong type.
-    fn wrong(&mut self, node: &Node, path: &str, expected: &str) {
+    fn wrong(&mut self, node: &Node, path: &str, expected: &str, hint: Option<String>) {
         if node.value == NodeValue::Null {
             let hint = match expected {
+                _ if path.ends_with(']') => "give it a value, or remove the entry",
                 "a list" => "write `[]` for none, or remove the key",
-                _ if expected.starts_with("a map") => "write `{}` for none, or give it keys",
+                _ if expected.starts_with("a map") => "indent what belongs under it, or write `{}` for nothing",
                 _ => "give it a value, or remove the key",
             };
             self.report(node.span, format!("`{path}` has no value; it takes {expected}")).hint(hint);
             return;
         }
         let found = self.found(node);
-        self.report(node.span, format!("`{path}` takes {expected}, not {found}"));
+        self.report(node.span, format!("`{path}` takes {expected}, not {found}")).hint_if(hint);
     }
 
     /// What stands there, as an object of a sentence.
@@ -473,11 +462,17 @@ impl Reported<'_> {
         }
     }
 
-    pub(super) fn related(self, related: Related) -> Self {
-        Self(self.0.map(|problem| {
+    fn hint_if(self, hint: Option<String>) {
+        if let Some(hint) = hint {
+            self.hint(hint);
+        }
+    }
+
+    pub(super) fn related(mut self, related: Related) -> Self {
+        if let Some(problem) = &mut self.0 {
             problem.related = Some(related);
-            problem
-        }))
+        }
+        self
     }
 }
 
@@ -499,6 +494,15 @@ fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
+/// `apiVersion` and `kind` of what is an object of another project or of Kubernetes itself, for messages.
+fn foreign(node: &Node) -> Option<(String, String)> {
+    let text = |key: &str| node.get(key).and_then(|entry| entry.value.as_str());
+    let (version, kind) = (text("apiVersion")?, text("kind")?);
+    let near = |known: &str| nearest(kind, [known]).is_some() && kind.len() + 2 >= known.len();
+    (!KINDS.iter().any(|(kind, _)| near(kind)) && !version.starts_with("mullion"))
+        .then(|| (shown(version), shown(kind)))
+}
+
 /// `a`, `a or b`, `a, b or c`.
 fn names<'n>(names: impl Iterator<Item = &'n str>, last: &str) -> String {
     let names: Vec<_> = names.collect();
@@ -506,24 +510,4 @@ fn names<'n>(names: impl Iterator<Item = &'n str>, last: &str) -> String {
         Some((end, rest)) if !rest.is_empty() => format!("{} {last} {end}", rest.join(", ")),
         _ => names.concat(),
     }
-}
-
-/// Where a key that is wrong here would be right: the first such place of any kind.
-fn elsewhere(kinds: Kinds, name: &str) -> Option<String> {
-    fn search(object: &Object, path: &str, name: &str) -> Option<String> {
-        let here =
-            object.keys.iter().any(|key| key.name == name).then(|| path.to_owned()).filter(|path| !path.is_empty());
-        here.or_else(|| {
-            object.keys.iter().find_map(|key| match &key.shape {
-                Shape::Object(below) | Shape::Short(_, below) => search(below, &join(path, key.name), name),
-                Shape::List(Shape::Object(below)) => search(below, &format!("{}[]", join(path, key.name)), name),
-                _ => None,
-            })
-        })
-    }
-    // Found in too many places to point at one.
-    if matches!(name, "mode" | "name" | "key" | "value" | "labels") {
-        return None;
-    }
-    kinds.iter().find_map(|(_, object)| search(object, "", name))
 }

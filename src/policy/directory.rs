@@ -139,7 +139,7 @@ fn unreadable(what: &str, path: &Path, error: &io::Error) -> Problem {
             (format!("it is a link to {}, which does not exist", target.display()), "correct the link, or remove it")
         }
         (io::ErrorKind::NotFound, None) => {
-            ("it does not exist".to_owned(), "name a policy file or a directory that holds some")
+            ("there is nothing of this name".to_owned(), "name a policy file, or a directory that holds some")
         }
         (io::ErrorKind::PermissionDenied, _) => {
             (error.to_string(), "let the user that Mullion runs as read it: `chmod a+r`, and `a+x` for its directories")
@@ -222,7 +222,7 @@ mod tests {
         );
         assert_eq!(
             told[1],
-            "/gone: it cannot be read: it does not exist (name a policy file or a directory that holds some)"
+            "/gone: it cannot be read: there is nothing of this name (name a policy file, or a directory that holds some)"
         );
         assert_eq!(told.len(), 2);
     }

@@ -185,7 +185,19 @@ impl<'f> Loader<'f> {
             self.problems.extend(documents_from_bytes(&file.name, bytes).into_iter().filter_map(Result::err));
             return;
         };
+        // Every other byte of UTF-16 is 0 where text is Latin.
+        if matches!(bytes.as_slice(), [0, _, 0, ..] | [_, 0, _, 0, ..]) {
+            self.problems.push(Problem::of_file(&file.name, "the file is UTF-16", "save it as UTF-8"));
+            return;
+        }
         let mut checker = Checker::new(&file.name, text);
+        if let Some(at) = text.find('\0') {
+            checker
+                .report(Span::new(at, at + 1), "this is a zero byte, which no text holds")
+                .hint("the file is binary or damaged: write it again, or remove it");
+            self.problems.append(&mut checker.problems);
+            return;
+        }
         let mut documents = Documents::new(&file.name, text).peekable();
         if documents.peek().is_none() {
             checker.report(Span::empty(0), "the file holds no policy").hint("write one, or remove the file");

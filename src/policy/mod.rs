@@ -14,6 +14,7 @@ mod describe;
 pub mod directory;
 mod effective;
 mod glob;
+mod hints;
 mod images;
 pub mod keys;
 mod load;
@@ -37,3 +38,8 @@ pub use store::{Outcome, Store};
 pub(crate) use text::{nearest, shown};
 pub use types::*;
 pub use warnings::{Warning, warnings};
+
+#[cfg(test)]
+mod format_tests;
+#[cfg(test)]
+mod wrong_types_tests;

@@ -190,6 +190,8 @@ fn namespaces(text: &str) -> Result<(), Malformed> {
         }
         Some(c) if c.is_ascii_uppercase() => Err(Malformed::new("namespace names have no upper-case letters")
             .hint(format!("write `{}`", shown(&text.to_ascii_lowercase())))),
+        Some(c @ (' ' | ',')) => Err(Malformed::new(format!("no namespace name holds `{c}`"))
+            .hint("write several entries for several names: `[a, b]`")),
         Some(c) => Err(Malformed::new(format!("no namespace name holds `{}`", c.escape_debug()))),
     }
 }
@@ -323,6 +325,18 @@ pub(crate) fn nearest<'k>(text: &str, known: impl IntoIterator<Item = &'k str>) 
         .filter(|(d, _)| *d <= limit + 1)
         .min_by_key(|(d, _)| *d)
         .map(|(_, known)| known)
+}
+
+/// As [`nearest`], and else the only one of which it is the beginning, or that is the larger part of its own: `Enf`, and
+/// `added` for `add`, but `namespace` is no `name`. For keys and words, which are few.
+pub(super) fn nearest_word<'k>(text: &str, known: impl IntoIterator<Item = &'k str> + Clone) -> Option<&'k str> {
+    let begins = |known: &&str| {
+        text.len() >= 3 && (known.starts_with(text) || (text.starts_with(known) && 2 * known.len() > text.len()))
+    };
+    nearest(text, known.clone()).or_else(|| {
+        let mut begun = known.into_iter().filter(begins);
+        begun.next().filter(|_| begun.next().is_none())
+    })
 }
 
 /// Edits between two texts, neighbours swapped being one (optimal string alignment).

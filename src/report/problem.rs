@@ -1,7 +1,6 @@
 //! Problems and warnings of policy files: compiler-style messages for people, records for machines, workflow commands
 //! for GitHub. Their one-line form is [`Problem`]'s own `Display`.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -14,14 +13,8 @@ use crate::policy::{PolicyFile, Warning};
 /// The texts of the files that problems are about.
 #[derive(Debug, Default)]
 pub struct Sources<'a> {
-    texts: BTreeMap<&'a str, Source<'a>>,
-}
-
-/// One file.
-#[derive(Debug)]
-struct Source<'a> {
-    /// What is not UTF-8 has become U+FFFD: the one problem of such a file stands before that.
-    text: Cow<'a, str>,
+    /// By name. Of a file that is not UTF-8, what stands before the byte that is not.
+    texts: BTreeMap<&'a str, &'a str>,
 }
 
 /// A problem as JSON: one line of `policy check -o json`, told apart by `type`.
@@ -64,8 +57,8 @@ struct RelatedRecord<'a> {
 impl<'a> Sources<'a> {
     /// Those of `files`.
     pub fn new(files: &'a [PolicyFile]) -> Self {
-        let source = |file: &'a PolicyFile| (file.name.as_str(), Source { text: String::from_utf8_lossy(&file.bytes) });
-        Self { texts: files.iter().map(source).collect() }
+        let text = |bytes: &'a [u8]| bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        Self { texts: files.iter().map(|file| (file.name.as_str(), text(&file.bytes))).collect() }
     }
 
     /// `warning` as a problem whose span is the line that it names.
@@ -130,7 +123,7 @@ impl<'a> Sources<'a> {
     }
 
     fn text(&self, file: &str) -> &str {
-        self.texts.get(file).map_or("", |source| &source.text)
+        self.texts.get(file).copied().unwrap_or_default()
     }
 
     fn place<'m>(&'m self, file: &'m str, span: Span, line: usize, column: usize) -> Place<'m> {

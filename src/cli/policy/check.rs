@@ -116,7 +116,7 @@ pub fn run(args: &Check, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     } else {
         let found = counted(problems.len(), "problem");
         io.say(format_args!(
-            "{files}, {found}: they cannot be used, and a running Mullion stays with its last good ones"
+            "{files}, {found}: the policies cannot be used, and a running Mullion stays with its last good ones"
         ))?;
     }
     Ok(match (problems.is_empty(), warned.is_empty(), args.fail_on) {

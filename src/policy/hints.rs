@@ -1,0 +1,148 @@
+//! What to write instead of what is wrong, where that can be guessed.
+
+use super::rules;
+use super::schema::{Object, Shape, Text, Word};
+use super::text::{nearest_word, shown};
+use crate::manifest::{Node, NodeValue};
+
+/// The kinds of document that a file may hold.
+pub(super) type Kinds = &'static [(&'static str, &'static Object)];
+
+/// Instead of a key that the object at `path` of a document of `kind` does not have.
+pub(super) fn unknown_key(kinds: Kinds, kind: Option<&str>, object: &Object, path: &str, key: &str) -> String {
+    let known = || object.keys.iter().map(|key| key.name);
+    if let Some(near) = nearest_word(key, known()) {
+        return format!("did you mean `{near}`?");
+    }
+    if object.key("matchLabels").is_some() {
+        return format!("labels belong under matchLabels: `matchLabels: {{{}: …}}`", shown(key));
+    }
+    let below =
+        object.keys.iter().filter(|below| matches!(&below.shape, Shape::Object(below) if below.key(key).is_some()));
+    if let [below] = below.collect::<Vec<_>>().as_slice() {
+        let there = if path.is_empty() { below.name.to_owned() } else { format!("{path}.{}", below.name) };
+        return format!("it belongs under `{there}`: indent it deeper than that");
+    }
+    match elsewhere(kinds, kind, key) {
+        Some(there) => format!("it belongs under {there}"),
+        None => format!("known here: {}", known().collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// Where a key that is wrong here would be right: the first such place of its own kind, else of another.
+fn elsewhere(kinds: Kinds, kind: Option<&str>, name: &str) -> Option<String> {
+    fn search(object: &Object, path: &str, name: &str) -> Option<String> {
+        let join = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+        let here = (object.key(name).is_some() && !path.is_empty()).then(|| path.to_owned());
+        here.or_else(|| {
+            object.keys.iter().find_map(|key| match &key.shape {
+                Shape::Object(below) | Shape::Short(_, below) => search(below, &join(key.name), name),
+                Shape::List(Shape::Object(below)) => search(below, &format!("{}[]", join(key.name)), name),
+                _ => None,
+            })
+        })
+    }
+    // Found in too many places to point at one.
+    if matches!(name, "mode" | "name" | "key" | "value" | "labels") {
+        return None;
+    }
+    let own = kinds.iter().filter(|(other, _)| kind == Some(*other));
+    let others = kinds.iter().filter(|(other, _)| kind != Some(*other));
+    own.chain(others).find_map(|(other, object)| {
+        let there = search(object, "", name)?;
+        Some(if kind == Some(*other) { format!("`{there}`") } else { format!("`{there}` of a {other}") })
+    })
+}
+
+/// Instead of what is no list.
+pub(super) fn list(item: &Shape, node: &Node) -> Option<String> {
+    match (&node.value, item) {
+        (NodeValue::String(text), _) if text.starts_with('[') || template(text).is_some() => template(text),
+        (NodeValue::Map(entries), Shape::Object(object))
+            if !entries.iter().all(|entry| object.key(&entry.key).is_some()) =>
+        {
+            let keys = object.keys.iter().filter(|key| key.required).map(|key| format!("{}: …", key.name));
+            Some(format!("each entry has a line of its own: `- {{{}}}`", keys.collect::<Vec<_>>().join(", ")))
+        }
+        (NodeValue::String(_) | NodeValue::Map(_), _) => {
+            Some("put `- ` before each entry, or brackets around them".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// Instead of what is no map.
+pub(super) fn map(object: &Object, node: &Node) -> Option<String> {
+    let words = |key: &str, text: &str| match object.key(key).map(|key| &key.shape) {
+        Some(Shape::Word(words)) if words.iter().any(|word| word.word == text) => {
+            Some(format!("write `{{{key}: {text}}}`"))
+        }
+        _ => None,
+    };
+    match &node.value {
+        NodeValue::String(text) => {
+            words("mode", text).or_else(|| words("os", text)).or_else(|| template(text)).or_else(|| {
+                object.key("matchLabels")?;
+                let (key, value) = text.split_once('=')?;
+                Some(format!("write `matchLabels: {{{}: {}}}`", shown(key), shown(value)))
+            })
+        }
+        NodeValue::List(_) => {
+            let first = object.keys.iter().find(|key| matches!(key.shape, Shape::List(_)))?;
+            Some(format!("put the list under a key: `{}: […]`", first.name))
+        }
+        _ => None,
+    }
+}
+
+/// Instead of a text or a number that is no whole number.
+pub(super) fn integer(node: &Node) -> Option<String> {
+    match &node.value {
+        NodeValue::String(text) if text.parse::<i64>().is_ok() => Some(format!("write it without quotes: {text}")),
+        NodeValue::String(text) => template(text),
+        NodeValue::Number(number) if number.as_f64().is_some_and(|number| number.fract() == 0.0) => {
+            Some(format!("it must lie between {} and {}", i64::MIN, i64::MAX))
+        }
+        _ => None,
+    }
+}
+
+/// Instead of a text that is none of `words`.
+pub(super) fn word(words: &[Word], text: &str) -> Option<String> {
+    let near = nearest_word(text, words.iter().map(|word| word.word)).map(|near| format!("did you mean `{near}`?"));
+    near.or_else(|| template(text))
+}
+
+/// Instead of a number or a boolean that is written where text of a form stands.
+pub(super) fn unquoted(form: Text, written: &str) -> Option<String> {
+    let is_good = |text: &str| {
+        form.check(text).is_ok()
+            && (!matches!(form, Text::Rule | Text::TranslatedRule) || rules::meant(text).next().is_some())
+    };
+    let meant = |text: String| is_good(&text).then(|| format!("did you mean {text}?"));
+    match form {
+        _ if is_good(written) => Some(format!("write it in quotes: \"{written}\"")),
+        Text::Span => {
+            is_good(&format!("{written}s")).then(|| format!("write the unit: {written}s, {written}m or {written}h"))
+        }
+        Text::Rule | Text::TranslatedRule => meant(format!("MUL{written}")),
+        // Windows Server 2016 is 14393; smaller numbers are names of releases or half a build.
+        Text::Build if written.parse::<u32>().is_ok_and(|number| number > 10_000) => meant(format!("10.0.{written}")),
+        Text::Build => Some("write all three parts, such as 10.0.20348; `mullion compat` lists the builds".to_owned()),
+        _ => None,
+    }
+}
+
+/// About a text that a template left behind.
+pub(super) fn template(text: &str) -> Option<String> {
+    let says = if text.contains("{{") {
+        "this looks like a template; render it first, for example with `helm template`"
+    } else if text.contains("<no value>") || text.contains("<nil>") || text.contains("%!") {
+        "the template that wrote this had no value, or one of another type; look at its values"
+    } else if text.starts_with("map[") || (text.starts_with('[') && text.ends_with(']')) {
+        "a template wrote a whole list or map as text; let it use `toYaml`, and no quotes"
+    } else {
+        return None;
+    };
+    Some(says.to_owned())
+}
