@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "data[a.yaml] Some(\"a.yaml:1:1\") the file holds no policy: write one, or remove the file",
+                "data[a.yaml] Some(\"a.yaml:1:1\") the file holds no policy (write one, or remove the file)",
                 "data[b.yaml] Some(\"b.yaml:4:21\") `spec` has no key `mod` (did you mean `mode`?)",
             ]
         );
