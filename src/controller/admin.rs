@@ -1,11 +1,11 @@
-//! The controller's admin port: what [every server](crate::telemetry::admin) has.
+//! The controller's admin port: what [every server](crate::telemetry::admin) has, and `/policies`.
 
 use axum::Router;
 use tokio::sync::watch;
 
 use super::lease::{NAME, Standing};
 use super::metrics::Metrics;
-use crate::telemetry::admin;
+use crate::telemetry::{PolicyStatus, admin};
 
 /// What makes a controller ready.
 #[derive(Debug, Clone)]
@@ -38,8 +38,8 @@ impl Readiness {
 }
 
 /// The routes.
-pub fn router(metrics: Metrics, readiness: Readiness) -> Router {
-    admin::routes(move || readiness.missing(), move || metrics.encode())
+pub fn router(metrics: Metrics, policies: &PolicyStatus, readiness: Readiness) -> Router {
+    policies.routes().merge(admin::routes(move || readiness.missing(), move || metrics.encode()))
 }
 
 #[cfg(test)]
@@ -58,7 +58,7 @@ mod tests {
         let (say_standing, standing) = watch::channel(Standing::default());
         let (say_leads, leads) = watch::channel(false);
         let (say_synced, synced) = watch::channel(false);
-        let router = router(Metrics::new(), Readiness { standing, leads, synced });
+        let router = router(Metrics::new(), &PolicyStatus::default(), Readiness { standing, leads, synced });
         let get = async |path: &str| {
             let request = Request::get(path).body(Body::empty()).unwrap();
             let response = router.clone().oneshot(request).await.unwrap();
@@ -78,6 +78,6 @@ mod tests {
         say_synced.send_replace(true);
         assert_eq!(get("/readyz").await, (200, "ok\n".to_owned()));
         assert!(get("/metrics").await.1.ends_with("# EOF\n"));
-        assert_eq!(get("/policies").await.0, 404);
+        assert!(get("/policies").await.1.contains("\"problems\":[]"));
     }
 }

@@ -11,10 +11,11 @@ use tokio_util::sync::CancellationToken;
 use super::events::Events;
 use super::metrics::Metrics;
 use super::reachability::{self, Probing};
-use super::{certificates, memory, nodes, pods, withdrawn};
+use super::{certificates, memory, nodes, pods, policies, withdrawn};
 use crate::engine::creation::Claimants;
 use crate::policy::PolicySet;
 use crate::state::{Follower, Store, follow};
+use crate::telemetry::{PolicyReport, PolicyStatus};
 use crate::world::live::Live;
 use crate::world::watch::streams_lists;
 
@@ -43,6 +44,8 @@ pub struct Leading {
     pub(super) namespace: String,
     /// The policies in force.
     pub(super) policies: channel::Receiver<Arc<PolicySet>>,
+    /// What is to say about the policy files, as it changes; `None`: nobody says it.
+    pub(super) policy_reports: Option<channel::Receiver<Arc<PolicyReport>>>,
     /// What is known of the cluster.
     pub(super) world: Arc<Live>,
     /// What is kept, as it changes.
@@ -80,6 +83,7 @@ impl Leading {
             streaming,
             namespace: namespace.to_owned(),
             policies,
+            policy_reports: None,
             world: Arc::new(Live::start(client.clone(), state.state.clone())),
             state,
             store: Store::new(client.clone(), namespace),
@@ -101,6 +105,13 @@ impl Leading {
         self
     }
 
+    /// The same, telling people how the policy files stand.
+    #[must_use]
+    pub fn telling_of(mut self, policies: &PolicyStatus) -> Self {
+        self.policy_reports = Some(policies.follow());
+        self
+    }
+
     /// With probes of the webhook as `probing` says.
     #[must_use]
     pub fn probing(self, probing: Probing) -> Self {
@@ -112,6 +123,7 @@ impl Leading {
         let mut duties = JoinSet::new();
         duties.spawn(withdrawn::obey(self.clone(), Self::change));
         duties.spawn(memory::run(self.clone()));
+        duties.spawn(policies::run(self.clone()));
         duties.spawn(certificates::run(self.clone()));
         until_the_end(duties, &self.stop, lost).await
     }

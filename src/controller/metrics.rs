@@ -11,7 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use crate::engine::Door;
-use crate::telemetry::{CERTIFICATE_EXPIRY_HELP, CertificateLabels, register_watches};
+use crate::telemetry::{CERTIFICATE_EXPIRY_HELP, CertificateLabels, PolicyStatus, register_watches};
 
 /// Every metric of one controller. Clones share the numbers.
 #[derive(Clone)]
@@ -27,12 +27,10 @@ struct Inner {
     waiting: Gauge,
     contested: Gauge,
     withheld: Gauge,
-    policy_errors: Gauge,
     leader: Gauge,
     webhook_reachable: Family<DoorLabels, Gauge>,
     webhook_reached: Family<DoorLabels, Gauge>,
     probes: Family<ProbeLabels, Counter>,
-    policies_kept: Gauge,
     state_writes: Family<OutcomeLabels, Counter>,
     withdrawn: Gauge,
     certificate_writes: Family<CertificateWriteLabels, Counter>,
@@ -109,8 +107,13 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// All at zero.
+    /// All at zero, of a process without policy files.
     pub fn new() -> Self {
+        Self::about(&PolicyStatus::default())
+    }
+
+    /// All at zero, with those of the policy files.
+    pub fn about(policies: &PolicyStatus) -> Self {
         let mut inner = Inner {
             registry: Registry::with_prefix("mullion"),
             node_patches: Family::default(),
@@ -121,12 +124,10 @@ impl Metrics {
             waiting: Gauge::default(),
             contested: Gauge::default(),
             withheld: Gauge::default(),
-            policy_errors: Gauge::default(),
             leader: Gauge::default(),
             webhook_reachable: Family::default(),
             webhook_reached: Family::default(),
             probes: Family::default(),
-            policies_kept: Gauge::default(),
             state_writes: Family::default(),
             withdrawn: Gauge::default(),
             certificate_writes: Family::default(),
@@ -151,7 +152,6 @@ impl Metrics {
         r.register("nodes_contested", help, inner.contested.clone());
         let help = "Nodes that would be changed, were it not for mode Audit in the NodePolicy";
         r.register("nodes_withheld", help, inner.withheld.clone());
-        r.register("policy_load_errors", "Problems in the policy files as they are now", inner.policy_errors.clone());
         r.register(
             "leader",
             "1 while this process holds the lease and works, 0 while it stands by",
@@ -162,14 +162,13 @@ impl Metrics {
         let help = "When the API server was last seen to reach the webhook, in seconds since 1970";
         r.register("webhook_last_reached_timestamp", help, inner.webhook_reached.clone());
         r.register("webhook_probes", "Probes of the webhook, by what they showed", inner.probes.clone());
-        let help = "Whether the policies in force are those kept in ConfigMap mullion-state, since the files are bad";
-        r.register("policies_from_state", help, inner.policies_kept.clone());
         r.register("state_writes", "Updates of ConfigMap mullion-state, by how they ended", inner.state_writes.clone());
         r.register("withdrawn", "1 while mullion withdraw keeps it from changing anything", inner.withdrawn.clone());
         let help = "Writes of certificates and of what trusts them, by how they ended";
         r.register("certificate_writes", help, inner.certificate_writes.clone());
         r.register("certificate_expiry_seconds", CERTIFICATE_EXPIRY_HELP, inner.certificate_expiry.clone());
         register_watches(r);
+        r.register_collector(Box::new(policies.clone()));
         Self(Arc::new(inner))
     }
 
@@ -244,11 +243,6 @@ impl Metrics {
         self.0.webhook_reached.clear();
     }
 
-    /// Whether the policies in force are those kept in the ConfigMap.
-    pub fn policies_kept(&self, kept: bool) {
-        self.0.policies_kept.set(i64::from(kept));
-    }
-
     /// An update of the ConfigMap ended.
     pub fn state_written(&self, outcome: Outcome) {
         self.0.state_writes.get_or_create(&OutcomeLabels { outcome }).inc();
@@ -257,11 +251,6 @@ impl Metrics {
     /// Whether `mullion withdraw` keeps the controller from changing anything.
     pub fn withdrawn(&self, withdrawn: bool) {
         self.0.withdrawn.set(i64::from(withdrawn));
-    }
-
-    /// How many problems the policy files have now.
-    pub fn policy_errors(&self, problems: usize) {
-        self.0.policy_errors.set(i64::try_from(problems).unwrap_or(i64::MAX));
     }
 
     /// A write for certificates ended: well, or so.

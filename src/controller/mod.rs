@@ -42,6 +42,7 @@ mod memory;
 pub mod metrics;
 pub mod nodes;
 pub mod pods;
+mod policies;
 pub mod reachability;
 pub mod runtime_classes;
 mod start;
@@ -102,7 +103,7 @@ pub struct Args {
     /// How long the CA lasts, in seconds, instead of two years
     #[arg(long, value_name = "SECONDS", value_parser = certificates::parse_lifetime, hide = true)]
     pub ca_lifetime: Option<Duration>,
-    /// Address of the admin port: /healthz, /readyz, /metrics, /log-level
+    /// Address of the admin port: /healthz, /readyz, /metrics, /policies, /log-level
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
     pub admin_bind: SocketAddr,
     /// How long the lease outlasts its holder, in whole seconds; it is renewed, and looked at, 7.5 times as often
@@ -115,6 +116,9 @@ pub struct Args {
     /// How often that is done, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = crate::webhook::positive_seconds, hide = true)]
     pub probe_interval: Duration,
+    /// How often the policy files are read again, in seconds. Kubelets bring a changed ConfigMap within about a minute
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = crate::webhook::positive_seconds, hide = true)]
+    pub reload_interval: Duration,
     /// The log.
     #[command(flatten)]
     pub log: LogArgs,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
+use jiff::Timestamp;
 use kube::Client;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -18,14 +19,11 @@ use super::metrics::Metrics;
 use super::reachability::Probing;
 use super::{Args, admin, lease};
 use crate::policy::PolicySet;
-use crate::reload::{self, Beginning, Source, Step, begin};
+use crate::reload::{self, Beginning, Source, Step, begin, hindrances};
 use crate::state::last_good;
-use crate::telemetry;
+use crate::telemetry::{self, PolicyStatus};
 use crate::webhook::server::{ConnectionLimits, run_to_end, serve};
 use crate::world::connect;
-
-/// How often the policy files are read. Kubelets bring a changed ConfigMap within about a minute.
-const RELOAD: Duration = Duration::from_secs(10);
 
 /// Runs until SIGTERM or SIGINT. An error means that it could not start, and says what to do: exit code 2; or that a
 /// part of it broke, and that it is better started anew than left doing nothing.
@@ -37,13 +35,16 @@ async fn start(args: &Args) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
     let stop = CancellationToken::new();
-    let metrics = Metrics::new();
 
-    let (say_policies, policies) = channel::channel(Arc::new(PolicySet::built_in()));
+    let built_in = Arc::new(PolicySet::built_in());
+    let policy_status = PolicyStatus::of(Arc::clone(&built_in));
+    let metrics = Metrics::about(&policy_status);
+    let (say_policies, policies) = channel::channel(built_in);
     if !args.policies.is_empty() {
-        let (set, source) = self::policies(args, &metrics).await?;
+        let (set, source) = self::policies(args, &policy_status).await?;
         say_policies.send_replace(set);
-        tokio::spawn(follow(source, say_policies.clone(), metrics.clone(), stop.clone()));
+        let interval = args.reload_interval;
+        tokio::spawn(follow(source, interval, say_policies.clone(), policy_status.clone(), stop.clone()));
     }
     // What is sent again passes the fence again: see `Fence::client`.
     let client = connect::client_without_retries(args.kubeconfig.as_deref()).await?;
@@ -61,7 +62,7 @@ async fn start(args: &Args) -> anyhow::Result<()> {
     let admin_stop = CancellationToken::new();
     let limits = ConnectionLimits { connections: 64, drain: Duration::from_secs(1), ..ConnectionLimits::default() };
     let readiness = Readiness { standing: follower.standing.clone(), leads, synced };
-    let router = admin::router(metrics.clone(), readiness);
+    let router = admin::router(metrics.clone(), &policy_status, readiness);
     let mut admin = tokio::spawn(serve(listener, None, router, limits, telemetry::Metrics::new(), admin_stop.clone()));
 
     let probing = Probing { namespace: args.probe_namespace.clone(), interval: args.probe_interval };
@@ -69,6 +70,7 @@ async fn start(args: &Args) -> anyhow::Result<()> {
         client,
         namespace,
         policies,
+        policy_status,
         probing,
         certificates,
         metrics,
@@ -121,6 +123,7 @@ struct Terms {
     client: Client,
     namespace: String,
     policies: channel::Receiver<Arc<PolicySet>>,
+    policy_status: PolicyStatus,
     probing: Probing,
     certificates: Option<Settings>,
     metrics: Metrics,
@@ -163,7 +166,8 @@ impl Terms {
             () = fence.closed() => return Ended::Lost,
             () = self.stop.cancelled() => return Ended::Stopped,
         };
-        let leading = leading.probing(self.probing.clone()).keeping(self.certificates.clone());
+        let leading =
+            leading.probing(self.probing.clone()).keeping(self.certificates.clone()).telling_of(&self.policy_status);
         leading.run(fence.closed()).await
     }
 
@@ -180,35 +184,42 @@ fn namespace(args: &Args, client: &kube::Client) -> String {
 }
 
 /// The policies of `--policies`, or the last good ones, and the source of later ones.
-async fn policies(args: &Args, metrics: &Metrics) -> anyhow::Result<(Arc<PolicySet>, Source)> {
+async fn policies(args: &Args, status: &PolicyStatus) -> anyhow::Result<(Arc<PolicySet>, Source)> {
+    let directories = args.policies.iter().map(|dir| dir.display().to_string()).collect();
+    status.reads(directories, hindrances(&args.policies));
     let earlier = async {
         let client = connect::client(args.kubeconfig.as_deref()).await?;
         last_good(client.clone(), &namespace(args, &client)).await
     };
-    let Beginning { set, problems, source } = begin(args.policies.clone(), earlier).await?;
-    metrics.policies_kept(!problems.is_empty());
-    say_problems(metrics, &problems);
+    let Beginning { set, problems, seen, source } = begin(args.policies.clone(), args.reload_interval, earlier).await?;
+    let now = Timestamp::now().as_second();
+    if problems.is_empty() {
+        status.took(&Step::Replaced(Arc::clone(&set)), now);
+    } else {
+        status.starts_with(&set, problems, &seen, now);
+    }
     Ok((set, source))
 }
 
-fn say_problems(metrics: &Metrics, problems: &[String]) {
-    metrics.policy_errors(problems.len());
-    for problem in problems {
-        tracing::error!(%problem, "policy file not usable; the last good policies stay in force");
-    }
-}
-
-/// Reads the policy files again and again until `stop` is cancelled, and says every new set that is good.
-async fn follow(mut source: Source, say: channel::Sender<Arc<PolicySet>>, metrics: Metrics, stop: CancellationToken) {
-    reload::every(RELOAD, stop, move || match reload::read(&mut source) {
-        Step::Unchanged => {}
-        Step::Replaced(set) => {
-            metrics.policy_errors(0);
-            metrics.policies_kept(false);
-            tracing::info!(hash = set.hash, "policies in force");
-            say.send_replace(set);
+/// Reads the policy files every `interval` until `stop` is cancelled, and says every new set that is good.
+async fn follow(
+    mut source: Source,
+    interval: Duration,
+    say: channel::Sender<Arc<PolicySet>>,
+    status: PolicyStatus,
+    stop: CancellationToken,
+) {
+    reload::every(interval, stop, "the policy files", move || {
+        let step = reload::read(&mut source);
+        if let Step::Replaced(set) = &step {
+            // Files that are back as they were change nothing.
+            say.send_if_modified(|standing| {
+                let news = !Arc::ptr_eq(standing, set);
+                *standing = Arc::clone(set);
+                news
+            });
         }
-        Step::Kept(problems) => say_problems(&metrics, &problems),
+        status.took(&step, Timestamp::now().as_second());
     })
     .await;
 }

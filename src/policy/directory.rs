@@ -5,9 +5,58 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::load::{Files, MAX_FILE, PolicyFile};
 use crate::manifest::Problem;
+
+/// Most policy files of one directory: a set has at most [as many policies](super::MAX_POLICIES).
+const MAX_FILES: usize = super::MAX_POLICIES;
+/// Most bytes that the policy files of one directory have together. A ConfigMap holds 1 MiB.
+const MAX_ALL: usize = 32 << 20;
+/// How often files that change while they are read are read again.
+const ATTEMPTS: u32 = 5;
+
+/// As [`read`], but nothing that is half-written: unless it is what is `known` already (by [`Files::hash`]), it is read
+/// again after `pause`, until it has stood still for as long. Files that do not stand still are problems.
+///
+/// No reader can see whether a file is complete: half of one may be a good policy. A kubelet changes the files of a
+/// ConfigMap all at once, so nothing is read twice there; whoever writes elsewhere renames a complete file into place, or
+/// is done within `pause`.
+pub fn read_still(directories: &[PathBuf], known: Option<&str>, pause: Duration) -> Files {
+    still(directories, known, || std::thread::sleep(pause))
+}
+
+fn still(directories: &[PathBuf], known: Option<&str>, mut wait: impl FnMut()) -> Files {
+    let mut files = read(directories);
+    let mut unsteady = "policies".to_owned();
+    for _ in 0..ATTEMPTS {
+        if known == Some(&files.hash()) || directories.iter().all(|directory| swapped(directory).is_some()) {
+            return files;
+        }
+        wait();
+        let again = read(directories);
+        if again.hash() == files.hash() {
+            return again;
+        }
+        let moved = again.texts.iter().find(|file| !files.texts.contains(file));
+        let moved = moved.or_else(|| files.texts.iter().find(|file| !again.texts.contains(file)));
+        if let Some(moved) = moved {
+            unsteady.clone_from(&moved.name);
+        }
+        files = again;
+    }
+    files.problems.push(restless(Path::new(&unsteady)));
+    files
+}
+
+fn restless(path: &Path) -> Problem {
+    Problem::of_file(
+        path.to_string_lossy(),
+        "it changes again and again while it is read, so what it says is not taken",
+        "write the whole file under another name, then rename it",
+    )
+}
 
 /// Reads `*.yaml`, `*.yml` and `*.json` of every directory, not of those below, where names that start with `.` and
 /// [test files](is_test_file) are skipped; and files that are named themselves, whatever their names. What cannot be read
@@ -47,19 +96,24 @@ fn named(path: &Path) -> Files {
     files
 }
 
-/// A mounted ConfigMap is a directory of links into `..data`, itself a link that the kubelet swaps. Files are read from
-/// where `..data` pointed at the start, and again if it was swapped meanwhile: never one old file beside one new.
+/// A mounted ConfigMap is a directory of links into `..data`, itself a link that the kubelet swaps; others swap a link to
+/// the directory itself. Files are read from where that pointed at the start, and again if it was swapped meanwhile: never
+/// one old file beside one new.
 fn snapshot(directory: &Path) -> Files {
-    let link = directory.join("..data");
-    let target = || fs::canonicalize(&link).ok();
-    for _ in 0..3 {
+    let target = || swapped(directory).or_else(|| fs::canonicalize(directory).ok());
+    for _ in 0..10 {
         let before = target();
         let files = list(directory, before.as_deref().unwrap_or(directory));
         if target() == before {
             return files;
         }
     }
-    list(directory, directory)
+    Files { texts: Vec::new(), problems: vec![restless(directory)] }
+}
+
+/// Where the files of a mounted ConfigMap are just now; `None` for any other directory.
+fn swapped(directory: &Path) -> Option<PathBuf> {
+    fs::canonicalize(directory.join("..data")).ok()
 }
 
 /// Reads the files of `real`, which the user knows as `shown`.
@@ -73,22 +127,48 @@ fn list(shown: &Path, real: &Path) -> Files {
             return files;
         }
     };
+    let mut names = Vec::new();
     for entry in entries {
-        let name = match entry {
-            Ok(entry) => entry.file_name(),
-            Err(error) => {
-                files.problems.push(fail(error));
-                continue;
-            }
-        };
-        if !is_policy_file(&name) {
-            continue;
+        match entry {
+            Ok(entry) if is_policy_file(&entry.file_name()) => names.push(entry.file_name()),
+            Ok(_) => {}
+            Err(error) => files.problems.push(fail(error)),
         }
-        let shown = shown.join(&name);
+    }
+    if names.len() > MAX_FILES {
+        let message = format!("the directory holds {} policy files, and at most {MAX_FILES} are read", names.len());
+        files.problems.push(Problem::of_file(
+            shown.to_string_lossy(),
+            message,
+            "put several policies into one file, with `---` between them",
+        ));
+        return files;
+    }
+    // The same are read each time, should they be too large together.
+    names.sort_unstable();
+    let mut room = MAX_ALL;
+    for name in names {
+        let shown_file = shown.join(&name);
         match read_file(&real.join(&name)) {
-            Ok(Some(bytes)) => files.texts.push(PolicyFile { name: shown.to_string_lossy().into_owned(), bytes }),
+            Ok(Some(bytes)) => {
+                let Some(left) = room.checked_sub(bytes.len()) else {
+                    let message = format!(
+                        "the policy files of the directory have more than {} MiB together: none from {} on are read",
+                        MAX_ALL >> 20,
+                        name.to_string_lossy()
+                    );
+                    files.problems.push(Problem::of_file(
+                        shown.to_string_lossy(),
+                        message,
+                        "most often a file is there that is no policy",
+                    ));
+                    return files;
+                };
+                room = left;
+                files.texts.push(PolicyFile { name: shown_file.to_string_lossy().into_owned(), bytes });
+            }
             Ok(None) => {}
-            Err(error) => files.problems.push(unreadable("the file", &shown, &error)),
+            Err(error) => files.problems.push(unreadable("the file", &shown_file, &error)),
         }
     }
     if files.texts.is_empty() && files.problems.is_empty() {
@@ -290,5 +370,86 @@ mod tests {
             assert_eq!(files.texts[0].bytes, version.as_bytes());
             assert!(files.problems.is_empty());
         }
+    }
+
+    #[test]
+    fn nothing_half_written_is_taken() {
+        let root = tempfile::tempdir().unwrap();
+        let (paths, path) = ([root.path().to_owned()], root.path().join("a.yaml"));
+        fs::write(root.path().join("b.yaml"), "stands").unwrap();
+        // It changes each time somebody looks.
+        let mut turn = 0;
+        let files = still(&paths, None, || {
+            turn += 1;
+            fs::write(&path, turn.to_string()).unwrap();
+        });
+        let told = told(&files, root.path());
+        assert_eq!((told.len(), turn), (1, ATTEMPTS));
+        assert!(told[0].starts_with("/a.yaml: it changes again and again while it is read"), "{told:?}");
+
+        // An editor writes in two parts, and the first one stood there when it was read first.
+        fs::write(&path, "half").unwrap();
+        let known = read(&paths).hash();
+        let mut parts = ["half of it", "half of it, and the other"].into_iter();
+        let files = still(&paths, None, || drop(parts.next().map(|part| fs::write(&path, part).unwrap())));
+        assert_eq!(files.texts[0].bytes, b"half of it, and the other");
+        assert!(files.problems.is_empty());
+        // A file that is away for a moment, between two names.
+        fs::remove_file(&path).unwrap();
+        let files = still(&paths, None, || fs::write(&path, "half").unwrap());
+        assert_eq!(files.texts.len(), 2);
+        // What is known is not waited for.
+        still(&paths, Some(&known), || panic!("nothing has changed"));
+    }
+
+    #[test]
+    fn directories_without_end_are_not_read() {
+        let root = tempfile::tempdir().unwrap();
+        for n in 0..=MAX_FILES {
+            fs::write(root.path().join(format!("{n}.yaml")), "x").unwrap();
+        }
+        let files = read(&[root.path().to_owned()]);
+        assert!(files.texts.is_empty());
+        assert_eq!(
+            told(&files, root.path()),
+            [": the directory holds 1001 policy files, and at most 1000 are read (put several policies into one \
+             file, with `---` between them)"]
+        );
+        let root = tempfile::tempdir().unwrap();
+        for n in 0..10 {
+            File::create(root.path().join(format!("{n}.yaml"))).unwrap().set_len(4 << 20).unwrap();
+        }
+        let files = read(&[root.path().to_owned()]);
+        assert!(told(&files, root.path())[0].contains("more than 32 MiB together: none from 8.yaml on are read"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_directory_that_is_itself_a_link_is_read_from_one_version() {
+        use std::os::unix::fs::symlink;
+        let root = tempfile::tempdir().unwrap();
+        for version in ["1", "2"] {
+            fs::create_dir(root.path().join(version)).unwrap();
+            for name in ["a.yaml", "b.yaml"] {
+                fs::write(root.path().join(version).join(name), version).unwrap();
+            }
+        }
+        let current = root.path().join("current");
+        symlink("1", &current).unwrap();
+        let swaps = |turn: u32| {
+            symlink(if turn.is_multiple_of(2) { "2" } else { "1" }, root.path().join("new")).unwrap();
+            fs::rename(root.path().join("new"), &current).unwrap();
+        };
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..).take_while(|_| !done.load(std::sync::atomic::Ordering::Acquire)).for_each(swaps));
+            for _ in 0..500 {
+                let files = read(&[current.clone()]);
+                let versions: Vec<_> = files.texts.iter().map(|file| file.bytes.clone()).collect();
+                assert!(versions.windows(2).all(|pair| pair[0] == pair[1]), "{versions:?}");
+                assert!(files.texts.len() == 2 || !files.problems.is_empty());
+            }
+            done.store(true, std::sync::atomic::Ordering::Release);
+        });
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::PolicySet;
 use super::load::Files;
+use super::{PolicyFile, PolicySet, SeenFile};
 use crate::manifest::Problem;
 
 /// Keeps the last good set. Knows no clock: the caller reads the files, every 10 s, and gives them to
@@ -26,6 +26,8 @@ pub enum Outcome {
     Kept {
         /// All of them.
         problems: Vec<Problem>,
+        /// The files that could be read.
+        seen: Vec<SeenFile>,
     },
 }
 
@@ -45,24 +47,34 @@ impl Store {
         &self.problems
     }
 
+    /// Hash of the files of the last time, good or bad.
+    pub fn seen(&self) -> Option<&str> {
+        self.seen.as_deref()
+    }
+
     /// Takes over `files` if they are good and not those of the last time.
     pub fn reload(&mut self, files: &Files) -> Outcome {
         let hash = files.hash();
         if self.seen.as_ref() == Some(&hash) {
             return Outcome::Unchanged;
         }
-        self.seen = Some(hash);
-        match PolicySet::load(files) {
+        let outcome = match PolicySet::load(files) {
             Ok(set) => {
                 self.problems.clear();
-                self.current = Some(Arc::new(set));
+                // Files that are back as they were: what was worked out for their set stays.
+                if self.current.as_ref().is_none_or(|current| current.hash != set.hash) {
+                    self.current = Some(Arc::new(set));
+                }
                 Outcome::Replaced
             }
             Err(problems) => {
                 self.problems.clone_from(&problems);
-                Outcome::Kept { problems }
+                Outcome::Kept { problems, seen: files.texts.iter().map(PolicyFile::seen).collect() }
             }
-        }
+        };
+        // Last: files on which the loader panics are tried again.
+        self.seen = Some(hash);
+        outcome
     }
 }
 
@@ -88,7 +100,9 @@ mod tests {
     fn the_last_good_set_stays_beside_a_bad_file() {
         let mut store = Store::default();
         let reload = |store: &mut Store, mode: &str| store.reload(&files(mode));
-        assert!(matches!(reload(&mut store, "Bad"), Outcome::Kept { problems } if problems.len() == 1));
+        assert!(
+            matches!(reload(&mut store, "Bad"), Outcome::Kept { problems, seen } if problems.len() == 1 && seen[0].name == "a.yaml")
+        );
         assert_eq!(mode(&store), None);
         assert_eq!(reload(&mut store, "Audit"), Outcome::Replaced);
         assert!(store.problems().is_empty());

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, bail};
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
 use kube::api::Patch;
-use kube::{Api, Client};
+use kube::{Api, Client, Resource as _};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -67,6 +67,11 @@ impl Store {
             }
         }
         bail!("cannot write {}: others wrote it first, {ATTEMPTS} times", self.what())
+    }
+
+    /// The ConfigMap itself, for an Event about it; `None` where there is none.
+    pub async fn reference(&self) -> anyhow::Result<Option<ObjectReference>> {
+        Ok(self.get().await?.map(|map| map.object_ref(&())))
     }
 
     fn what(&self) -> String {

@@ -17,6 +17,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
+use super::policies::PolicyStatus;
 use super::tally::Tally;
 use super::watches;
 use crate::engine::answer::Effect;
@@ -55,10 +56,6 @@ struct Inner {
     handshake_failures: Counter,
     accept_errors: Counter,
     connections: Gauge,
-    policy_errors: Gauge,
-    policy_last_good: Gauge,
-    policies_kept: Gauge,
-    policy_reloads: Family<OutcomeLabels, Counter>,
     policy_reviews: Family<PolicyLabels, Counter>,
     tls_reloads: Family<OutcomeLabels, Counter>,
     certificate_expiry: Family<CertificateLabels, Gauge>,
@@ -231,8 +228,13 @@ impl fmt::Debug for Metrics {
 }
 
 impl Metrics {
-    /// All at zero.
+    /// All at zero, of a process without policy files.
     pub fn new() -> Self {
+        Self::about(&PolicyStatus::default())
+    }
+
+    /// All at zero, with those of the policy files.
+    pub fn about(policies: &PolicyStatus) -> Self {
         let durations: fn() -> Histogram = || Histogram::new(REVIEW_BUCKETS);
         let mut inner = Inner {
             registry: Registry::with_prefix("mullion"),
@@ -256,15 +258,12 @@ impl Metrics {
             handshake_failures: Counter::default(),
             accept_errors: Counter::default(),
             connections: Gauge::default(),
-            policy_errors: Gauge::default(),
-            policy_last_good: Gauge::default(),
-            policies_kept: Gauge::default(),
-            policy_reloads: Family::default(),
             policy_reviews: Family::default(),
             tls_reloads: Family::default(),
             certificate_expiry: Family::default(),
         };
         inner.register();
+        inner.registry.register_collector(Box::new(policies.clone()));
         Self(Arc::new(inner))
     }
 
@@ -366,30 +365,6 @@ impl Metrics {
         tracing::warn!(%error, "cannot accept connections for now; trying again");
     }
 
-    /// Policy files were read and are in force; `now` in seconds since 1970.
-    pub fn policies_loaded(&self, hash: &str, policies: usize, now: i64) {
-        self.0.policy_errors.set(0);
-        self.0.policies_kept.set(0);
-        self.0.policy_last_good.set(now);
-        self.0.policy_reloads.get_or_create(&OutcomeLabels { outcome: Outcome::Loaded }).inc();
-        tracing::info!(hash, policies, "policies in force");
-    }
-
-    /// Policy files changed and are bad; the last good set stays.
-    pub fn policies_failed(&self, problems: &[String]) {
-        self.0.policy_errors.set(i64::try_from(problems.len()).unwrap_or(i64::MAX));
-        self.0.policy_reloads.get_or_create(&OutcomeLabels { outcome: Outcome::Failed }).inc();
-        for problem in problems {
-            tracing::error!(problem, "policy file not usable; the last good policies stay in force");
-        }
-    }
-
-    /// The policy files are bad from the start, and the last good ones that were kept are in force.
-    pub fn policies_kept(&self, problems: &[String]) {
-        self.0.policies_kept.set(1);
-        self.policies_failed(problems);
-    }
-
     /// A ConfigMap with policies was judged at admission; `places` are those of its faults, never their texts.
     pub fn policies_reviewed(&self, uid: &str, outcome: PolicyOutcome, places: &str) {
         self.0.policy_reviews.get_or_create(&PolicyLabels { outcome }).inc();
@@ -449,12 +424,6 @@ impl Inner {
         r.register("tls_handshake_failures", "Failed TLS handshakes", self.handshake_failures.clone());
         r.register("accept_errors", "Failures to accept a connection", self.accept_errors.clone());
         r.register("connections", "Open connections", self.connections.clone());
-        r.register("policy_load_errors", "Problems in the policy files as they are now", self.policy_errors.clone());
-        let help = "When the policies in force were loaded, in seconds since 1970";
-        r.register("policy_last_good_timestamp", help, self.policy_last_good.clone());
-        let help = "Whether the policies in force are those kept in ConfigMap mullion-state, since the files are bad";
-        r.register("policies_from_state", help, self.policies_kept.clone());
-        r.register("policy_reload", "Changes of the policy files", self.policy_reloads.clone());
         let help = "ConfigMaps with policies that were judged at admission";
         r.register("policy_reviews", help, self.policy_reviews.clone());
         r.register("tls_reload", "Changes of the certificate files or Secret", self.tls_reloads.clone());
@@ -615,8 +584,6 @@ mod tests {
         metrics.reviewed(&reviewed(Decision::Patched), ["MUL201"].into_iter());
         metrics.came_to("team", &[("MUL201", Effect::WouldRefuse)], Some((Os::Windows, Effect::WouldPlace)));
         metrics.bad_request(BadRequest::TooLarge);
-        metrics.policies_loaded("ab", 1, 1_700_000_000);
-        metrics.policies_failed(&["a:1:1: no".to_owned(), "b:1:1: no".to_owned()]);
         metrics.tls_failed(&"no");
         metrics.tls_expiry(Some(1_700_000_001));
         let text = metrics.encode().unwrap();
@@ -626,9 +593,6 @@ mod tests {
             r#"mullion_rule_findings_total{namespace="team",rule="MUL201",effect="would_refuse"} 1"#,
             r#"mullion_placements_total{namespace="team",os="windows",effect="would_place"} 1"#,
             r#"mullion_bad_requests_total{reason="too_large"} 1"#,
-            "mullion_policy_load_errors 2",
-            "mullion_policy_last_good_timestamp 1700000000",
-            r#"mullion_policy_reload_total{outcome="failed"} 1"#,
             r#"mullion_tls_reload_total{outcome="failed"} 1"#,
             r#"mullion_certificate_expiry_seconds{certificate="serving"} 1700000001"#,
             "mullion_review_panics_total 0",

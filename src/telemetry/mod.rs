@@ -5,6 +5,7 @@
 //! | `failures` | errors of the cluster in words |
 //! | `logs` | where events go, in which form, and from which level on; the level changes while it runs |
 //! | `metrics` | the webhook's metrics and events (the controller's are in `controller::metrics`) |
+//! | `policies` | how the policy files stand, in both servers |
 //! | `tally` | counts by namespace, with a bound |
 //! | `watches` | how the watches of the cluster are doing, in both servers |
 //! | [`admin`] | the part of the admin port that both servers have |
@@ -13,6 +14,7 @@ pub mod admin;
 mod failures;
 mod logs;
 mod metrics;
+mod policies;
 mod tally;
 mod watches;
 
@@ -23,5 +25,6 @@ pub use metrics::{
     BadRequest, CERTIFICATE_EXPIRY_HELP, ConnectionGuard, Decision, LookupOutcome, Metrics, NamespaceOutcome, Outcome,
     PolicyOutcome, Reviewed,
 };
+pub use policies::{PolicyReport, PolicyStatus, ReportedFile};
 pub use watches::WatchHealth;
 pub(crate) use watches::register as register_watches;

@@ -79,14 +79,16 @@ pub async fn handle(
         }
         Readable::No(found) => found,
         Readable::Yes(asked) => {
-            let mut found = review(state, door, &request, &asked, Facts::default());
+            // Once for all of it: they may change while a namespace or a registry is asked.
+            let policies = state.policies.load_full();
+            let mut found = review((state, &policies), door, &request, &asked, Facts::default());
             let mut namespace = None;
             if found.namespace_unknown {
                 // Boxed, as below: every request would carry the space, and few come here.
                 namespace = Box::pin(namespace_of(state, &request, &asked, deadline)).await;
                 if namespace.is_some() {
                     let facts = Facts { namespace: namespace.as_deref(), images: None };
-                    found = review(state, door, &request, &asked, facts);
+                    found = review((state, &policies), door, &request, &asked, facts);
                 }
             }
             if let Some(value) = probe::value(&request, &asked.object) {
@@ -95,7 +97,7 @@ pub async fn handle(
             } else if found.wanted.is_empty() {
                 found
             } else {
-                Box::pin(with_images(state, door, &request, &asked, (found, namespace), deadline)).await
+                Box::pin(with_images((state, &policies), door, &request, &asked, (found, namespace), deadline)).await
             }
         }
     };
@@ -190,7 +192,7 @@ fn read(request: &AdmissionRequest<'_>) -> Result<Readable, EnvelopeError> {
 /// The same review, with what can be known of the images it wants by `deadline`; the one that was `found` without that,
 /// if nothing can.
 async fn with_images(
-    state: &State,
+    (state, policies): (&State, &PolicySet),
     door: Door,
     request: &AdmissionRequest<'_>,
     asked: &Asked,
@@ -203,7 +205,7 @@ async fn with_images(
     let secrets = PullSecrets::of(&pod, asked.namespace(request));
     let known = images::ask(source.as_ref(), &found.wanted, &secrets, found.lookup, deadline, &state.metrics).await;
     let facts = Facts { images: Some(&known), namespace: namespace.as_deref() };
-    if known.is_empty() { found } else { review(state, door, request, asked, facts) }
+    if known.is_empty() { found } else { review((state, policies), door, request, asked, facts) }
 }
 
 /// The namespace of the request, where the world does not have it.
@@ -216,7 +218,13 @@ async fn namespace_of(
     state.namespaces.as_ref()?.get(asked.namespace(request), deadline, &state.metrics).await
 }
 
-fn review(state: &State, door: Door, request: &AdmissionRequest<'_>, asked: &Asked, facts: Facts<'_>) -> Found {
+fn review(
+    (state, policies): (&State, &PolicySet),
+    door: Door,
+    request: &AdmissionRequest<'_>,
+    asked: &Asked,
+    facts: Facts<'_>,
+) -> Found {
     let Asked { kind, operation, ref object, ref old } = *asked;
     let namespace = asked.namespace(request);
     let question = Request {
@@ -229,9 +237,9 @@ fn review(state: &State, door: Door, request: &AdmissionRequest<'_>, asked: &Ask
         images: facts.images,
         namespace: facts.namespace,
     };
-    let (world, policies) = (state.world.load(), state.policies.load());
+    let world = state.world.load();
     // Sound to go on after: the question and both snapshots are only read, and the result is dropped.
-    let judged = catch_unwind(AssertUnwindSafe(|| (state.judge)(&question, &world, &policies, door)));
+    let judged = catch_unwind(AssertUnwindSafe(|| (state.judge)(&question, &world, policies, door)));
     let Ok((review, answer)) = judged else {
         state.metrics.review_panicked(&request.uid);
         let mut found = Found { generate_name: generate_name(object), ..Found::nothing(Decision::Panicked) };

@@ -60,7 +60,11 @@ pub fn run_to_end(log: &LogArgs, program: impl Future<Output = anyhow::Result<()
     telemetry::init(log);
     install_crypto();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.context("cannot start the async runtime")?.block_on(program)
+    let runtime = runtime.context("cannot start the async runtime")?;
+    let ended = runtime.block_on(program);
+    // A reading that hangs in its file system cannot be stopped, and is nothing to wait for.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    ended
 }
 
 /// Serves `router` on `listener`, with TLS if there is a configuration for it, until `stop` is cancelled; then lets

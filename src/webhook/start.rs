@@ -16,14 +16,14 @@ use super::args::Args;
 use super::body::Limits;
 use super::images::Images;
 use super::namespaces::Namespaces;
-use super::reload::{self, PolicyReport};
+use super::reload;
 use super::server::{ConnectionLimits, run_to_end, serve};
 use super::state::State;
 use super::tls::{Certificate, secret};
 use super::{admin, routes};
 use crate::engine::world::World;
 use crate::policy::PolicySet;
-use crate::reload::{Beginning, Source, Step, begin};
+use crate::reload::{Beginning, Source, Step, begin, hindrances};
 use crate::state::{Follower, follow, last_good};
 use crate::world::{connect, file, live};
 
@@ -61,7 +61,7 @@ async fn start(args: &Args) -> anyhow::Result<()> {
     tracing::info!(bind = %main.local_addr()?, admin = %admin.local_addr()?, "serving");
     let limits = ConnectionLimits::default();
     let metrics = state.metrics.clone();
-    let admin_routes = admin::router(Arc::clone(&state));
+    let admin_routes = admin::router(&state);
     let admin_stop = CancellationToken::new();
     let admin_limits = ConnectionLimits { connections: 64, drain: Duration::from_secs(1), ..limits.clone() };
     let mut admin = tokio::spawn(serve(admin, None, admin_routes, admin_limits, metrics.clone(), admin_stop.clone()));
@@ -185,19 +185,20 @@ async fn policies(args: &Args, state: &State, client: Option<kube::Client>) -> a
         return Ok(None);
     }
     let directories = args.policies.iter().map(|dir| dir.display().to_string()).collect();
-    state.policy_report.store(Arc::new(PolicyReport { directories, ..PolicyReport::default() }));
+    state.policy_status.reads(directories, hindrances(&args.policies));
     let earlier = async {
         match client {
             Some(client) => last_good(client.clone(), &namespace(args, &client)).await,
             None => Ok(Vec::new()),
         }
     };
-    let Beginning { set, problems, source } = begin(args.policies.clone(), earlier).await?;
+    let Beginning { set, problems, seen, source } = begin(args.policies.clone(), args.reload_interval, earlier).await?;
+    let now = jiff::Timestamp::now().as_second();
     if problems.is_empty() {
-        // It is good: nothing is left to go wrong.
-        drop(reload::policies_once(state, Step::Replaced(set), jiff::Timestamp::now().as_second()));
+        reload::policies_once(state, &Step::Replaced(set), now);
     } else {
-        reload::policies_kept(state, set, problems);
+        reload::in_force(state, &set);
+        state.policy_status.starts_with(&set, problems, &seen, now);
     }
     Ok(Some(source))
 }

@@ -9,11 +9,10 @@ use tokio::sync::{Semaphore, watch as channel};
 use super::handler::{self, Judge};
 use super::images::Images;
 use super::namespaces::Namespaces;
-use super::reload::PolicyReport;
 use crate::engine::world::World;
 use crate::policy::PolicySet;
 use crate::state::State as Kept;
-use crate::telemetry::Metrics;
+use crate::telemetry::{Metrics, PolicyStatus};
 
 /// Shared by all connections; nothing in it is ever locked for longer than a pointer swap.
 #[derive(Debug)]
@@ -24,8 +23,8 @@ pub struct State {
     pub world_synced: Arc<AtomicBool>,
     /// The policies in force; replaced whole.
     pub policies: Arc<ArcSwap<PolicySet>>,
-    /// What is to say about the policy files, for `/policies`.
-    pub policy_report: ArcSwap<PolicyReport>,
+    /// What is to say about the policy files.
+    pub policy_status: PolicyStatus,
     /// What the controller keeps in ConfigMap `mullion-state`, as it changes; `None` without a cluster.
     pub kept: Option<channel::Receiver<Option<Arc<Kept>>>>,
     /// Mullion's own namespace, whose ConfigMaps can be mounted; `None` without a cluster.
@@ -49,11 +48,13 @@ pub struct State {
 impl State {
     /// Over a world and policies that others keep up to date.
     pub fn new(world: Arc<ArcSwap<World>>, world_synced: Arc<AtomicBool>, policies: Arc<ArcSwap<PolicySet>>) -> Self {
+        let policy_status = PolicyStatus::of(policies.load_full());
         Self {
             world,
             world_synced,
             policies,
-            policy_report: ArcSwap::default(),
+            metrics: Metrics::about(&policy_status),
+            policy_status,
             kept: None,
             namespace: None,
             policy_turn: Arc::new(Semaphore::new(1)),
@@ -62,7 +63,6 @@ impl State {
             certificate: AtomicBool::new(false),
             draining: AtomicBool::new(false),
             judge: handler::engine,
-            metrics: Metrics::new(),
         }
     }
 

@@ -13,6 +13,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use mullion::engine::world::World;
+use mullion::manifest::Problem;
 use mullion::policy::PolicySet;
 use mullion::reload::{Source, Step, files};
 use mullion::webhook::admin;
@@ -33,7 +34,7 @@ async fn readiness_names_what_is_missing() {
     let world = Arc::new(ArcSwap::from_pointee(World::default()));
     let policies = Arc::new(ArcSwap::from_pointee(PolicySet::default()));
     let state = Arc::new(State::new(world, Arc::clone(&synced), policies));
-    let router = admin::router(Arc::clone(&state));
+    let router = admin::router(&state);
     assert_eq!(get(&router, "/healthz").await.status, StatusCode::OK);
     let got = get(&router, "/readyz").await;
     assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE);
@@ -49,20 +50,25 @@ async fn readiness_names_what_is_missing() {
 
 #[tokio::test]
 async fn metrics_are_open_metrics() {
-    let got = get(&admin::router(state()), "/metrics").await;
+    let got = get(&admin::router(&state()), "/metrics").await;
     assert_eq!(got.headers["content-type"], "application/openmetrics-text; version=1.0.0; charset=utf-8");
     assert!(got.text().ends_with("# EOF\n"), "{}", got.text());
 }
 
 #[tokio::test]
 async fn other_admin_paths_and_methods_are_not_there() {
-    let router = admin::router(state());
+    let router = admin::router(&state());
     assert_eq!(get(&router, "/mutate").await.status, StatusCode::NOT_FOUND);
     let post = Request::post("/policies").body(Body::empty()).unwrap();
     assert_eq!(send(&router, post).await.status, StatusCode::METHOD_NOT_ALLOWED);
 }
 
 const GOOD: &str = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: mine}\nspec: {priority: 7}\n";
+
+/// What is wrong with a policy that has this key.
+fn bad(key: &str) -> Vec<Problem> {
+    PolicySet::from_files(&[("policy.yaml", GOOD.replace("priority", key))]).unwrap_err()
+}
 
 fn write(dir: &Path, text: &str) {
     std::fs::write(dir.join("policy.yaml"), text).unwrap();
@@ -71,24 +77,26 @@ fn write(dir: &Path, text: &str) {
 #[tokio::test]
 async fn kept_policies_are_said_to_be_kept_until_the_files_are_good() {
     let state = state();
-    let router = admin::router(Arc::clone(&state));
+    let router = admin::router(&state);
     let shown = || async { serde_json::from_slice::<Value>(&get(&router, "/policies").await.body).unwrap() };
     let metric = || async { get(&router, "/metrics").await.text().contains("mullion_policies_from_state 1") };
     assert!(shown().await["kept"] == false && !metric().await);
     let kept = Arc::new(PolicySet::from_files(&[("kept.yaml", GOOD)]).unwrap());
-    reload::policies_kept(&state, kept, vec!["policy.yaml:5:3: no".to_owned()]);
+    reload::in_force(&state, &kept);
+    state.policy_status.starts_with(&kept, bad("priorty"), &[], 500);
     let beside = shown().await;
     assert_eq!((&beside["kept"], &beside["lastGood"]), (&json!(true), &Value::Null));
     assert_eq!(
         (&beside["policies"][0]["file"], &beside["problems"][0]),
-        (&json!("kept.yaml"), &json!("policy.yaml:5:3: no"))
+        (&json!("kept.yaml"), &json!(bad("priorty")[0].to_string()))
     );
+    assert_eq!(beside["inForceSince"], "1970-01-01T00:08:20Z");
     assert!(metric().await);
     // Other bad files change nothing, good ones everything.
-    reload::policies_once(&state, Step::Kept(vec!["worse".to_owned()]), 1000).unwrap_err();
+    reload::policies_once(&state, &Step::Kept { problems: bad("worse"), seen: Vec::new() }, 1000);
     assert!(shown().await["kept"] == true && metric().await);
     let new = Arc::new(PolicySet::from_files(&[("policy.yaml", GOOD)]).unwrap());
-    reload::policies_once(&state, Step::Replaced(new), 2000).unwrap();
+    reload::policies_once(&state, &Step::Replaced(new), 2000);
     let good = shown().await;
     assert_eq!((&good["kept"], &good["lastGood"], &good["problems"]), (&json!(false), &json!(2000), &json!([])));
     assert!(!metric().await);
@@ -98,12 +106,12 @@ async fn kept_policies_are_said_to_be_kept_until_the_files_are_good() {
 async fn bad_policy_files_leave_the_last_good_set_in_force() {
     let dir = tempfile::tempdir().unwrap();
     let state = state();
-    let router = admin::router(Arc::clone(&state));
-    let mut source = files(vec![dir.path().to_owned()]);
+    let router = admin::router(&state);
+    let mut source = files(vec![dir.path().to_owned()], Duration::from_millis(1));
     let shown = || async { serde_json::from_slice::<Value>(&get(&router, "/policies").await.body).unwrap() };
 
     write(dir.path(), GOOD);
-    reload::policies_once(&state, source(), 1000).unwrap();
+    reload::policies_once(&state, &source(), 1000);
     let good = shown().await;
     assert_eq!(good["policies"][0]["name"], "mine");
     assert_eq!(good["policies"][0]["priority"], 7);
@@ -112,9 +120,10 @@ async fn bad_policy_files_leave_the_last_good_set_in_force() {
 
     // Half-written, then wrong in two places: each problem with its place, and the hash is still the good one.
     write(dir.path(), &GOOD[..GOOD.len() - 5]);
-    reload::policies_once(&state, source(), 2000).unwrap_err();
+    reload::policies_once(&state, &source(), 2000);
     write(dir.path(), &GOOD.replace("{priority: 7}", "\n  priorty: 7\n  mode: Of"));
-    let problems = reload::policies_once(&state, source(), 3000).unwrap_err();
+    reload::policies_once(&state, &source(), 3000);
+    let problems = state.policy_status.report().problems_in_words();
     assert_eq!(problems.len(), 2, "{problems:?}");
     assert!(problems[0].contains("policy.yaml:5:3: "), "{problems:?}");
     assert!(problems[1].contains("policy.yaml:6:"), "{problems:?}");
@@ -124,21 +133,22 @@ async fn bad_policy_files_leave_the_last_good_set_in_force() {
     assert_eq!(bad["policies"], good["policies"]);
     // A rule that does not exist is a problem too.
     write(dir.path(), &GOOD.replace("{priority: 7}", "{rules: {actions: [{rule: run-as-usr, action: Warn}]}}"));
-    let problems = reload::policies_once(&state, source(), 3500).unwrap_err();
+    reload::policies_once(&state, &source(), 3500);
+    let problems = state.policy_status.report().problems_in_words();
     assert!(problems[0].contains("run-as-usr") && problems[0].contains("run-as-user"), "{problems:?}");
     // Unchanged, they are not said again, and /policies still shows them.
-    reload::policies_once(&state, source(), 4000).unwrap();
+    reload::policies_once(&state, &source(), 4000);
     assert_eq!(shown().await["problems"], json!(problems));
 
     write(dir.path(), GOOD);
-    reload::policies_once(&state, source(), 5000).unwrap();
+    reload::policies_once(&state, &source(), 5000);
     assert_eq!(shown().await["problems"], json!([]));
 }
 
 #[tokio::test]
 async fn files_are_read_again_and_again_until_the_end() {
     let (seen, mut reads) = tokio::sync::mpsc::unbounded_channel();
-    let mut steps = vec![Step::Unchanged, Step::Kept(vec!["a.yaml:1:2: no".to_owned()])];
+    let mut steps = vec![Step::Unchanged, Step::Kept { problems: bad("priorty"), seen: Vec::new() }];
     let new = Arc::new(PolicySet::from_files(&[("a.yaml", GOOD)]).unwrap());
     steps.push(Step::Replaced(Arc::clone(&new)));
     steps.reverse();

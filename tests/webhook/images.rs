@@ -158,7 +158,7 @@ async fn in_the_background_the_first_pod_waits_for_nobody_and_the_second_is_righ
     source.fill();
     assert_eq!(selector(&router, "?timeout=1s").await, "windows");
     assert_eq!((counted(&state, "queued"), counted(&state, "known")), (1, 1));
-    let metrics = send(&admin::router(state), Request::get("/metrics").body(Body::empty()).unwrap()).await;
+    let metrics = send(&admin::router(&state), Request::get("/metrics").body(Body::empty()).unwrap()).await;
     assert!(metrics.text().contains("mullion_registry_answers_total{outcome=\"found\"} 1"), "{}", metrics.text());
 }
 
@@ -182,13 +182,13 @@ fn what_stands_in_the_way_of_asking_is_shown_until_it_is_gone() {
         anyhow::ensure!(!flag.load(Ordering::SeqCst), "no such file");
         Ok(Slow::answering_after(None) as Arc<dyn PlatformSource>)
     }));
-    let step = |step| reload::policies_once(&state, step, 1).unwrap();
+    let step = |step| reload::policies_once(&state, &step, 1);
     step(Step::Replaced(Arc::new(policies("Inline"))));
-    assert_eq!(state.policy_report.load().registries.as_deref(), Some("no such file"));
-    assert!(state.images.source().is_none() && state.policy_report.load().problems.is_empty());
+    assert_eq!(state.policy_status.report().registries.as_deref(), Some("no such file"));
+    assert!(state.images.source().is_none() && state.policy_status.report().problems.is_empty());
     gone.store(false, Ordering::SeqCst);
     step(Step::Unchanged);
-    assert_eq!(state.policy_report.load().registries, None);
+    assert_eq!(state.policy_status.report().registries, None);
     assert!(state.images.source().is_some());
 }
 

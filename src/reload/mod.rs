@@ -1,42 +1,75 @@
 //! Files that change under a running program: policy files read again at an interval, and the interval itself.
 
+mod mounts;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
-use tokio::time::MissedTickBehavior;
+use tokio::time::{MissedTickBehavior, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::policy::{Files, Outcome, PolicyFile, PolicySet, Store, directory};
+use crate::manifest::Problem;
+use crate::policy::{Files, Outcome, PolicyFile, PolicySet, SeenFile, Store, directory};
 use crate::state::NAME;
+
+/// How long a changed file must have stood still, where files are not changed all at once: see
+/// [`directory::read_still`]. Editors and `cp` write a file of the [largest size](crate::policy::MAX_FILE) in less.
+const STILL: Duration = Duration::from_secs(1);
+/// How long a reading may take before somebody is told.
+const SLOW: Duration = Duration::from_secs(30);
 
 /// What came of reading the policy files once.
 #[derive(Debug, Clone)]
 pub enum Step {
     /// The files are those of the last time, good or bad.
     Unchanged,
-    /// They are new and good.
+    /// They are new and good, or good again.
     Replaced(Arc<PolicySet>),
-    /// They are new and bad: every problem as `file:line:column: message`.
-    Kept(Vec<String>),
+    /// They are new and bad.
+    Kept {
+        /// Every problem.
+        problems: Vec<Problem>,
+        /// The files that could be read.
+        seen: Vec<SeenFile>,
+    },
+    /// Reading them panicked, which is a defect of Mullion.
+    Panicked,
 }
 
 /// Reads the policy files and compares them by content with what it read before. Does blocking I/O.
 pub type Source = Box<dyn FnMut() -> Step + Send>;
 
-/// The policy files of `directories`, all together.
-pub fn files(directories: Vec<PathBuf>) -> Source {
-    files_after(directories, Store::default())
+/// The policy files of `directories`, all together, for who reads them every `interval`.
+pub fn files(directories: Vec<PathBuf>, interval: Duration) -> Source {
+    files_after(directories, interval, Store::default())
 }
 
-fn files_after(directories: Vec<PathBuf>, mut store: Store) -> Source {
-    Box::new(move || match store.reload(&directory::read(&directories)) {
+fn files_after(directories: Vec<PathBuf>, interval: Duration, mut store: Store) -> Source {
+    let still = STILL.min(interval);
+    Box::new(move || match store.reload(&directory::read_still(&directories, store.seen(), still)) {
         Outcome::Unchanged => Step::Unchanged,
         Outcome::Replaced => store.current().cloned().map_or(Step::Unchanged, Step::Replaced),
-        Outcome::Kept { problems } => Step::Kept(problems.iter().map(ToString::to_string).collect()),
+        Outcome::Kept { problems, seen } => Step::Kept { problems, seen },
     })
+}
+
+/// What hinders changes of the files from being seen, in sentences. Does blocking I/O.
+pub fn hindrances(directories: &[PathBuf]) -> Vec<String> {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let frozen = directories.iter().filter_map(|directory| directory.canonicalize().ok());
+    let mut frozen: Vec<String> = frozen.flat_map(|directory| mounts::frozen(&mounts, &directory)).collect();
+    frozen.sort_unstable();
+    frozen.dedup();
+    let said = |point: String| {
+        format!(
+            "{point} is mounted with subPath: no change of its ConfigMap is ever seen there, until the pod is made anew; \
+             mount the whole ConfigMap as a directory"
+        )
+    };
+    frozen.into_iter().map(said).collect()
 }
 
 /// What a program starts with.
@@ -44,25 +77,32 @@ pub struct Beginning {
     /// In force from now on.
     pub set: Arc<PolicySet>,
     /// Why the set is not that of the files but the last good one that was kept; empty if it is theirs.
-    pub problems: Vec<String>,
+    pub problems: Vec<Problem>,
+    /// The files that could be read, beside problems.
+    pub seen: Vec<SeenFile>,
     /// For later readings.
     pub source: Source,
 }
 
-/// Reads the policy files of `directories` for the first time. If they are bad, those that `last_good` gives are used
-/// until they are good; it is not asked otherwise. An error if there are none, or these do not load either.
+/// Reads the policy files of `directories` for the first time, and then every `interval`. If they are bad, those that
+/// `last_good` gives are used until they are good; it is not asked otherwise. An error if there are none, or these do not
+/// load either.
 pub async fn begin(
     directories: Vec<PathBuf>,
+    interval: Duration,
     last_good: impl Future<Output = anyhow::Result<Vec<PolicyFile>>>,
 ) -> anyhow::Result<Beginning> {
-    let mut source = files(directories.clone());
-    let problems = match read(&mut source) {
-        Step::Replaced(set) => return Ok(Beginning { set, problems: Vec::new(), source }),
+    let mut source = files(directories.clone(), interval);
+    let reading = tokio::task::spawn_blocking(move || (read(&mut source), source));
+    let (step, source) = patiently(reading, "the policy files").await?;
+    let (problems, seen) = match step {
+        Step::Replaced(set) => return Ok(Beginning { set, problems: Vec::new(), seen: Vec::new(), source }),
         Step::Unchanged => bail!("no policy files were read"),
-        Step::Kept(problems) => problems,
+        Step::Kept { problems, seen } => (problems, seen),
+        Step::Panicked => bail!("{PANICKED}"),
     };
     let unusable = |why: &str, kept: &[String]| {
-        let all: Vec<&str> = problems.iter().chain(kept).map(String::as_str).collect();
+        let all: Vec<String> = problems.iter().map(ToString::to_string).chain(kept.iter().cloned()).collect();
         anyhow!("the policies cannot be used, and {why}:\n{}", all.join("\n"))
     };
     let texts = match last_good.await {
@@ -87,19 +127,25 @@ pub async fn begin(
         hash = set.hash,
         "the policy files cannot be used: the last good ones, kept in ConfigMap {NAME}, are in force until they can"
     );
-    Ok(Beginning { set, problems, source: files_after(directories, store) })
+    Ok(Beginning { set, problems, seen, source: files_after(directories, interval, store) })
 }
 
-/// Reads the policy files. A panic is a problem of the files like any other: said, and tried again.
+/// What is said of a [panic](Step::Panicked).
+pub const PANICKED: &str = "reading the policy files panicked, which is a defect of Mullion; please report it";
+
+/// Reads the policy files. A panic is said, and tried again.
 pub fn read(source: &mut Source) -> Step {
-    catch_unwind(AssertUnwindSafe(source)).unwrap_or_else(|_| {
-        Step::Kept(vec!["reading the policy files panicked, which is a defect of Mullion; please report it".into()])
-    })
+    catch_unwind(AssertUnwindSafe(source)).unwrap_or(Step::Panicked)
 }
 
 /// Runs `job` every `interval`, on a thread where it may block: a file system that hangs then stops no review. A job
-/// that panics (the panic hook says where) is run again.
-pub async fn every(interval: Duration, stop: CancellationToken, mut job: impl FnMut() + Send + 'static) {
+/// that panics (the panic hook says where) is run again. `what` is read, for messages.
+pub async fn every(
+    interval: Duration,
+    stop: CancellationToken,
+    what: &'static str,
+    mut job: impl FnMut() + Send + 'static,
+) {
     let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // The first tick is at once, and what is read at the start has just been read.
@@ -113,12 +159,28 @@ pub async fn every(interval: Duration, stop: CancellationToken, mut job: impl Fn
             drop(catch_unwind(AssertUnwindSafe(&mut job)));
             job
         });
-        match run.await {
+        match patiently(run, what).await {
             Ok(back) => job = back,
             Err(error) => {
                 tracing::error!(%error, "re-reading files ended; changes need a restart to take effect");
                 return;
             }
+        }
+    }
+}
+
+/// Waits for a reading however long it takes, and says so if that is long.
+async fn patiently<T>(
+    mut reading: tokio::task::JoinHandle<T>,
+    what: &'static str,
+) -> Result<T, tokio::task::JoinError> {
+    match timeout(SLOW, &mut reading).await {
+        Ok(read) => read,
+        Err(_) => {
+            tracing::error!("{what} are still being read after {} s: does their file system answer?", SLOW.as_secs());
+            let read = reading.await;
+            tracing::warn!("{what} have been read at last");
+            read
         }
     }
 }
@@ -130,6 +192,7 @@ mod tests {
     use super::*;
 
     const BAD: &str = "kind: PodPolicy\n";
+    const INTERVAL: Duration = Duration::from_millis(1);
 
     fn policy(priority: u32) -> String {
         format!(
@@ -152,7 +215,7 @@ mod tests {
     async fn good_files_need_nothing_else() {
         let (_folder, directories) = folder(&policy(1));
         // It never answers, and is never asked.
-        let begun = begin(directories, std::future::pending()).await.unwrap();
+        let begun = begin(directories, INTERVAL, std::future::pending()).await.unwrap();
         assert!(begun.problems.is_empty());
         assert_eq!(begun.set.pods[0].spec.priority, 1);
         assert_eq!(begun.set.files[0].bytes, policy(1).as_bytes());
@@ -161,12 +224,12 @@ mod tests {
     #[tokio::test]
     async fn beside_bad_files_the_last_good_ones_hold_until_they_are_good() {
         let (folder, directories) = folder(BAD);
-        let mut begun = begin(directories, async { Ok(kept(&policy(2))) }).await.unwrap();
+        let mut begun = begin(directories, INTERVAL, async { Ok(kept(&policy(2))) }).await.unwrap();
         assert_eq!(begun.set.pods[0].spec.priority, 2);
         assert_eq!(&begun.set.files[..], kept(&policy(2)), "and can be kept again");
-        assert!(begun.problems[0].contains("a.yaml:1:"), "{:?}", begun.problems);
+        assert!(begun.problems[0].to_string().contains("a.yaml:1:"), "{:?}", begun.problems);
         // Once more as news, then no more.
-        assert!(matches!(read(&mut begun.source), Step::Kept(problems) if problems == begun.problems));
+        assert!(matches!(read(&mut begun.source), Step::Kept { problems, .. } if problems == begun.problems));
         assert!(matches!(read(&mut begun.source), Step::Unchanged));
         std::fs::write(folder.path().join("a.yaml"), policy(3)).unwrap();
         let Step::Replaced(set) = read(&mut begun.source) else { panic!("the files are good") };
@@ -177,7 +240,7 @@ mod tests {
     async fn without_last_good_ones_the_error_says_everything() {
         let (_folder, directories) = folder(BAD);
         let begin = async |last_good: anyhow::Result<Vec<PolicyFile>>| {
-            let begun = begin(directories.clone(), async { last_good }).await;
+            let begun = begin(directories.clone(), INTERVAL, async { last_good }).await;
             begun.err().expect("there is nothing to begin with").to_string()
         };
         let cases = [

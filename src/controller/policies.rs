@@ -1,0 +1,342 @@
+//! The duty that tells people how the policy files stand: condition `PoliciesLoaded` of ConfigMap `mullion-state`, and
+//! Events about that ConfigMap, the one object of the policies whose name Mullion knows.
+//!
+//! Only the leader tells, of the files as it reads them; every process shows its own in `/policies` and the metrics. What
+//! the condition says already has been told: a new leader repeats nothing.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::events::{EventType, News};
+use super::leading::Leading;
+use crate::manifest::Problem;
+use crate::state::{Condition, NAME, State, time_text};
+use crate::telemetry::{PolicyReport, in_words};
+
+/// The condition's type.
+const TYPE: &str = "PoliciesLoaded";
+/// Bad files are told of again after as long: API servers forget Events after an hour.
+const AGAIN: Duration = Duration::from_secs(30 * 60);
+/// At most so many Events in as long, whatever somebody does to the files; then the newest.
+const MOST: (usize, Duration) = (5, Duration::from_secs(5 * 60));
+/// The wait after a failure to write.
+const RETRY: Duration = Duration::from_secs(5);
+/// The longest problem in a note, in characters: a note has [`super::events::MAX_NOTE`] bytes.
+const MAX_PROBLEM: usize = 350;
+/// And the longest file name: that of a key of a ConfigMap has up to 253.
+const MAX_NAME: usize = 48;
+
+/// Works until it must stop.
+pub(super) async fn run(leading: Leading) {
+    tokio::select! {
+        () = leading.stop.cancelled() => {}
+        () = tell_for_ever(&leading) => leading.stop.cancelled().await,
+    }
+}
+
+/// Ends where there is nothing more to tell of.
+async fn tell_for_ever(leading: &Leading) {
+    let Some(mut reports) = leading.policy_reports.clone() else { return };
+    let mut kept = leading.state.state.clone();
+    let mut telling = Telling::default();
+    loop {
+        let report = reports.borrow_and_update().clone();
+        let state = kept.borrow_and_update().clone();
+        // The duty that keeps the state makes the ConfigMap.
+        let wait = match state.filter(|state| state.found) {
+            Some(state) => telling.turn(leading, &report, &state).await,
+            None => None,
+        };
+        let sleep = async {
+            match wait {
+                Some(wait) => tokio::time::sleep(wait).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            Ok(()) = reports.changed() => {}
+            Ok(()) = kept.changed() => {}
+            () = sleep => {}
+            else => return,
+        }
+    }
+}
+
+/// What was told, and what is not told yet.
+#[derive(Default)]
+struct Telling {
+    owed: Option<News>,
+    told: VecDeque<Instant>,
+}
+
+impl Telling {
+    /// Tells and writes what is news; when to look again, if nothing changes.
+    async fn turn(&mut self, leading: &Leading, report: &PolicyReport, state: &State) -> Option<Duration> {
+        let standing = state.conditions.iter().find(|condition| condition.r#type == TYPE);
+        if report.directories.is_empty() {
+            // Built in: never bad.
+            let gone = standing.is_none() || write(leading, None).await;
+            return (!gone).then_some(RETRY);
+        }
+        let (condition, news) = say(report, standing);
+        let says =
+            |standing: &Condition| (&standing.status, &standing.message) == (&condition.status, &condition.message);
+        let stands = standing.is_some_and(says);
+        let now = Instant::now();
+        if !stands {
+            // Good files at the very first are no news.
+            let first = standing.is_none() && news.r#type == EventType::Normal;
+            self.owed = (!first).then_some(news);
+        } else if condition.status == "False" && self.told.back().is_none_or(|at| now - *at >= AGAIN) {
+            self.owed = Some(news);
+        }
+        let mut wait = (condition.status == "False").then_some(AGAIN);
+        if let Some(pause) = self.pause(now).filter(|_| self.owed.is_some()) {
+            wait = Some(pause);
+        } else if let Some(news) = &self.owed {
+            if tell(leading, news).await {
+                self.owed = None;
+                self.told.push_back(now);
+            } else {
+                wait = Some(RETRY);
+            }
+        }
+        // Afterwards: whoever leads next tells what was not told.
+        if !stands && !write(leading, Some(&condition)).await {
+            wait = Some(RETRY);
+        }
+        wait
+    }
+
+    /// How long until there may be another Event.
+    fn pause(&mut self, now: Instant) -> Option<Duration> {
+        let (most, within) = MOST;
+        while self.told.len() > most {
+            self.told.pop_front();
+        }
+        let oldest = self.told.front().filter(|_| self.told.len() == most)?;
+        (*oldest + within).checked_duration_since(now).filter(|pause| !pause.is_zero())
+    }
+}
+
+async fn tell(leading: &Leading, news: &News) -> bool {
+    match leading.store.reference().await {
+        Ok(Some(about)) => leading.events.tell(&about, news).await,
+        Ok(None) => false,
+        Err(error) => {
+            tracing::warn!(error = in_words(error.as_ref()), "nobody can be told of the policy files");
+            false
+        }
+    }
+}
+
+/// Writes the condition, or takes it away.
+async fn write(leading: &Leading, condition: Option<&Condition>) -> bool {
+    let written = leading.store.update(|state| match condition {
+        Some(condition) => state.set_condition(condition.clone()),
+        None => state.conditions.retain(|condition| condition.r#type != TYPE),
+    });
+    let written = written.await;
+    if let Err(error) = &written {
+        tracing::warn!("the condition {TYPE} is not written, and tried again: {}", in_words(error.as_ref()));
+    }
+    written.is_ok()
+}
+
+/// What there is to say, where `standing` is what was said last.
+fn say(report: &PolicyReport, standing: Option<&Condition>) -> (Condition, News) {
+    let good = report.problems.is_empty() && !report.panicked;
+    let message = if good { all_well(report) } else { in_trouble(report) };
+    let warned = report.warnings.len();
+    let (status, reason, r#type) = match (good, warned) {
+        (true, 0) => ("True", "PoliciesInForce", EventType::Normal),
+        (true, _) => ("True", "PoliciesInForce", EventType::Warning),
+        (false, _) => ("False", "PolicyFilesBad", EventType::Warning),
+    };
+    let recovered = good && standing.is_some_and(|standing| standing.status == "False");
+    let before = if recovered { "The policy files are good again. " } else { "" };
+    let changes = if good && !report.changes.is_empty() {
+        format!(" What is different: {}.", report.changes)
+    } else {
+        String::new()
+    };
+    let condition = Condition {
+        r#type: TYPE.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message: message.clone(),
+        last_transition_time: time_text(Timestamp::now()),
+    };
+    (condition, News { r#type, reason, action: "LoadPolicies", note: format!("{before}{message}{changes}") })
+}
+
+fn all_well(report: &PolicyReport) -> String {
+    let set = &report.set;
+    let mut said = format!(
+        "{} with {} in force, hash {}.",
+        number(set.files.len(), "policy file"),
+        if set.documents.len() == 1 {
+            "1 policy is".to_owned()
+        } else {
+            format!("{} policies are", set.documents.len())
+        },
+        set.hash
+    );
+    if let Some(first) = report.warnings.first() {
+        let file = short(report, &first.origin.file);
+        let text = cut(&format!("{file}:{}: {} ({})", first.origin.line, first.message, first.hint), MAX_PROBLEM);
+        said.push_str(&format!(" {}: {text}", number(report.warnings.len(), "warning")));
+        if report.warnings.len() > 1 {
+            said.push_str("; /policies on the admin port has the others");
+        }
+        said.push('.');
+    }
+    for hindrance in &report.hindrances {
+        said.push_str(&format!(" {hindrance}."));
+    }
+    said
+}
+
+fn in_trouble(report: &PolicyReport) -> String {
+    let first = report.problems.first();
+    let mut said = match first {
+        Some(first) => {
+            let shown = Problem { source: short(report, &first.source), ..first.clone() };
+            format!("Policy files cannot be used: {}", cut(&shown.to_string(), MAX_PROBLEM))
+        }
+        None => "Policy files cannot be read, by a defect of Mullion: please report it".to_owned(),
+    };
+    let more = report.problems.len().saturating_sub(1);
+    if more > 0 {
+        let others = report.files.iter().filter(|file| {
+            !file.status.problems.is_empty() && first.is_some_and(|first| first.source != file.status.name)
+        });
+        let mut others: Vec<String> = others.map(|file| cut(&file.short, MAX_NAME)).collect();
+        let unnamed = others.len().saturating_sub(3);
+        others.truncate(3);
+        let also = if others.is_empty() { String::new() } else { format!(", also in {}", others.join(", ")) };
+        let unnamed = if unnamed > 0 { format!(" and {}", number(unnamed, "other file")) } else { String::new() };
+        said.push_str(&format!("; {}{also}{unnamed}", number(more, "more problem")));
+    }
+    let from = if report.kept { format!(", kept in ConfigMap {NAME}") } else { String::new() };
+    said.push_str(&format!(
+        ". In force instead: the last good policies{from} (hash {}), all of them: no file is taken before every file is \
+         good. Correct the file or take the last change back; `mullion policy check DIR`, or /policies on the admin port, \
+         lists every problem.",
+        report.set.hash
+    ));
+    said
+}
+
+fn short(report: &PolicyReport, name: &str) -> String {
+    let file = report.files.iter().find(|file| file.status.name == name);
+    cut(file.map_or(name, |file| file.short.as_str()), MAX_NAME)
+}
+
+fn number(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+fn cut(text: &str, most: usize) -> String {
+    let mut kept: String = text.chars().take(most).collect();
+    if kept.len() < text.len() {
+        kept.push('…');
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+    use std::sync::Arc;
+
+    use super::super::events::MAX_NOTE;
+    use super::*;
+    use crate::policy::PolicySet;
+    use crate::reload::Step;
+    use crate::telemetry::PolicyStatus;
+
+    fn policy(name: &str, spec: &str) -> String {
+        format!("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: {name}}}\nspec: {spec}\n")
+    }
+
+    fn read(files: &[(&str, String)]) -> Step {
+        match PolicySet::from_files(files) {
+            Ok(set) => Step::Replaced(Arc::new(set)),
+            Err(problems) => Step::Kept { problems, seen: Vec::new() },
+        }
+    }
+
+    #[test]
+    fn people_are_told_what_is_wrong_what_holds_and_what_to_do() {
+        let status = PolicyStatus::default();
+        status.reads(vec!["/etc/mullion".to_owned()], Vec::new());
+        let good = [("/etc/mullion/a.yaml", policy("a", "{priority: 1}")), ("/etc/mullion/b.yaml", policy("b", "{}"))];
+        status.took(&read(&good), 1);
+        let hash = status.report().set.hash.clone();
+        let (condition, news) = say(&status.report(), None);
+        assert_eq!((condition.status.as_str(), condition.reason.as_str()), ("True", "PoliciesInForce"));
+        assert_eq!(condition.message, format!("2 policy files with 2 policies are in force, hash {hash}."));
+        assert_eq!((news.r#type, news.note), (EventType::Normal, condition.message.clone()));
+
+        let mut bad = good.clone();
+        bad[0].1 = policy("a", "{priorty: 1, mode: Of}");
+        bad[1].1 = policy("b", "{mod: Audit}");
+        status.took(&read(&bad), 2);
+        let (condition, news) = say(&status.report(), Some(&condition));
+        assert_eq!((condition.status.as_str(), condition.reason.as_str()), ("False", "PolicyFilesBad"));
+        assert_eq!(news.note, condition.message);
+        assert!(
+            news.note.starts_with("Policy files cannot be used: a.yaml:4:8: ")
+                && news.note.contains("priority")
+                && news.note.contains("; 2 more problems, also in b.yaml. In force instead: the last good policies")
+                && news.note.contains(&hash)
+                && news.note.contains("Correct the file"),
+            "{}",
+            news.note
+        );
+        // The same words each time, or every leader would tell it anew.
+        assert_eq!(say(&status.report(), Some(&condition)).0.message, condition.message);
+
+        status.took(&read(&good), 3);
+        let (condition, news) = say(&status.report(), Some(&condition));
+        assert_eq!(news.note, format!("The policy files are good again. {}", condition.message));
+        status.took(&read(&good[..1]), 4);
+        let (condition, news) = say(&status.report(), Some(&condition));
+        assert_eq!(news.note, format!("{} What is different: gone b.yaml.", condition.message));
+    }
+
+    #[test]
+    fn notes_have_room_for_what_to_do() {
+        let status = PolicyStatus::default();
+        status.reads(vec!["/etc/mullion".to_owned()], Vec::new());
+        let long = "x".repeat(200);
+        let files: Vec<(String, String)> =
+            (0..30).map(|n| (format!("/etc/mullion/{long}{n}.yaml"), policy(&"p".repeat(500), "{mod: 1}"))).collect();
+        let kept = Arc::new(PolicySet::from_files(&[("a.yaml", policy("a", "{}"))]).unwrap());
+        status.starts_with(&kept, PolicySet::from_files(&files).unwrap_err(), &[], 1);
+        let (_, news) = say(&status.report(), None);
+        assert!(news.note.contains("kept in ConfigMap mullion-state"), "{}", news.note);
+        assert!(news.note.len() <= MAX_NOTE && news.note.contains("lists every problem"), "{}", news.note);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn news_are_bounded() {
+        let mut telling = Telling::default();
+        for _ in 0..5 {
+            assert_eq!(telling.pause(Instant::now()), None);
+            telling.told.push_back(Instant::now());
+        }
+        assert_eq!(telling.pause(Instant::now()), Some(MOST.1));
+        tokio::time::advance(MOST.1).await;
+        assert_eq!(telling.pause(Instant::now()), None);
+        telling.told.push_back(Instant::now());
+        assert_eq!(telling.told.len(), 6);
+        assert_eq!(telling.pause(Instant::now()), None, "four of them are old");
+        assert_eq!(telling.told.len(), 5);
+    }
+}

@@ -1,0 +1,114 @@
+//! The report as `/policies` shows it.
+
+use std::sync::atomic::Ordering;
+
+use axum::Router;
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{PolicyReport, PolicyStatus, ReportedFile};
+use crate::manifest::Problem;
+use crate::policy::{Mode, PolicyDocument, PolicySet, Warning};
+
+impl PolicyStatus {
+    /// `/policies`.
+    pub fn routes(&self) -> Router {
+        let shown = self.clone();
+        Router::new().route("/policies", get(async move || answer(&shown.shown())))
+    }
+
+    /// The content of `/policies`:
+    ///
+    /// | key | what |
+    /// |---|---|
+    /// | `hash` | of the files of the set in force: the same in every replica that read the same |
+    /// | `inForceSince` | when this process took the set |
+    /// | `lastGood` | when it was loaded from its files, in seconds since 1970; `null` for one that was built in or kept |
+    /// | `lastRead` | when the files were last read, in seconds since 1970; `null`: never |
+    /// | `kept` | whether it is that of ConfigMap `mullion-state`, because the files were bad from the start |
+    /// | `directories` | as they were given |
+    /// | `files` | each file: `name`, `status` (`in_force`, `bad`, `waiting`, `gone`), `means` in words, `hash`, `policies` in force, `changed`, `problems` (`line` and `column` are `null` where they are of the file as a whole), `warnings` |
+    /// | `policies` | every PodPolicy in force, highest priority first |
+    /// | `nodePolicy`, `registryPolicy` | name, mode, file and line; `null`: the defaults |
+    /// | `problems` | of all files as they are now, each in one line |
+    /// | `warnings` | about the set in force |
+    /// | `hindrances` | what keeps changes of the files from being seen |
+    /// | `registries` | why none is asked, though one should be |
+    pub fn shown(&self) -> Value {
+        let report = self.report();
+        let PolicyReport { set, directories, kept, last_good, registries, hindrances, .. } = &*report;
+        let read = self.0.read.load(Ordering::Relaxed);
+        let pods = set.pods.iter().map(|policy| {
+            let origin = policy.origins.get("");
+            json!({
+                "kind": "PodPolicy",
+                "name": policy.name,
+                "priority": policy.spec.priority,
+                "mode": policy.spec.mode,
+                "match": policy.spec.matches.to_string(),
+                "file": origin.map(|origin| origin.file.as_ref()),
+                "line": origin.map(|origin| origin.line),
+            })
+        });
+        json!({
+            "hash": set.hash,
+            "inForceSince": (report.since > 0).then(|| time(report.since)),
+            "lastGood": last_good,
+            "lastRead": (read > 0).then_some(read),
+            "kept": kept,
+            "directories": directories,
+            "files": report.files.iter().map(file).collect::<Vec<_>>(),
+            "policies": pods.collect::<Vec<_>>(),
+            "nodePolicy": only(set, "NodePolicy", Some(set.nodes.mode)),
+            "registryPolicy": only(set, "RegistryPolicy", None),
+            "problems": report.problems_in_words(),
+            "warnings": report.warnings.iter().map(warning).collect::<Vec<_>>(),
+            "hindrances": hindrances,
+            "registries": registries,
+        })
+    }
+}
+
+fn answer(shown: &Value) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], format!("{shown}\n")).into_response()
+}
+
+fn file(ReportedFile { status, changed, .. }: &ReportedFile) -> Value {
+    json!({
+        "name": status.name,
+        "status": status.standing.name(),
+        "means": status.in_words(),
+        "hash": status.hash,
+        "policies": status.policies,
+        "changed": time(*changed),
+        "problems": status.problems.iter().map(problem).collect::<Vec<_>>(),
+        "warnings": status.warnings.iter().map(warning).collect::<Vec<_>>(),
+    })
+}
+
+fn problem(problem: &Problem) -> Value {
+    let (line, column) = problem.place().unzip();
+    let related = problem.related_text().map(|related| format!("; {related}"));
+    let message = format!("{}{}", problem.message, related.unwrap_or_default());
+    json!({ "line": line, "column": column, "message": message, "hint": problem.hint })
+}
+
+fn warning(warning: &Warning) -> Value {
+    let Warning { origin, message, hint } = warning;
+    json!({ "file": origin.file, "line": origin.line, "message": message, "hint": hint })
+}
+
+/// The document of a kind of which there is one at most.
+fn only(set: &PolicySet, kind: &str, mode: Option<Mode>) -> Value {
+    let found = set.documents.iter().find(|document| document.kind == kind);
+    found.map_or(Value::Null, |PolicyDocument { name, origin, .. }| {
+        json!({ "name": name, "mode": mode, "file": origin.file, "line": origin.line })
+    })
+}
+
+fn time(seconds: i64) -> Option<String> {
+    Timestamp::from_second(seconds).ok().map(|time| time.to_string())
+}

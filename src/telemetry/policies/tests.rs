@@ -1,0 +1,146 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use serde_json::json;
+
+use super::*;
+use crate::policy::{Files, Outcome, PolicyFile, Store};
+
+/// Files in a directory that is read at each `read`.
+struct Directory {
+    store: Store,
+    status: PolicyStatus,
+}
+
+impl Directory {
+    fn new() -> Self {
+        let status = PolicyStatus::default();
+        status.reads(vec!["/etc/mullion".to_owned()], Vec::new());
+        Self { store: Store::default(), status }
+    }
+
+    fn read(&mut self, files: &[(&str, &str)], now: i64) {
+        let texts = files
+            .iter()
+            .map(|(name, text)| PolicyFile { name: format!("/etc/mullion/{name}"), bytes: text.as_bytes().to_vec() });
+        let step = match self.store.reload(&Files { texts: texts.collect(), problems: Vec::new() }) {
+            Outcome::Unchanged => Step::Unchanged,
+            Outcome::Replaced => Step::Replaced(Arc::clone(self.store.current().unwrap())),
+            Outcome::Kept { problems, seen } => Step::Kept { problems, seen },
+        };
+        self.status.took(&step, now);
+    }
+
+    fn metrics(&self) -> Vec<String> {
+        let mut registry = Registry::with_prefix("mullion");
+        registry.register_collector(Box::new(self.status.clone()));
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+    }
+
+    fn has(&self, line: &str) {
+        let metrics = self.metrics();
+        assert!(metrics.iter().any(|found| found == line), "no {line} in {metrics:#?}");
+    }
+}
+
+fn policy(name: &str, spec: &str) -> String {
+    format!("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: {name}}}\nspec: {spec}\n")
+}
+
+#[test]
+fn each_file_is_told_of_while_it_is_there() {
+    let mut directory = Directory::new();
+    let (a, b) = (policy("a", "{priority: 1}"), policy("b", "{priority: 2, mode: Audit}"));
+    directory.read(&[("a.yaml", &a), ("b.yaml", &b)], 100);
+    directory.has("mullion_policy_files{status=\"in_force\"} 2");
+    directory.has("mullion_policy_file_valid{file=\"a.yaml\"} 1");
+    directory.has("mullion_policy_file_last_change_timestamp{file=\"b.yaml\"} 100");
+    directory.has("mullion_policy_last_good_timestamp 100");
+    assert_eq!(directory.status.report().changes, "");
+
+    // One turns bad, one comes, one goes: nothing of it counts.
+    let bad = policy("a", "{priorty: 1, mode: Of}");
+    let c = policy("c", "{priority: 3}");
+    directory.read(&[("a.yaml", &bad), ("c.yaml", &c)], 200);
+    for line in [
+        "mullion_policy_load_errors 2",
+        "mullion_policy_files{status=\"bad\"} 1",
+        "mullion_policy_files{status=\"waiting\"} 1",
+        "mullion_policy_files{status=\"gone\"} 1",
+        "mullion_policy_files{status=\"in_force\"} 0",
+        "mullion_policy_file_valid{file=\"a.yaml\"} 0",
+        "mullion_policy_file_valid{file=\"c.yaml\"} 1",
+        "mullion_policy_file_problems{file=\"a.yaml\"} 2",
+        "mullion_policy_file_last_change_timestamp{file=\"a.yaml\"} 200",
+        "mullion_policy_last_read_timestamp 200",
+        "mullion_policy_reload_total{outcome=\"failed\"} 1",
+    ] {
+        directory.has(line);
+    }
+    let metrics = directory.metrics().join("\n");
+    assert!(!metrics.contains("b.yaml"), "{metrics}");
+    let shown = directory.status.shown();
+    let stands: Vec<_> = shown["files"].as_array().unwrap().iter().map(|file| &file["status"]).collect();
+    assert_eq!(stands, ["bad", "gone", "waiting"]);
+    let bad = &shown["files"][0];
+    assert_eq!((&bad["name"], &bad["policies"]), (&json!("/etc/mullion/a.yaml"), &json!(1)));
+    assert_eq!(bad["means"], "bad; an older version of it is in force");
+    assert_eq!((&bad["problems"][0]["line"], &bad["problems"][0]["column"]), (&json!(4), &json!(8)));
+    assert_eq!(
+        shown["policies"][0],
+        json!({"kind": "PodPolicy", "name": "b", "priority": 2, "mode": "Audit",
+        "match": "every pod", "file": "/etc/mullion/b.yaml", "line": 1})
+    );
+    assert_eq!((&shown["inForceSince"], &shown["lastRead"]), (&json!("1970-01-01T00:01:40Z"), &json!(200)));
+
+    // Read again, nothing new: only the time of reading.
+    let mut follower = directory.status.follow();
+    follower.borrow_and_update();
+    directory.read(&[("a.yaml", &policy("a", "{priorty: 1, mode: Of}")), ("c.yaml", &c)], 210);
+    assert!(!follower.has_changed().unwrap());
+    directory.has("mullion_policy_last_read_timestamp 210");
+
+    // As it was: the same set, since the same time, and no change to tell of.
+    directory.read(&[("a.yaml", &a), ("b.yaml", &b)], 300);
+    let report = directory.status.report();
+    assert_eq!((report.since, report.last_good, report.changes.as_str()), (100, Some(100), ""));
+    directory.read(&[("a.yaml", &a.replace("priority: 1", "priority: 7")), ("c.yaml", &c)], 400);
+    let report = directory.status.report();
+    assert_eq!((report.since, report.last_good), (400, Some(400)));
+    assert_eq!(report.changes, "changed a.yaml; new c.yaml; gone b.yaml");
+    assert_eq!(report.files[0].changed, 400);
+    directory.has("mullion_policy_load_errors 0");
+}
+
+#[test]
+fn files_without_number_have_metrics_without_number() {
+    let mut directory = Directory::new();
+    let names: Vec<String> = (0..300).map(|n| format!("p{n:03}.yaml")).collect();
+    let texts: Vec<String> = (0..300).map(|n| policy(&format!("p{n}"), &format!("{{priority: {n}}}"))).collect();
+    let mut files: Vec<(&str, &str)> =
+        names.iter().zip(&texts).map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    files[250].1 = "kind: PodPolicy";
+    directory.read(&files, 1);
+    let metrics = directory.metrics();
+    assert_eq!(metrics.iter().filter(|line| line.contains("policy_file_valid{")).count(), 64);
+    directory.has("mullion_policy_file_valid{file=\"p250.yaml\"} 0");
+    directory.has("mullion_policy_files{status=\"waiting\"} 299");
+}
+
+#[test]
+fn a_panic_is_a_problem_until_the_next_reading() {
+    let mut directory = Directory::new();
+    let good = policy("a", "{priority: 1}");
+    directory.read(&[("a.yaml", &good)], 1);
+    directory.status.took(&Step::Panicked, 2);
+    directory.status.took(&Step::Panicked, 3);
+    directory.has("mullion_policy_load_errors 1");
+    directory.has("mullion_policy_reload_total{outcome=\"failed\"} 1");
+    assert!(directory.status.shown()["problems"][0].as_str().unwrap().contains("defect of Mullion"));
+    assert_eq!(directory.status.report().files[0].status.standing, Standing::InForce);
+    directory.read(&[("a.yaml", &good)], 4);
+    assert_eq!(directory.status.shown()["problems"], json!([]));
+}
