@@ -33,6 +33,7 @@ mod namespaces;
 mod nodes;
 mod outage;
 mod placement;
+mod policies;
 mod proxy;
 mod reachability;
 mod registration;
@@ -161,6 +162,7 @@ fn main() -> ExitCode {
             memory::a_new_node_has_its_taint_at_once,
             memory::leave_to_taint_comes_and_goes,
             memory::earlier_taints_go_and_forged_ones_stay,
+            policies::admins_see_what_became_of_their_edit,
         ]
     ));
     // A control plane of their own: on the other, nodes come and go that are not theirs.

@@ -36,14 +36,14 @@ fn directory(text: &str) -> Result<tempfile::TempDir> {
 }
 
 /// A running program and its admin port.
-struct Running {
-    process: MullionProcess,
+pub struct Running {
+    pub process: MullionProcess,
     admin: SocketAddr,
 }
 
 impl Running {
     /// What the admin port answers.
-    async fn get(&self, path: &str) -> Result<String> {
+    pub async fn get(&self, path: &str) -> Result<String> {
         let mut stream = tokio::net::TcpStream::connect(self.admin).await?;
         stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).await?;
         let mut answer = String::new();
@@ -51,18 +51,18 @@ impl Running {
         Ok(answer.split_once("\r\n\r\n").context("no HTTP")?.1.to_owned())
     }
 
-    async fn policies(&self) -> Result<Value> {
+    pub async fn policies(&self) -> Result<Value> {
         Ok(serde_json::from_str(&self.get("/policies").await?)?)
     }
 
-    async fn metric(&self, name: &str) -> Result<u64> {
+    pub async fn metric(&self, name: &str) -> Result<u64> {
         let text = self.get("/metrics").await?;
         let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         Ok(found.map(str::parse).transpose()?.unwrap_or(0))
     }
 }
 
-async fn start(arguments: &[String]) -> Result<Running> {
+pub async fn start(arguments: &[String]) -> Result<Running> {
     let admin: SocketAddr = ([127, 0, 0, 1], free_port()?).into();
     let process = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
         .args(arguments)
@@ -74,7 +74,7 @@ async fn start(arguments: &[String]) -> Result<Running> {
 }
 
 /// Waits for the program to end with exit code 2; what it said.
-async fn refused(arguments: &[String]) -> Result<String> {
+pub async fn refused(arguments: &[String]) -> Result<String> {
     let admin = format!("127.0.0.1:{}", free_port()?);
     let process = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
         .args(arguments)
@@ -97,18 +97,23 @@ fn arguments<const N: usize>(command: &str, flags: [(&str, &str); N]) -> Vec<Str
     [command].into_iter().chain(flags).map(str::to_owned).collect()
 }
 
-fn as_controller(kubeconfig: &Path, namespace: &TestNamespace, policies: &Path) -> Vec<String> {
+pub fn as_controller(kubeconfig: &Path, namespace: &TestNamespace, policies: &Path) -> Vec<String> {
     let (kubeconfig, policies) = (kubeconfig.to_string_lossy(), policies.to_string_lossy());
-    let flags = [("--kubeconfig", &*kubeconfig), ("--policies", &*policies), ("--lease-namespace", &*namespace.name)];
+    let flags = [
+        ("--kubeconfig", &*kubeconfig),
+        ("--policies", &*policies),
+        ("--lease-namespace", &*namespace.name),
+        ("--reload-interval", "0.1"),
+    ];
     arguments("controller", flags)
 }
 
-async fn controller(kubeconfig: &Path, namespace: &TestNamespace, policies: &Path) -> Result<Running> {
+pub async fn controller(kubeconfig: &Path, namespace: &TestNamespace, policies: &Path) -> Result<Running> {
     start(&as_controller(kubeconfig, namespace, policies)).await
 }
 
 /// A webhook's arguments, and what the API server must be told to ask it.
-fn as_webhook(
+pub fn as_webhook(
     plane: &ControlPlane,
     kubeconfig: &Path,
     namespace: &TestNamespace,
@@ -132,7 +137,7 @@ fn as_webhook(
     Ok((arguments("webhook", flags), registration))
 }
 
-async fn webhook(
+pub async fn webhook(
     plane: &ControlPlane,
     kubeconfig: &Path,
     namespace: &TestNamespace,
@@ -143,7 +148,7 @@ async fn webhook(
 }
 
 /// With the rights that the webhook's documentation lists; those on the ConfigMap can be left out.
-async fn webhooks(plane: &ControlPlane, namespace: &TestNamespace, on_state: bool) -> Result<PathBuf> {
+pub async fn webhooks(plane: &ControlPlane, namespace: &TestNamespace, on_state: bool) -> Result<PathBuf> {
     let user = format!("{}-{}", if on_state { "webhook" } else { "blind" }, namespace.name);
     if on_state {
         rights::of_webhook(plane, &namespace.name, Subject::User(&user)).await?;
@@ -154,14 +159,14 @@ async fn webhooks(plane: &ControlPlane, namespace: &TestNamespace, on_state: boo
 }
 
 /// With the rights that the controller's documentation lists.
-async fn controllers(plane: &ControlPlane, namespace: &TestNamespace) -> Result<PathBuf> {
+pub async fn controllers(plane: &ControlPlane, namespace: &TestNamespace) -> Result<PathBuf> {
     let user = format!("controller-{}", namespace.name);
     rights::of_controller(plane, &namespace.name, "default", Subject::User(&user)).await?;
     plane.kubeconfig_for(&user, &[])
 }
 
 /// Waits until the ConfigMap says something, and gives its data.
-async fn state(namespace: &TestNamespace, what: &str, says: impl Fn(&Value) -> bool) -> Result<Value> {
+pub async fn state(namespace: &TestNamespace, what: &str, says: impl Fn(&Value) -> bool) -> Result<Value> {
     let api: Api<ConfigMap> = namespace.api();
     wait_for(&format!("ConfigMap {STATE} with {what}"), DEADLINE, async || match api.get_opt(STATE).await {
         Ok(found) => {
@@ -179,12 +184,12 @@ async fn edit(namespace: &TestNamespace, data: &Value) -> Result<()> {
     Ok(())
 }
 
-fn windows_pod(name: &str) -> Value {
+pub fn windows_pod(name: &str) -> Value {
     pod(name, json!({"containers": [{"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022"}]}))
 }
 
 /// Whether a Windows pod is given the toleration of a taint with this value.
-fn tolerates(pod: &Value, value: &str) -> bool {
+pub fn tolerates(pod: &Value, value: &str) -> bool {
     pod["spec"]["tolerations"].as_array().is_some_and(|all| all.iter().any(|one| one["value"] == value))
 }
 
@@ -276,7 +281,7 @@ pub async fn what_was_seen_outlives_pool_and_processes(plane: &ControlPlane) -> 
 }
 
 /// Takes the webhook configurations away.
-async fn registration_gone(plane: &ControlPlane, namespace: &TestNamespace) -> Result<()> {
+pub async fn registration_gone(plane: &ControlPlane, namespace: &TestNamespace) -> Result<()> {
     WebhookRegistration::new("https://127.0.0.1:1", "").only_namespace(namespace).remove(&plane.client()).await
 }
 

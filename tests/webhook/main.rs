@@ -6,6 +6,7 @@ mod admin;
 mod bad_input;
 mod certificates;
 mod connections;
+mod edits;
 mod images;
 mod logs;
 mod policies;

@@ -211,6 +211,11 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) async fn start(limits: ConnectionLimits) -> Self {
+        Self::around(state(), limits).await
+    }
+
+    /// With an engine, a world and policies of its own.
+    pub(crate) async fn around(state: Arc<State>, limits: ConnectionLimits) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (certificate, key) = pair();
         write_pair(dir.path(), &certificate.pem(), &key.serialize_pem());
@@ -220,7 +225,6 @@ impl Server {
         let config = Arc::new(certificate.server_config().unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let state = state();
         let stop = CancellationToken::new();
         let router = routes::router(Arc::clone(&state), Limits::default());
         let serving = serve(listener, Some(config), router, limits, state.metrics.clone(), stop.clone());

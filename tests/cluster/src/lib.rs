@@ -14,6 +14,7 @@
 //! | `wait` | [`wait_for`]: every wait with a deadline |
 //! | `webhook` | [`WebhookRegistration`]: tells the API server about a webhook |
 //! | `chart` | what is registered: the objects of `charts/mullion` |
+//! | `mount` | [`ConfigMapMount`]: a ConfigMap as a kubelet mounts it |
 //! | `mullion` | [`MullionProcess`]: the program under test |
 //!
 //! ```no_run
@@ -27,6 +28,7 @@
 //! ```
 
 mod chart;
+mod mount;
 mod mullion;
 mod namespace;
 mod node;
@@ -37,6 +39,7 @@ mod tools;
 mod wait;
 mod webhook;
 
+pub use mount::ConfigMapMount;
 pub use mullion::{MullionBuilder, MullionProcess};
 pub use namespace::TestNamespace;
 pub use node::{NodeSpec, UNMANAGED};

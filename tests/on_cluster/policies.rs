@@ -1,0 +1,161 @@
+//! Policy files that an admin edits: what becomes of pods meanwhile, and where it is said.
+//!
+//! One at a time with whatever else runs Mullion over the whole cluster: see `memory`.
+
+use anyhow::{Context as _, Result, bail, ensure};
+use mullion_cluster::{ConfigMapMount, ControlPlane, TestNamespace, wait_for};
+use serde_json::{Value, json};
+
+use crate::memory::{
+    Running, as_controller, as_webhook, controller, controllers, refused, registration_gone, state, webhook, webhooks,
+    windows_pod,
+};
+use crate::shared::{DEADLINE, dry_run};
+
+/// A policy that gives every Windows pod a toleration of that key.
+fn marks(key: &str) -> String {
+    format!(
+        "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: mine}}\nspec:\n  priority: 7\n  place:\n    \
+         tolerations: {{add: [{{key: {key}, operator: Exists}}]}}\n"
+    )
+}
+
+/// Waits until Windows pods get the toleration of that key, and no other.
+async fn marked(namespace: &TestNamespace, what: &str, key: &str) -> Result<()> {
+    wait_for(what, DEADLINE, async || {
+        let pod = dry_run(namespace, &windows_pod("windows")).await?;
+        let tolerations = pod["spec"]["tolerations"].as_array().cloned().unwrap_or_default();
+        let keys: Vec<&str> = tolerations.iter().filter_map(|one| one["key"].as_str()).collect();
+        let ours: Vec<&str> = keys.into_iter().filter(|key| key.starts_with("of-")).collect();
+        if ours == [key] { Ok(()) } else { bail!("{ours:?}, not {key}") }
+    })
+    .await
+}
+
+/// Waits until `/policies` says something.
+async fn shown(program: &Running, what: &str, says: impl Fn(&Value) -> bool) -> Result<Value> {
+    wait_for(what, DEADLINE, async || {
+        let shown = program.policies().await?;
+        if says(&shown) { Ok(shown) } else { bail!("{shown}") }
+    })
+    .await
+}
+
+/// Waits until the condition of the policies has that status, and gives its message.
+async fn condition(own: &TestNamespace, status: &str, says: &str) -> Result<String> {
+    let found = |data: &Value| {
+        let all: Value = serde_json::from_str(data["conditions"].as_str()?).ok()?;
+        let all = all.as_array()?.clone();
+        let one = all.into_iter().find(|one| one["type"] == "PoliciesLoaded" && one["status"] == status)?;
+        Some(one["message"].as_str()?.to_owned()).filter(|message| message.contains(says))
+    };
+    let data = state(own, &format!("PoliciesLoaded {status}: {says}"), |data| found(data).is_some()).await?;
+    found(&data).context("it was there")
+}
+
+/// Waits for an Event about `mullion-state` as `kubectl get events` shows it.
+async fn event(plane: &ControlPlane, own: &TestNamespace, says: &[&str]) -> Result<String> {
+    let arguments = ["get", "events", "-n", &own.name, "--field-selector", "involvedObject.name=mullion-state"];
+    wait_for(&format!("an Event with {says:?}"), DEADLINE, async || {
+        let all = plane.kubectl(&arguments).await?;
+        let line = all.lines().find(|line| says.iter().all(|part| line.contains(part)));
+        line.map(str::to_owned).with_context(|| all.clone())
+    })
+    .await
+}
+
+/// Pods are decided by the last good set whatever the files say, and every place where an admin looks says what is wrong,
+/// what holds instead and when it is over.
+pub async fn admins_see_what_became_of_their_edit(plane: &ControlPlane) -> Result<()> {
+    let own = plane.namespace("mullion").await?;
+    let namespace = plane.namespace("edited").await?;
+    let kubeconfigs = (controllers(plane, &own).await?, webhooks(plane, &own, true).await?);
+    let (good, other) =
+        (marks("of-one"), "apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {name: nodes}\nspec: {}\n");
+    let typos = good.replace("priority", "priorty").replace("add:", "ad:");
+
+    // Nothing to fall back on: every problem of every file, and the end.
+    let mut mount = ConfigMapMount::new(&[("mine.yaml", typos.as_str()), ("nodes.yaml", "kind: NodePolicy\n")])?;
+    for program in
+        [as_webhook(plane, &kubeconfigs.1, &own, mount.path())?.0, as_controller(&kubeconfigs.0, &own, mount.path())]
+    {
+        let log = refused(&program).await?;
+        for part in ["mine.yaml:5:3: ", "mine.yaml:7:19: ", "nodes.yaml:1:1: ", "keeps none"] {
+            ensure!(log.contains(part), "no {part:?}: {log}");
+        }
+    }
+
+    mount.publish(&[("mine.yaml", good.as_str()), ("nodes.yaml", other)])?;
+    let leader = controller(&kubeconfigs.0, &own, mount.path()).await?;
+    let (first, registration) = webhook(plane, &kubeconfigs.1, &own, mount.path()).await?;
+    registration.only_namespace(&namespace).register(&plane.client()).await?;
+    marked(&namespace, "the policies to be in force", "of-one").await?;
+    condition(&own, "True", "2 policy files with 2 policies are in force").await?;
+    let at_first = first.policies().await?;
+    ensure!(at_first["hash"] == leader.policies().await?["hash"], "who read the same says the same");
+
+    // The edit goes wrong, in one file; the other edit is good, and has to wait for it.
+    let waiting = other.replace("{}", "{mode: Audit}");
+    mount.publish(&[("mine.yaml", typos.as_str()), ("nodes.yaml", waiting.as_str())])?;
+    let told = event(plane, &own, &["Warning", "PolicyFilesBad", "mine.yaml:5:3: "]).await?;
+    for part in ["did you mean `priority`", "1 more problem", "In force instead", "Correct the file"] {
+        ensure!(told.contains(part), "no {part:?}: {told}");
+    }
+    condition(&own, "False", "mine.yaml:5:3: ").await?;
+    let described = plane.kubectl(&["describe", "configmap", "mullion-state", "-n", &own.name]).await?;
+    ensure!(described.split("Events:").nth(1).is_some_and(|events| events.contains("PolicyFilesBad")), "{described}");
+    for program in [&first, &leader] {
+        let bad =
+            shown(program, "the problems", |shown| shown["problems"].as_array().is_some_and(|all| all.len() == 2))
+                .await?;
+        let files: Vec<_> = bad["files"].as_array().into_iter().flatten().collect();
+        ensure!(files.len() == 2 && files[0]["status"] == "bad" && files[1]["status"] == "waiting", "{bad:#}");
+        ensure!(files[0]["problems"][0]["line"] == 5 && files[0]["problems"][0]["column"] == 3, "{bad:#}");
+        ensure!(bad["hash"] == at_first["hash"] && bad["nodePolicy"]["mode"] == "Enforce", "{bad:#}");
+        let metrics = program.get("/metrics").await?;
+        for line in [
+            "mullion_policy_load_errors 2",
+            "mullion_policy_file_valid{file=\"mine.yaml\"} 0",
+            "mullion_policy_file_problems{file=\"mine.yaml\"} 2",
+            "mullion_policy_file_valid{file=\"nodes.yaml\"} 1",
+            "mullion_policy_files{status=\"waiting\"} 1",
+        ] {
+            ensure!(metrics.lines().any(|found| found == line), "no {line}");
+        }
+    }
+    marked(&namespace, "the last good policies", "of-one").await?;
+
+    // A webhook that starts now finds what the controller kept.
+    let (second, registration) = webhook(plane, &kubeconfigs.1, &own, mount.path()).await?;
+    registration.only_namespace(&namespace).register(&plane.client()).await?;
+    first.process.kill()?;
+    marked(&namespace, "the last good policies, after a restart", "of-one").await?;
+    let kept = second.policies().await?;
+    ensure!(
+        kept["kept"] == true && kept["hash"] == at_first["hash"] && kept["files"][0]["status"] == "bad",
+        "{kept:#}"
+    );
+    ensure!(
+        second.process.log()?.contains("the last good ones, kept in ConfigMap mullion-state"),
+        "the log does not say it"
+    );
+
+    // All keys of the ConfigMap are gone: that is no way to have no policies.
+    mount.publish::<&str>(&[])?;
+    event(plane, &own, &["Warning", "PolicyFilesBad", "the directory holds no policy file"]).await?;
+    shown(&second, "the files to be gone", |shown| shown["files"].to_string().matches("\"gone\"").count() == 2).await?;
+    marked(&namespace, "the last good policies, without any file", "of-one").await?;
+
+    // Corrected.
+    let corrected = marks("of-two");
+    mount.publish(&[("mine.yaml", corrected.as_str())])?;
+    marked(&namespace, "the new policies", "of-two").await?;
+    let told = event(plane, &own, &["Normal", "PoliciesInForce", "good again"]).await?;
+    ensure!(told.contains("gone nodes.yaml") && told.contains("changed mine.yaml"), "{told}");
+    condition(&own, "True", "1 policy file with 1 policy is in force").await?;
+    let good = shown(&second, "no problems", |shown| shown["problems"] == json!([])).await?;
+    ensure!(good["kept"] == false && good["hash"] == leader.policies().await?["hash"], "{good:#}");
+    ensure!(!second.get("/metrics").await?.contains("nodes.yaml"), "metrics of a file that is gone");
+
+    registration_gone(plane, &namespace).await
+}

@@ -1,0 +1,311 @@
+//! Policy files that are edited all the time, while pods are created all the time.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use base64::Engine as _;
+use http_body_util::Full;
+use hyper::client::conn::http1::SendRequest;
+use mullion::engine::world::World;
+use mullion::policy::PolicySet;
+use mullion::reload::files;
+use mullion::webhook::body::Limits;
+use mullion::webhook::server::ConnectionLimits;
+use mullion::webhook::state::State;
+use mullion::webhook::{reload, routes};
+use mullion_cluster::{ConfigMapMount, Seen, wait_for};
+use serde_json::{Value, json};
+
+use crate::support::{Got, Server, pod_review, post, request, within};
+
+/// How long to edit, instead of two seconds at the pace of a fast machine: then one edit every 100 ms.
+const SECONDS: &str = "MULLION_EDITS_SECONDS";
+const DOORS: [&str; 2] = ["/mutate", "/validate"];
+
+fn world() -> World {
+    let node = |name: &str, os: &str, build: &str| {
+        json!({"kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/os": os,
+            "node.kubernetes.io/windows-build": build}}, "spec": {"taints": [{"key": "os", "value": os, "effect": "NoSchedule"}]}})
+    };
+    let class =
+        |name: &str| json!({"kind": "RuntimeClass", "metadata": {"name": name}, "handler": "runhcs-wcow-process"});
+    let objects = [
+        class("class-a"),
+        class("class-b"),
+        node("w1", "windows", "10.0.20348"),
+        node("w2", "windows", "10.0.26100"),
+        node("l", "linux", ""),
+    ];
+    let dump = json!({"kind": "List", "items": objects});
+    mullion::world::file::from_text("world", dump.to_string().as_bytes()).unwrap()
+}
+
+fn policy(name: &str, priority: u32, spec: &str) -> String {
+    format!(
+        "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: {name}}}\nspec:\n  priority: {priority}\n  {spec}\n"
+    )
+}
+
+type Files = Vec<(&'static str, Vec<u8>)>;
+
+/// A set whose decisions differ from those of the other in every file.
+fn set(name: &str, build: &str, action: &str) -> Files {
+    let detect =
+        format!("detect: {{images: [{{pattern: registry.example.com/app/**, os: windows, builds: [{build}]}}]}}");
+    let place = format!(
+        "place: {{tolerations: {{add: [{{key: of-{name}, operator: Exists}}]}}, runtimeClass: {{mode: Named, name: class-{name}}}}}"
+    );
+    let rules = format!("rules: {{actions: [{{rule: run-as-user, action: {action}}}]}}");
+    vec![
+        ("detect.yaml", policy("detect", 1, &detect).into()),
+        ("place.yaml", policy("place", 2, &place).into()),
+        ("rules.yaml", policy("rules", 3, &rules).into()),
+    ]
+}
+
+fn a() -> Files {
+    set("a", "10.0.20348", "Deny")
+}
+
+/// With one file more.
+fn b() -> Files {
+    let mut files = set("b", "10.0.26100", "Warn");
+    files.push(("workloads.yaml", policy("workloads", 4, "workloads: Warn").into()));
+    files
+}
+
+/// What must never be in force: most of it would change every decision.
+fn bad(number: usize) -> Files {
+    let mut files = if number.is_multiple_of(2) { a() } else { b() };
+    match number % 6 {
+        0 => files[2].1.truncate(130),
+        1 => files[1].1.clear(),
+        2 => files[0].1.push(0xff),
+        3 => files.clear(),
+        4 => files[1].1 = files[2].1.clone(),
+        _ => files[0].1 = policy("detect", 1, "mode: Off").into(),
+    }
+    files
+}
+
+fn load(files: &Files) -> PolicySet {
+    PolicySet::from_files(files).unwrap()
+}
+
+fn router(policies: PolicySet) -> Router {
+    routes::router(Arc::new(State::fixed(world(), policies)), Limits::default())
+}
+
+/// A Windows pod, and one with a user id too, which the sets judge differently.
+fn pods() -> [Value; 2] {
+    let mut plain = pod_review("web");
+    plain["request"]["object"]["spec"]["containers"][0]["image"] = json!("registry.example.com/app/web:1");
+    let mut user = plain.clone();
+    user["request"]["object"]["spec"]["securityContext"] = json!({"runAsUser": 1000});
+    [plain, user]
+}
+
+/// Every question, and its answer under the one set and under the other.
+async fn questions() -> Vec<(&'static str, String, [Value; 2])> {
+    let (a, b) = (router(load(&a())), router(load(&b())));
+    let mut questions = Vec::new();
+    for (door, pod) in DOORS.iter().flat_map(|door| pods().map(|pod| (*door, pod.to_string()))) {
+        let answers = [post(&a, door, pod.clone()).await.review(), post(&b, door, pod.clone()).await.review()];
+        questions.push((door, pod, answers));
+    }
+    questions
+}
+
+fn patch(answer: &Value) -> Value {
+    let Some(patch) = answer["patch"].as_str() else { return json!([]) };
+    serde_json::from_slice(&base64::engine::general_purpose::STANDARD.decode(patch).unwrap()).unwrap()
+}
+
+async fn ask(client: &mut SendRequest<Full<bytes::Bytes>>, door: &str, pod: &str) -> Value {
+    let (parts, body) = request(door, pod.to_owned()).into_parts();
+    drop(body);
+    let request = http::Request::from_parts(parts, Full::from(pod.to_owned()));
+    Got::read(within(client.send_request(request)).await.unwrap()).await.review()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_answer_is_of_one_set() {
+    let questions = Arc::new(questions().await);
+    // The sets differ wherever they can, or this shows nothing.
+    let [of_a, of_b] = &questions[0].2;
+    for key in ["of-a", "class-a", "\"value\":\"10.0.20348\""] {
+        assert!(
+            patch(of_a).to_string().contains(key) && !patch(of_b).to_string().contains(key),
+            "{key}: {of_a} {of_b}"
+        );
+    }
+    assert!(
+        questions.iter().any(|(door, _, [a, b])| *door == "/validate" && a["allowed"] == false && b["allowed"] == true)
+    );
+
+    let seconds = std::env::var(SECONDS).ok().map(|seconds| seconds.parse::<u64>().unwrap());
+    let (between, lasts, interval) = match seconds {
+        Some(seconds) => (Duration::from_millis(100), Duration::from_secs(seconds), Duration::from_millis(50)),
+        None => (Duration::from_millis(5), Duration::from_secs(2), Duration::from_millis(2)),
+    };
+    let mut mount = ConfigMapMount::new(&a()).unwrap();
+    let state = Arc::new(State::fixed(world(), PolicySet::default()));
+    let server = Server::around(Arc::clone(&state), ConnectionLimits::default()).await;
+    let mut source = files(vec![mount.path().to_owned()], interval);
+    reload::policies_once(&state, &source(), 1);
+    let reading = tokio::spawn(reload::policies(Arc::clone(&state), source, interval, server.stop.clone()));
+
+    let stop = tokio_util::sync::CancellationToken::new();
+    let counts = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+    let mut clients = Vec::new();
+    for number in 0..8 {
+        let (questions, counts, stop) = (Arc::clone(&questions), Arc::clone(&counts), stop.clone());
+        let mut client = server.http1().await;
+        clients.push(tokio::spawn(async move {
+            for (door, pod, answers) in questions.iter().cycle().skip(number) {
+                if stop.is_cancelled() {
+                    return;
+                }
+                let answer = ask(&mut client, door, pod).await;
+                let of = answers.iter().position(|whole| *whole == answer);
+                let of = of.unwrap_or_else(|| panic!("of neither set: {answer} instead of one of {answers:?}"));
+                counts[of].fetch_add(1, Ordering::Relaxed);
+            }
+        }));
+    }
+    let began = Instant::now();
+    let mut version = 1;
+    while began.elapsed() < lasts {
+        let now = match version % 5 {
+            0 | 3 => a(),
+            1 => b(),
+            _ => bad(version / 5 + version % 5),
+        };
+        mount.publish(&now).unwrap();
+        version += 1;
+        tokio::time::sleep(between).await;
+        assert!(clients.iter().all(|client| !client.is_finished()), "a client has seen something else");
+    }
+    // Whatever was before, the last good one is in force, each in turn; and a bad one after it changes nothing.
+    for (at, good) in [(0, a()), (1, b()), (0, a())] {
+        mount.publish(&good).unwrap();
+        let before = counts[at].load(Ordering::Relaxed);
+        wait_for("the last good set", Duration::from_secs(60), async || {
+            let more = counts[at].load(Ordering::Relaxed) > before + 10;
+            if more && state.policy_status.report().problems.is_empty() {
+                Seen::Done(())
+            } else {
+                Seen::NotYet(format!("{before} answers before"))
+            }
+        })
+        .await
+        .unwrap();
+        version += 1;
+    }
+    let good = state.policies.load().hash.clone();
+    for number in 0..6 {
+        let failed = |metrics: &str| {
+            metrics.lines().any(|line| line.starts_with("mullion_policy_load_errors ") && !line.ends_with(" 0"))
+        };
+        mount.publish(&bad(number)).unwrap();
+        version += 1;
+        let before = state.policy_status.report();
+        wait_for("the bad version to be seen", Duration::from_secs(60), async || {
+            let report = state.policy_status.report();
+            let seen = number == 0 || report.problems != before.problems;
+            if seen && failed(&state.metrics.encode().unwrap()) {
+                Seen::Done(())
+            } else {
+                Seen::NotYet(format!("{number}: {:?}", report.problems))
+            }
+        })
+        .await
+        .unwrap();
+        assert_eq!(state.policies.load().hash, good);
+    }
+    stop.cancel();
+    for client in clients {
+        within(client).await.unwrap();
+    }
+    let [of_a, of_b] = [0, 1].map(|at| counts[at].load(Ordering::Relaxed));
+    println!("{version} versions, {of_a} answers of one set and {of_b} of the other");
+    server.stop.cancel();
+    within(reading).await.unwrap();
+}
+
+/// What `/mutate` makes of the pod.
+async fn mutated(under: &Router, review: &Value) -> Value {
+    let answer = post(under, "/mutate", review.to_string()).await.review();
+    let mut after = review.clone();
+    let patch: json_patch::Patch = serde_json::from_value(patch(&answer)).unwrap();
+    json_patch::patch(&mut after["request"]["object"], &patch).unwrap();
+    after
+}
+
+/// The policies may change between the two calls about one pod. What Mullion wrote under the ones is never what it
+/// refuses under the others: whatever they name is the author's.
+#[tokio::test]
+async fn a_pod_that_crosses_an_edit_is_not_refused_for_what_mullion_wrote() {
+    let one = |spec: &str| load(&vec![("one.yaml", policy("one", 1, spec).into())]);
+    let shipped = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies").join(name);
+        load(&vec![("shipped.yaml", fs::read(path).unwrap())])
+    };
+    let image = |os: &str, builds: &str| {
+        one(&format!("detect: {{images: [{{pattern: registry.example.com/**, os: {os}{builds}}}]}}"))
+    };
+    let sets = [
+        load(&a()),
+        load(&b()),
+        image("windows", ", builds: [10.0.17763]"),
+        image("linux", ""),
+        image("multi", ""),
+        one("mode: Audit"),
+        one("mode: Disabled"),
+        one("place: {build: {mode: Exact}, runtimeClass: {mode: Never}, specOS: {mode: Never}}"),
+        one("place: {tolerations: {mode: Never}, nodeSelector: {mode: Never}, build: {mode: Never}}"),
+        one("rules: {actions: [{rule: MUL, action: Deny}]}"),
+        shipped("default.yaml"),
+        shipped("strict.yaml"),
+        shipped("compatible.yaml"),
+        shipped("audit.yaml"),
+    ];
+    let routers = sets.map(router);
+    let mut subjects = Vec::from(pods());
+    for (image, security) in [
+        ("registry.example.com/web:1", json!({})),
+        ("mcr.microsoft.com/windows/nanoserver:ltsc2022", json!({"runAsNonRoot": true, "fsGroup": 1})),
+        ("mcr.microsoft.com/windows/servercore:ltsc2019", json!({"seccompProfile": {"type": "RuntimeDefault"}})),
+    ] {
+        let mut review = pod_review("web");
+        review["request"]["object"]["spec"]["containers"][0]["image"] = json!(image);
+        review["request"]["object"]["spec"]["securityContext"] = security;
+        subjects.push(review);
+    }
+    // Nothing that the subjects have of their own.
+    let written =
+        ["nodeSelector", "tolerations", "affinity", "os", "runtimeClassName"].map(|key| format!("spec.{key}"));
+    let mut refused = 0;
+    for (pod, first) in subjects.iter().flat_map(|pod| routers.iter().map(move |first| (pod, first))) {
+        let crossed = mutated(first, pod).await;
+        for second in &routers {
+            let answer = post(second, "/validate", crossed.to_string()).await.review();
+            if answer["allowed"] == true {
+                continue;
+            }
+            refused += 1;
+            let causes = answer["status"]["details"]["causes"].as_array().unwrap();
+            assert!(!causes.is_empty(), "{answer}");
+            for cause in causes {
+                let field = cause["field"].as_str().unwrap();
+                let ours = written.iter().any(|ours| field.starts_with(ours.as_str())) || field.starts_with("metadata");
+                assert!(!ours, "{}\nis refused with {answer}", crossed["request"]["object"]);
+            }
+        }
+    }
+    assert!(refused > 0, "no set refuses anything: this shows nothing");
+}
