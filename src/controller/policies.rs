@@ -175,60 +175,55 @@ fn say(report: &PolicyReport, standing: Option<&Condition>) -> (Condition, News)
 
 fn all_well(report: &PolicyReport) -> String {
     let set = &report.set;
-    let mut said = format!(
-        "{} with {} in force, hash {}.",
-        number(set.files.len(), "policy file"),
-        if set.documents.len() == 1 {
-            "1 policy is".to_owned()
-        } else {
-            format!("{} policies are", set.documents.len())
-        },
-        set.hash
-    );
+    let policies = match set.documents.len() {
+        1 => "1 policy is".to_owned(),
+        number => format!("{number} policies are"),
+    };
+    let files = number(set.files.len(), "policy file");
+    let mut parts = vec![format!("{files} with {policies} in force, hash {}.", set.hash)];
     if let Some(first) = report.warnings.first() {
         let file = short(report, &first.origin.file);
         let text = cut(&format!("{file}:{}: {} ({})", first.origin.line, first.message, first.hint), MAX_PROBLEM);
-        said.push_str(&format!(" {}: {text}", number(report.warnings.len(), "warning")));
-        if report.warnings.len() > 1 {
-            said.push_str("; /policies on the admin port has the others");
-        }
-        said.push('.');
+        let more = if report.warnings.len() > 1 { "; /policies on the admin port has the others" } else { "" };
+        parts.push(format!("{}: {text}{more}.", number(report.warnings.len(), "warning")));
     }
-    for hindrance in &report.hindrances {
-        said.push_str(&format!(" {hindrance}."));
-    }
-    said
+    parts.extend(report.hindrances.iter().map(|hindrance| format!("{hindrance}.")));
+    parts.join(" ")
 }
 
 fn in_trouble(report: &PolicyReport) -> String {
     let first = report.problems.first();
-    let mut said = match first {
-        Some(first) => {
+    let trouble = first.map_or_else(
+        || "Policy files cannot be read, by a defect of Mullion: please report it".to_owned(),
+        |first| {
             let shown = Problem { source: short(report, &first.source), ..first.clone() };
             format!("Policy files cannot be used: {}", cut(&shown.to_string(), MAX_PROBLEM))
-        }
-        None => "Policy files cannot be read, by a defect of Mullion: please report it".to_owned(),
+        },
+    );
+    let more = match report.problems.len() {
+        0 | 1 => String::new(),
+        all => format!("; {}{}", number(all - 1, "more problem"), also(report, first)),
     };
-    let more = report.problems.len().saturating_sub(1);
-    if more > 0 {
-        let others = report.files.iter().filter(|file| {
-            !file.status.problems.is_empty() && first.is_some_and(|first| first.source != file.status.name)
-        });
-        let mut others: Vec<String> = others.map(|file| cut(&file.short, MAX_NAME)).collect();
-        let unnamed = others.len().saturating_sub(3);
-        others.truncate(3);
-        let also = if others.is_empty() { String::new() } else { format!(", also in {}", others.join(", ")) };
-        let unnamed = if unnamed > 0 { format!(" and {}", number(unnamed, "other file")) } else { String::new() };
-        said.push_str(&format!("; {}{also}{unnamed}", number(more, "more problem")));
-    }
     let from = if report.kept { format!(", kept in ConfigMap {NAME}") } else { String::new() };
-    said.push_str(&format!(
-        ". In force instead: the last good policies{from} (hash {}), all of them: no file is taken before every file is \
-         good. Correct the file or take the last change back; `mullion policy check DIR`, or /policies on the admin port, \
-         lists every problem.",
+    format!(
+        "{trouble}{more}. In force instead: the last good policies{from} (hash {}), all of them: no file is taken before \
+         every file is good. Correct the file or take the last change back; `mullion policy check DIR`, or /policies on \
+         the admin port, lists every problem.",
         report.set.hash
-    ));
-    said
+    )
+}
+
+/// Which other files have problems.
+fn also(report: &PolicyReport, first: Option<&Problem>) -> String {
+    let others = report
+        .files
+        .iter()
+        .filter(|file| !file.status.problems.is_empty() && first.is_some_and(|first| first.source != file.status.name));
+    let mut others: Vec<String> = others.map(|file| cut(&file.short, MAX_NAME)).collect();
+    let unnamed = others.len().saturating_sub(3);
+    others.truncate(3);
+    let unnamed = if unnamed > 0 { format!(" and {}", number(unnamed, "other file")) } else { String::new() };
+    if others.is_empty() { String::new() } else { format!(", also in {}{unnamed}", others.join(", ")) }
 }
 
 fn short(report: &PolicyReport, name: &str) -> String {

@@ -210,8 +210,8 @@ async fn follow(
     stop: CancellationToken,
 ) {
     reload::every(interval, stop, "the policy files", move || {
-        let step = reload::read(&mut source);
-        if let Step::Replaced(set) = &step {
+        let read = reload::read(&mut source);
+        if let Step::Replaced(set) = &read {
             // Files that are back as they were change nothing.
             say.send_if_modified(|standing| {
                 let news = !Arc::ptr_eq(standing, set);
@@ -219,7 +219,7 @@ async fn follow(
                 news
             });
         }
-        status.took(&step, Timestamp::now().as_second());
+        status.took(&read, Timestamp::now().as_second());
     })
     .await;
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Result;
 
 /// A directory of links into `..data`, itself a link to the directory of one version, which is swapped by one rename
-/// (`AtomicWriter` in pkg/volume/util/atomic_writer.go). Dropping it removes it.
+/// (`AtomicWriter` in `pkg/volume/util/atomic_writer.go`). Dropping it removes it.
 #[derive(Debug)]
 pub struct ConfigMapMount {
     directory: tempfile::TempDir,
