@@ -174,15 +174,13 @@ async fn patiently<T>(
     mut reading: tokio::task::JoinHandle<T>,
     what: &'static str,
 ) -> Result<T, tokio::task::JoinError> {
-    match timeout(SLOW, &mut reading).await {
-        Ok(read) => read,
-        Err(_) => {
-            tracing::error!("{what} are still being read after {} s: does their file system answer?", SLOW.as_secs());
-            let read = reading.await;
-            tracing::warn!("{what} have been read at last");
-            read
-        }
+    if let Ok(read) = timeout(SLOW, &mut reading).await {
+        return read;
     }
+    tracing::error!("{what} are still being read after {} s: does their file system answer?", SLOW.as_secs());
+    let read = reading.await;
+    tracing::warn!("{what} have been read at last");
+    read
 }
 
 #[cfg(test)]
