@@ -82,9 +82,10 @@ cluster-test: needs
 
 # Figures for people: nothing is asserted. The webhook's take about two minutes, the controller's about five.
 .PHONY: bench
-bench: needs ## Measure the command line, the webhook and the controller against their budgets
+bench: needs ## Measure the command line, policies, the webhook and the controller against their budgets
 	@tools="$$(tests/cluster/tools/build.sh)" && export KUBEBUILDER_ASSETS="$$tools" && \
 	$(CARGO) bench --locked --bench check && \
+	$(CARGO) bench --locked --bench policies && \
 	$(CARGO) bench --locked --bench webhook && \
 	$(CARGO) bench --locked --bench controller
 

@@ -1,0 +1,102 @@
+//! One review.
+
+use mullion::engine::world::World;
+use mullion::engine::{Door, Kind, Request, Subject, answer, review};
+use mullion::policy::{Files, PolicyFile, PolicySet};
+use serde_json::{Value, json};
+
+use crate::fleet;
+use crate::rounds::{Case, interleaved, print_micros};
+use crate::texts::{self, PATTERNS, POLICIES, Style, Text};
+
+/// A pod of about `bytes` as the API server sends it.
+fn pod(image: &str, bytes: usize) -> Value {
+    let spec = json!({"containers": [{"name": "web", "image": image}]});
+    let mut review: Value = serde_json::from_str(&fleet::review(&spec, bytes)).unwrap();
+    review["request"]["object"].take()
+}
+
+fn reviewed(pod: &Value, world: &World, set: &PolicySet) -> usize {
+    let request = Request::creation(Subject { kind: Kind::Pod, namespace: "team-1", object: pod });
+    let review = review(&request, world, set);
+    answer(&review, pod, Door::Mutate).patch.len()
+}
+
+pub fn run() {
+    let world = fleet::world(20, 20);
+    let sets = [
+        ("1 policy, 10 patterns", texts::set(&[texts::patterns(10, Style::Flow)])),
+        ("1 policy, 10,000 patterns", texts::set(&[texts::patterns(PATTERNS, Style::Flow)])),
+        ("500 policies, 10,000 patterns, one is for the pod", teams()),
+        ("500 policies, 10,000 patterns, all are for the pod", everybody()),
+    ];
+    for bytes in [2_000, 15_000] {
+        println!("\nreview and answer, {} KB pod, µs: median, 99th percentile, × the first", bytes / 1000);
+        let mut cases = Vec::new();
+        for (name, set) in &sets {
+            let last = set.pods.iter().filter_map(|policy| policy.spec.detect.as_ref()?.images.as_ref());
+            let last = last.map(mullion::policy::ImagePatterns::len).sum::<usize>() - 1;
+            let images = [
+                ("no", "registry.example.org/none:1".to_owned()),
+                ("the first", texts::image(0)),
+                ("the last", texts::image(last)),
+            ];
+            for (which, image) in images {
+                let (pod, world) = (pod(&image, bytes), &world);
+                cases.push(Case::new(format!("{name}: {which} pattern"), move || reviewed(&pod, world, set)));
+            }
+        }
+        let times = interleaved(&mut cases, 20, 100);
+        print_micros(&cases, &times);
+    }
+}
+
+fn teams() -> PolicySet {
+    texts::set(&texts::spread(POLICIES, PATTERNS, texts::of_a_team))
+}
+
+fn everybody() -> PolicySet {
+    texts::set(&texts::spread(POLICIES, PATTERNS, texts::of_everybody))
+}
+
+/// Files whose policies each choose pods by a label, all with patterns.
+pub fn of_labels() -> Vec<Text> {
+    texts::spread(POLICIES, PATTERNS, texts::of_a_label)
+}
+
+/// The labels of the `n`th pod: about half of those that the policies choose by, no two pods the same.
+pub fn labels(n: usize) -> Value {
+    // A generator of Steele and Vigna's kind: what matters is that all subsets differ.
+    let bit =
+        |at: usize| (n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(at as u32 * 7) >> (at % 61) & 1 == 1;
+    let on = (0..POLICIES).filter(|at| bit(*at)).map(|at| (format!("l{at}"), json!("on")));
+    Value::Object(on.chain([("n".to_owned(), json!(n.to_string()))]).collect())
+}
+
+pub fn hostile() {
+    let world = fleet::world(20, 20);
+    let files = Files {
+        texts: of_labels().into_iter().map(|(name, text)| PolicyFile { name, bytes: text.into() }).collect(),
+        problems: Vec::new(),
+    };
+    let load = || PolicySet::load(&files).unwrap();
+    let pods: Vec<Value> = (0..2_000)
+        .map(|n| {
+            let mut pod = pod("registry.example.org/none:1", 2_000);
+            pod["metadata"]["labels"] = labels(n);
+            pod
+        })
+        .collect();
+    let (one, other, third) = (load(), load(), load());
+    // Somebody was there before, with more sets of labels than are remembered; each pod is placed on Linux.
+    assert!(pods[1..].iter().all(|pod| reviewed(pod, &world, &third) > 0));
+    println!("\nlabels that each meet half of 500 policies, µs: median, 99th percentile, × the first");
+    let mut next = pods.iter().cycle();
+    let mut cases = vec![
+        Case::new("the same pod again", || reviewed(&pods[0], &world, &one)),
+        Case::new("the same pod again, after 2,000 with other labels", || reviewed(&pods[0], &world, &third)),
+        Case::new("each pod with other labels", || reviewed(next.next().unwrap(), &world, &other)),
+    ];
+    let times = interleaved(&mut cases, 20, 100);
+    print_micros(&cases, &times);
+}

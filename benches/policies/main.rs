@@ -1,0 +1,60 @@
+//! Policies against their budget, 500 policies and 10,000 image patterns: `cargo bench --bench policies`, some two minutes.
+//!
+//! | part | what it prints |
+//! |---|---|
+//! | load | time from files to a set in force, for several shapes of files; what an unchanged directory costs every 10 s |
+//! | decide | time of one review under few and under many policies, for pods that meet no, some or all of them |
+//! | hostile | the same where whoever makes pods chooses labels so that each meets other policies |
+//! | memory | resident set of a process that loads a set, that answers under it, and that loads again and again |
+//! | otherwise | finding one of 10,000 patterns, beside what else does that: a scan, globset, policies one after another |
+//!
+//! `cargo bench --bench policies -- load` runs the parts whose names are given. What is compared runs in turns, some
+//! rounds long, so that what else the machine does falls on all of it. Figures are printed, never asserted: they are of
+//! the machine as much as of Mullion.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "a benchmark: it ends where it cannot go on, and prints rounded figures"
+)]
+#![allow(unreachable_pub, reason = "modules of one program")]
+
+mod decide;
+#[path = "../webhook/fleet.rs"]
+#[allow(dead_code, reason = "of the webhook's benchmark, which measures other pods too")]
+mod fleet;
+mod load;
+mod memory;
+mod otherwise;
+mod rounds;
+mod texts;
+
+fn main() {
+    // Cargo passes `--bench`.
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    if let [part, name] = wanted.as_slice()
+        && part == memory::CHILD
+    {
+        return memory::child(name);
+    }
+    let runs = |part: &str| wanted.is_empty() || wanted.iter().any(|name| name == part);
+    if runs("load") {
+        load::run();
+    }
+    if runs("decide") {
+        decide::run();
+    }
+    if runs("hostile") {
+        decide::hostile();
+    }
+    if runs("memory") {
+        memory::run();
+    }
+    if runs("otherwise") {
+        otherwise::run();
+    }
+}

@@ -1,0 +1,105 @@
+//! What policies take of a process: each figure is of a process of its own.
+
+use std::fs;
+use std::process::Command;
+
+use mullion::policy::{Files, ImagePatterns, PolicyFile, Store};
+
+use crate::texts::{self, PATTERNS, POLICIES, Style, Text};
+use crate::{decide, otherwise};
+
+/// The part that the processes run which are measured.
+pub const CHILD: &str = "memory-of";
+
+const RELOADS: usize = 1_000;
+
+pub fn run() {
+    println!("\nmemory of a process, MiB: resident set before, with the set, at most while loading");
+    for name in ["few", "block", "flow", "json", "spread", "largest"] {
+        shown(name);
+    }
+    println!("memory of a process, MiB: resident set with the set, later, at most");
+    for name in ["labels", "reloads"] {
+        shown(name);
+    }
+}
+
+pub fn shown(name: &str) {
+    let program = std::env::current_exe().unwrap();
+    let output = Command::new(program).args([CHILD, name]).output().unwrap();
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    print!("{}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// The resident set and its peak, MiB.
+fn resident() -> [f64; 2] {
+    let text = fs::read_to_string("/proc/self/status").unwrap();
+    let line = |key: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+        line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1024.0
+    };
+    [line("VmRSS"), line("VmHWM")]
+}
+
+fn files(texts: Vec<Text>) -> Files {
+    let texts = texts.into_iter().map(|(name, text)| PolicyFile { name, bytes: text.into() });
+    Files { texts: texts.collect(), problems: Vec::new() }
+}
+
+pub fn child(name: &str) {
+    match name {
+        "index" => kept("Mullion, 10,000 patterns", || ImagePatterns::from(otherwise::patterns(PATTERNS))),
+        "globset" => kept("globset, 10,000 patterns", || otherwise::globs(PATTERNS)),
+        _ => loaded(name),
+    }
+}
+
+fn kept<T>(says: &str, make: impl Fn() -> T) {
+    let [before, _] = resident();
+    let _kept = make();
+    let [with, most] = resident();
+    println!("  {says:<66}{before:>9.1}{with:>9.1}{most:>9.1}");
+}
+
+fn loaded(name: &str) {
+    let block = |count| vec![texts::patterns(count, Style::Block)];
+    let (says, texts) = match name {
+        "few" => ("1 policy, 10 patterns", block(10)),
+        "block" => ("1 policy, 10,000 patterns, block style", block(PATTERNS)),
+        "flow" => ("1 policy, 10,000 patterns, flow style", vec![texts::patterns(PATTERNS, Style::Flow)]),
+        "json" => ("1 policy, 10,000 patterns, one line of JSON", vec![texts::patterns(PATTERNS, Style::Json)]),
+        "spread" => ("500 policies, 10,000 patterns", texts::spread(POLICIES, PATTERNS, texts::of_everybody)),
+        "largest" => ("the largest file", block(texts::most_patterns())),
+        "labels" => ("10,000 pods that each meet other policies", decide::of_labels()),
+        "reloads" => ("1,000 reloads, 50 policies, 1,000 patterns", texts::spread(50, 1_000, texts::of_everybody)),
+        other => panic!("nothing is called {other}"),
+    };
+    let files = files(texts);
+    let before = resident();
+    let mut store = Store::default();
+    store.reload(&files);
+    let set = store.current().expect("the files are good").clone();
+    let with = resident();
+    let later = match name {
+        "labels" => {
+            for n in 0..10_000 {
+                std::hint::black_box(set.settings("team-1", None, &decide::labels(n)));
+            }
+            resident()
+        }
+        "reloads" => {
+            drop(set);
+            let mut other = files.clone();
+            other.texts[0].bytes.push(b'\n');
+            for n in 0..RELOADS {
+                store.reload(if n % 2 == 0 { &other } else { &files });
+            }
+            resident()
+        }
+        _ => {
+            println!("  {says:<66}{:>9.1}{:>9.1}{:>9.1}", before[0], with[0], with[1]);
+            return;
+        }
+    };
+    println!("  {says:<66}{:>9.1}{:>9.1}{:>9.1}", with[0], later[0], later[1]);
+}
