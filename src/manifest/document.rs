@@ -31,21 +31,25 @@ pub enum Format {
 
 /// Reads a file of bytes: [`documents`] for what is UTF-8, one problem for what is not.
 pub fn documents_from_bytes(source_name: &str, bytes: &[u8]) -> Vec<Result<Document, Problem>> {
-    match std::str::from_utf8(bytes) {
+    match text_from_bytes(source_name, bytes) {
         Ok(text) => documents(source_name, text),
-        Err(error) => {
-            let at = error.valid_up_to();
-            let valid = bytes.get(..at).and_then(|valid| std::str::from_utf8(valid).ok()).unwrap_or_default();
-            let fault =
-                Fault::new(Span::new(at, at + error.error_len().unwrap_or(1)), format!("not UTF-8 at byte {at}"));
-            let fault = match bytes {
-                [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => fault.hint("the file is UTF-16; save it as UTF-8"),
-                [0x1f, 0x8b, ..] => fault.hint("the file is compressed with gzip; unpack it first"),
-                _ => fault.hint("save the file as UTF-8"),
-            };
-            vec![Err(fault.located(source_name, &LineIndex::new(valid)))]
-        }
+        Err(problem) => vec![Err(*problem)],
     }
+}
+
+/// The text of a file of bytes; a problem if it is not UTF-8.
+pub fn text_from_bytes<'b>(source_name: &str, bytes: &'b [u8]) -> Result<&'b str, Box<Problem>> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let at = error.valid_up_to();
+        let valid = bytes.get(..at).and_then(|valid| std::str::from_utf8(valid).ok()).unwrap_or_default();
+        let fault = Fault::new(Span::new(at, at + error.error_len().unwrap_or(1)), format!("not UTF-8 at byte {at}"));
+        let fault = match bytes {
+            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => fault.hint("the file is UTF-16; save it as UTF-8"),
+            [0x1f, 0x8b, ..] => fault.hint("the file is compressed with gzip; unpack it first"),
+            _ => fault.hint("save the file as UTF-8"),
+        };
+        Box::new(fault.located(source_name, &LineIndex::new(valid)))
+    })
 }
 
 /// Reads the documents of a YAML or JSON file, in order. A broken one is a problem in its place and does not hide the
@@ -87,6 +91,28 @@ impl<'a> Documents<'a> {
         self
     }
 
+    /// Only the values with their places: [`Document::json`] takes as much memory again.
+    pub fn nodes(mut self) -> impl Iterator<Item = Result<Node, Problem>> + use<'a> {
+        std::iter::from_fn(move || self.next_as(node))
+    }
+
+    fn next_as<T>(
+        &mut self,
+        parse: impl Fn(&str, Span, Format) -> Result<Option<T>, Fault>,
+    ) -> Option<Result<T, Problem>> {
+        if let Some(problem) = self.too_large.take() {
+            return Some(Err(problem));
+        }
+        loop {
+            let (span, format) = self.spans.next()?;
+            match parse(self.text, span, format) {
+                Ok(Some(document)) => return Some(Ok(document)),
+                Ok(None) => {}
+                Err(fault) => return Some(Err(self.problem(fault, span))),
+            }
+        }
+    }
+
     fn problem(&mut self, fault: Fault, document: Span) -> Problem {
         let (text, at) = (self.text, fault.span.start);
         let slice = text.get(document.range()).unwrap_or_default();
@@ -106,28 +132,21 @@ impl Iterator for Documents<'_> {
     type Item = Result<Document, Problem>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if let Some(problem) = self.too_large.take() {
-            return Some(Err(problem));
-        }
-        loop {
-            let (span, format) = self.spans.next()?;
-            match parse(self.text, span, format) {
-                Ok(Some(document)) => return Some(Ok(document)),
-                Ok(None) => {}
-                Err(fault) => return Some(Err(self.problem(fault, span))),
-            }
-        }
+        self.next_as(parse)
     }
 }
 
 /// Reads the document in `span`; `None` if it holds nothing.
 pub(super) fn parse(text: &str, span: Span, format: Format) -> Result<Option<Document>, Fault> {
+    Ok(node(text, span, format)?.map(|node| Document { json: node.to_json(), node, span, format }))
+}
+
+fn node(text: &str, span: Span, format: Format) -> Result<Option<Node>, Fault> {
     let slice = text.get(span.range()).unwrap_or_default();
     let Some(tree) = syntax::parse(slice, format).map_err(|fault| fault.shifted(span.start))? else {
         return Ok(None);
     };
-    let node = resolve_tree(&tree, span.start).map_err(|fault| fault.shifted(span.start))?;
-    Ok(Some(Document { json: node.to_json(), node, span, format }))
+    resolve_tree(tree, span.start).map(Some).map_err(|fault| fault.shifted(span.start))
 }
 
 /// The bytes of each document. A `---` or `...` at the start of a line ends a document wherever it stands, in block scalars too.

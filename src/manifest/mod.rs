@@ -8,6 +8,7 @@
 //! Values are those `kubectl` would send: YAML 1.1 scalars (`yes` is true, `0644` is octal), merge keys, keys of any
 //! scalar type turned into strings. Unlike `kubectl`, a key that stands twice in one map is an error.
 
+mod deserialize;
 mod document;
 mod edit;
 mod json;
@@ -18,7 +19,7 @@ mod scalar;
 mod span;
 mod syntax;
 
-pub use document::{Document, Documents, Format, documents, documents_from_bytes};
+pub use document::{Document, Documents, Format, documents, documents_from_bytes, text_from_bytes};
 pub(crate) use edit::yaml_string;
 pub use edit::{EditError, ObjectPatch, Replacement, apply, edit, splice};
 pub use node::{Entry, Node, NodeValue};

@@ -136,8 +136,9 @@ pub(super) fn index(token: &str) -> Option<usize> {
     if canonical { token.parse().ok() } else { None }
 }
 
-/// Resolves aliases, merge keys and scalars; spans move by `offset` bytes.
-pub(super) fn resolve_tree(root: &Syntax, offset: usize) -> Result<Node, Fault> {
+/// Resolves aliases, merge keys and scalars; spans move by `offset` bytes. What is resolved is given up at once: both
+/// trees of a large document, whole, would be the most that a process ever needs.
+pub(super) fn resolve_tree(root: Syntax, offset: usize) -> Result<Node, Fault> {
     let mut used = Vec::new();
     root.walk(&mut |node| {
         if let Kind::Alias(id) = node.kind {
@@ -175,11 +176,13 @@ pub(super) fn key_text(key: &Syntax) -> Result<String, Fault> {
 pub(super) fn scalar_value(node: &Syntax) -> Result<Value, Fault> {
     match &node.kind {
         Kind::Scalar { text, plain: false, tag: Tag::None } => Ok(Value::String(text.clone())),
-        Kind::Scalar { text, tag, .. } => {
-            resolve(text, *tag).map_err(|message| Fault::new(node.span, message).hint("quote the value if it is text"))
-        }
+        Kind::Scalar { text, tag, .. } => resolved(text, *tag, node.span),
         _ => Ok(Value::Null),
     }
+}
+
+fn resolved(text: &str, tag: Tag, at: Span) -> Result<Value, Fault> {
+    resolve(text, tag).map_err(|message| Fault::new(at, message).hint("quote the value if it is text"))
 }
 
 struct Resolver {
@@ -189,26 +192,32 @@ struct Resolver {
 }
 
 impl Resolver {
-    fn node(&mut self, syntax: &Syntax, depth: usize) -> Result<Node, Fault> {
-        let value = match &syntax.kind {
-            Kind::Scalar { .. } => match scalar_value(syntax)? {
+    fn node(&mut self, syntax: Syntax, depth: usize) -> Result<Node, Fault> {
+        let Syntax { span, anchor, kind, .. } = syntax;
+        let value = match kind {
+            Kind::Scalar { text, plain: false, tag: Tag::None } => NodeValue::String(text),
+            Kind::Scalar { text, tag, .. } => match resolved(&text, tag, span)? {
                 Value::Bool(value) => NodeValue::Bool(value),
                 Value::Number(number) => NodeValue::Number(number),
                 Value::String(text) => NodeValue::String(text),
                 _ => NodeValue::Null,
             },
             Kind::List { items, .. } => {
-                let items = items.iter().map(|item| self.node(item, depth + 1)).collect::<Result<_, _>>()?;
-                NodeValue::List(items)
+                // Not collected: that would keep the room of the syntax for the nodes.
+                let mut nodes = Vec::with_capacity(items.len());
+                for item in items {
+                    nodes.push(self.node(item, depth + 1)?);
+                }
+                NodeValue::List(nodes)
             }
             Kind::Map { pairs, .. } => NodeValue::Map(self.map(pairs, depth)?),
-            Kind::Alias(id) => self.alias(*id, syntax.span, depth)?,
+            Kind::Alias(id) => self.alias(id, span, depth)?,
         };
-        let node = Node { span: syntax.span, value };
-        if let Some(id) = syntax.anchor
+        let node = Node { span, value };
+        if let Some(id) = anchor
             && self.used.binary_search(&id).is_ok()
         {
-            self.charge(node.count(), syntax.span)?;
+            self.charge(node.count(), span)?;
             self.anchors.insert(id, node.clone());
         }
         Ok(node)
@@ -244,13 +253,13 @@ impl Resolver {
         Ok(())
     }
 
-    fn map(&mut self, pairs: &[Pair], depth: usize) -> Result<Vec<Entry>, Fault> {
+    fn map(&mut self, pairs: Vec<Pair>, depth: usize) -> Result<Vec<Entry>, Fault> {
         let mut entries: Vec<Entry> = Vec::with_capacity(pairs.len());
         // Where each key stands in `entries`, and whether it was written here rather than merged in.
         let mut seen: HashMap<String, (usize, bool)> = HashMap::with_capacity(pairs.len());
         for pair in pairs {
             if pair.key.is_merge_key() {
-                for entry in self.merged(pair, depth)? {
+                for entry in self.merged(pair.value, depth)? {
                     put(&mut entries, &mut seen, entry, false);
                 }
                 continue;
@@ -262,19 +271,20 @@ impl Resolver {
                     .related(first, "it stands first")
                     .hint("remove one; readers disagree which of them counts"));
             }
-            let entry = Entry { key, key_span: pair.key.span, value: self.node(&pair.value, depth + 1)? };
+            let entry = Entry { key, key_span: pair.key.span, value: self.node(pair.value, depth + 1)? };
             put(&mut entries, &mut seen, entry, true);
         }
         Ok(entries)
     }
 
     /// What a `<<` brings in, later entries overriding earlier ones.
-    fn merged(&mut self, pair: &Pair, depth: usize) -> Result<Vec<Entry>, Fault> {
-        let node = self.node(&pair.value, depth)?;
+    fn merged(&mut self, value: Syntax, depth: usize) -> Result<Vec<Entry>, Fault> {
+        let (at, is_alias) = (value.span, matches!(value.kind, Kind::Alias(_)));
+        let node = self.node(value, depth)?;
         let fail = |span| Err(Fault::new(span, "`<<` takes a map, an alias of one, or a list of those"));
         match node.value {
             NodeValue::Map(entries) => Ok(entries),
-            NodeValue::List(items) if !matches!(pair.value.kind, Kind::Alias(_)) => {
+            NodeValue::List(items) if !is_alias => {
                 let mut all = Vec::new();
                 // The earlier item of a merged list wins.
                 for item in items.into_iter().rev() {
@@ -285,7 +295,7 @@ impl Resolver {
                 }
                 Ok(all)
             }
-            _ => fail(pair.value.span),
+            _ => fail(at),
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use super::check::{Checker, MAX_PROBLEMS, Places, problem};
 use super::schema::{OWN_KEYS, Object, POD_SPEC, Shape};
 use super::{NodePolicy, Origin, PodPolicy, PodPolicySpec, PolicySet, RegistryPolicy};
-use crate::manifest::{Document, Documents, LineColumn, LineIndex, Problem, Related, Span, documents_from_bytes};
+use crate::manifest::{Documents, LineColumn, LineIndex, Node, Problem, Related, Span, text_from_bytes};
 
 /// Largest policy file, in bytes. A ConfigMap holds 1 MiB at most, and ten thousand image patterns take as much.
 pub const MAX_FILE: usize = 4 << 20;
@@ -181,9 +181,9 @@ impl<'f> Loader<'f> {
             self.problems.push(Problem::of_file(&file.name, message, hint));
             return;
         }
-        let Ok(text) = std::str::from_utf8(bytes) else {
-            self.problems.extend(documents_from_bytes(&file.name, bytes).into_iter().filter_map(Result::err));
-            return;
+        let text = match text_from_bytes(&file.name, bytes) {
+            Ok(text) => text,
+            Err(problem) => return self.problems.push(*problem),
         };
         // Every other byte of UTF-16 is 0 where text is Latin.
         if matches!(bytes.as_slice(), [0, _, 0, ..] | [_, 0, _, 0, ..]) {
@@ -198,7 +198,7 @@ impl<'f> Loader<'f> {
             self.problems.append(&mut checker.problems);
             return;
         }
-        let mut documents = Documents::new(&file.name, text).peekable();
+        let mut documents = Documents::new(&file.name, text).nodes().peekable();
         if documents.peek().is_none() {
             checker.report(Span::empty(0), "the file holds no policy").hint("write one, or remove the file");
         }
@@ -214,18 +214,18 @@ impl<'f> Loader<'f> {
         self.problems.append(&mut checker.problems);
     }
 
-    fn document(&mut self, checker: &mut Checker<'_>, file: &'f PolicyFile, document: &Document) {
-        let Some((kind, places)) = checker.document(&document.node) else { return };
-        let name = document.node.at_pointer("/metadata/name");
-        let span = name.map_or(document.node.span, |name| name.span);
+    fn document(&mut self, checker: &mut Checker<'_>, file: &'f PolicyFile, document: &Node) {
+        let Some((kind, places)) = checker.document(document) else { return };
+        let name = document.at_pointer("/metadata/name");
+        let span = name.map_or(document.span, |name| name.span);
         let name = name.and_then(|name| name.as_str()).unwrap_or_default().to_owned();
         let file_name: Arc<str> = file.name.as_str().into();
         let origin =
             |span: Span, checker: &Checker<'_>| Origin { file: Arc::clone(&file_name), line: checker.line(span) };
         let place = Place { file, span };
-        self.documents.push(PolicyDocument { kind, name: name.clone(), origin: origin(document.node.span, checker) });
+        self.documents.push(PolicyDocument { kind, name: name.clone(), origin: origin(document.span, checker) });
         let mut origins: Origins = places.iter().map(|(key, span)| (key.clone(), origin(*span, checker))).collect();
-        origins.insert(String::new(), origin(document.node.span, checker));
+        origins.insert(String::new(), origin(document.span, checker));
         match kind {
             "NodePolicy" => {
                 self.node_origins = origins;
@@ -251,7 +251,7 @@ impl<'f> Loader<'f> {
         }
         let Some(mut spec) = read::<PodPolicySpec>(checker, document) else { return };
         let item = |list: &str, at: usize| {
-            document.node.at_pointer(&format!("/spec/{list}/{at}")).map(|node| origin(node.span, checker))
+            document.at_pointer(&format!("/spec/{list}/{at}")).map(|node| origin(node.span, checker))
         };
         if let Some(images) = spec.detect.as_mut().and_then(|detect| detect.images.as_mut()) {
             images.set_origins(|at| item("detect/images", at));
@@ -316,7 +316,7 @@ fn only<'f, T: DeserializeOwned>(
     taken: &mut Option<(T, Place<'f>)>,
     kind: &str,
     checker: &mut Checker<'_>,
-    document: &Document,
+    document: &Node,
     place: Place<'f>,
 ) {
     if let Some((_, first)) = taken {
@@ -363,12 +363,12 @@ fn deciding(object: &Object, path: &str, keys: &mut Vec<String>) {
 }
 
 /// What the walk let through, as its type. A failure here is a gap in the schema, and still no panic.
-fn read<T: DeserializeOwned>(checker: &mut Checker<'_>, document: &Document) -> Option<T> {
-    let spec = document.json.get("spec").cloned().unwrap_or_default();
-    match serde_json::from_value(spec) {
+fn read<T: DeserializeOwned>(checker: &mut Checker<'_>, document: &Node) -> Option<T> {
+    let spec = document.get("spec").map_or(document, |spec| &spec.value);
+    match T::deserialize(spec) {
         Ok(policy) => Some(policy),
         Err(error) => {
-            checker.report(document.node.span, format!("`spec` cannot be read: {error}"));
+            checker.report(document.span, format!("`spec` cannot be read: {error}"));
             None
         }
     }

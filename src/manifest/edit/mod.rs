@@ -304,8 +304,9 @@ fn node_at<'a>(root: &'a Syntax, pointer: &str) -> Option<&'a Syntax> {
 /// The tree of `text`, if that reads as `expected`.
 fn read_as(text: &str, format: Format, expected: &Value) -> Option<Syntax> {
     let tree = syntax::parse(text, format).ok()??;
-    let holds = holds(&tree, expected)
-        .unwrap_or_else(|| resolve_tree(&tree, 0).is_ok_and(|node| same(&node.to_json(), expected)));
+    let resolved = || resolve_tree(syntax::parse(text, format).ok()??, 0).ok();
+    let holds =
+        holds(&tree, expected).unwrap_or_else(|| resolved().is_some_and(|node| same(&node.to_json(), expected)));
     holds.then_some(tree)
 }
 
