@@ -167,7 +167,8 @@ fn lists_of_the_higher_come_first() {
     assert_eq!(settings.images.iter().map(|image| &*image.pattern).collect::<Vec<_>>(), ["high", "middle", "low"]);
     let keys: Vec<_> = settings.add_tolerations.iter().map(|toleration| toleration.key.as_deref().unwrap()).collect();
     assert_eq!(keys, ["high", "middle", "low"]);
-    assert_eq!(settings.actions.len(), 3);
+    // Of entries for the same rule only the first decides, and no other is kept.
+    assert_eq!(settings.actions.len(), 1);
     assert_eq!(settings.action("MUL201", "run-as-user", crate::policy::Action::Deny), crate::policy::Action::Allow);
 }
 

@@ -1,16 +1,17 @@
 //! Policies laid over each other: what holds for one subject.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::rules::match_length;
 use super::{
     Action, DetectSpec, Labels, Match, Namespaces, NodePolicy, OptOutSpec, Origin, PlaceSpec, PodPolicy, PolicySet,
-    RuleAction, RulesSpec, Settings,
+    RuleAction, RulesSpec, Settings, Toleration,
 };
 
 /// Settings by the set of policies that match, one bit each. Subjects choose their labels, so the number of such sets
-/// is theirs to choose too: beyond [`Memo::LIMIT`] nothing is kept, only computed.
+/// is theirs to choose too: at [`Memo::LIMIT`] all are forgotten. Whoever fills it costs the others one computation each,
+/// and not, as if what came first stayed, one for every review from then on.
 #[derive(Debug, Default)]
 pub(crate) struct Memo(RwLock<HashMap<Box<[u64]>, Arc<Settings>>>);
 
@@ -59,7 +60,7 @@ impl PolicySet {
                 *word |= 1 << (at % 64);
             }
         }
-        // A panic elsewhere leaves the map whole: it only ever gains entries.
+        // A panic elsewhere leaves the map whole: nothing that may panic runs while it changes.
         let known = self.memo.0.read().unwrap_or_else(PoisonError::into_inner).get(&*matching).cloned();
         known.unwrap_or_else(|| self.remember(matching))
     }
@@ -69,9 +70,10 @@ impl PolicySet {
         let policies = self.pods.iter().enumerate().filter(|(at, _)| is_set(*at)).map(|(_, policy)| policy);
         let settings = Arc::new(Settings::layered(policies));
         let mut memo = self.memo.0.write().unwrap_or_else(PoisonError::into_inner);
-        if memo.len() < Memo::LIMIT {
-            memo.insert(matching.into(), Arc::clone(&settings));
+        if memo.len() >= Memo::LIMIT {
+            memo.clear();
         }
+        memo.insert(matching.into(), Arc::clone(&settings));
         settings
     }
 }
@@ -109,20 +111,21 @@ impl Settings {
     /// Lays `policies`, highest first, over the defaults.
     pub(super) fn layered<'p>(policies: impl Iterator<Item = &'p PodPolicy>) -> Self {
         let mut settings = Self::default();
+        let mut listed = Listed::default();
         for policy in policies {
-            settings.lay_under(policy);
+            settings.lay_under(policy, &mut listed);
         }
         settings
     }
 
     /// Takes from `policy` what no higher one has set.
-    fn lay_under(&mut self, policy: &PodPolicy) {
+    fn lay_under<'p>(&mut self, policy: &'p PodPolicy, listed: &mut Listed<'p>) {
         let spec = &policy.spec;
         let mut layer = Layer { origins: &mut self.origins, policy };
         layer.scalar(&mut self.mode, spec.mode, "mode");
         if let Some(OptOutSpec { ignore, allow }) = &spec.opt_out {
             layer.scalar(&mut self.ignore, *ignore, "optOut.ignore");
-            layer.list(&mut self.allow, allow.as_deref(), "optOut.allow");
+            layer.list(&mut self.allow, allow.as_deref(), "optOut.allow", |rule| listed.allow.insert(rule));
         }
         if let Some(DetectSpec { os, default, images, registry }) = &spec.detect {
             layer.scalar(&mut self.os, os.map(Some), "detect.os");
@@ -142,7 +145,10 @@ impl Settings {
             );
             if let Some(tolerations) = tolerations {
                 layer.scalar(&mut self.tolerations, tolerations.mode, "place.tolerations.mode");
-                layer.list(&mut self.add_tolerations, tolerations.add.as_deref(), "place.tolerations.add");
+                let add = tolerations.add.as_deref();
+                layer.list(&mut self.add_tolerations, add, "place.tolerations.add", |one| {
+                    listed.tolerations.insert(one)
+                });
             }
             layer.scalar(&mut self.build, build.as_ref().and_then(|it| it.mode), "place.build.mode");
             if let Some(class) = runtime_class {
@@ -155,8 +161,10 @@ impl Settings {
         if let Some(RulesSpec { version, denials, translate, actions }) = &spec.rules {
             layer.scalar(&mut self.rules_version, version.clone().map(Some), "rules.version");
             layer.scalar(&mut self.denials, *denials, "rules.denials");
-            layer.list(&mut self.translate, translate.as_deref(), "rules.translate");
-            layer.list(&mut self.actions, actions.as_deref(), "rules.actions");
+            layer.list(&mut self.translate, translate.as_deref(), "rules.translate", |rule| {
+                listed.translate.insert(rule)
+            });
+            layer.list(&mut self.actions, actions.as_deref(), "rules.actions", |one| listed.rules.insert(&one.rule));
         }
     }
 
@@ -216,6 +224,17 @@ impl Settings {
     }
 }
 
+/// What the lists of higher policies say already. To say it again decides nothing, and with 500 policies that do it
+/// every rule would look through all of them.
+#[derive(Default)]
+struct Listed<'p> {
+    allow: HashSet<&'p str>,
+    translate: HashSet<&'p str>,
+    /// Of `rules.actions`: whatever a lower policy has the rule do, the higher's counts.
+    rules: HashSet<&'p str>,
+    tolerations: BTreeSet<&'p Toleration>,
+}
+
 /// One policy on its way under the others.
 struct Layer<'a> {
     origins: &'a mut BTreeMap<String, Origin>,
@@ -233,10 +252,17 @@ impl Layer<'_> {
         }
     }
 
-    fn list<T: Clone>(&mut self, target: &mut Vec<T>, values: Option<&[T]>, key: &str) {
+    /// Puts those of `values` behind `target` that are `new` there.
+    fn list<'p, T: Clone>(
+        &mut self,
+        target: &mut Vec<T>,
+        values: Option<&'p [T]>,
+        key: &str,
+        mut new: impl FnMut(&'p T) -> bool,
+    ) {
         if let Some(values) = values {
             self.notes(key);
-            target.extend_from_slice(values);
+            target.extend(values.iter().filter(|value| new(value)).cloned());
         }
     }
 

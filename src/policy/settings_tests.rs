@@ -23,7 +23,7 @@ fn the_highest_that_sets_a_key_decides_and_lists_are_laid_together() {
     let set = set(&[
         (
             "low",
-            "{priority: -1, mode: Audit, workloads: Warn, rules: {actions: [{rule: MUL2, action: Warn}]}, optOut: {allow: [MUL1]},
+            "{priority: -1, mode: Audit, workloads: Warn, rules: {actions: [{rule: MUL2, action: Warn}, {rule: MUL3, action: Warn}]}, optOut: {allow: [MUL1]},
               detect: {os: linux, images: [{pattern: '**', os: linux}]}, place: {tolerations: {add: [{key: low}]}}}",
         ),
         (
@@ -42,7 +42,8 @@ fn the_highest_that_sets_a_key_decides_and_lists_are_laid_together() {
     assert_eq!(settings.images.iter().map(|image| &*image.pattern).collect::<Vec<_>>(), ["a.io/**", "**"]);
     let keys: Vec<_> = settings.add_tolerations.iter().map(|toleration| toleration.key.as_deref().unwrap()).collect();
     assert_eq!(keys, ["high", "low"]);
-    assert_eq!(settings.actions.iter().map(|entry| entry.action).collect::<Vec<_>>(), [Action::Deny, Action::Warn]);
+    let actions: Vec<_> = settings.actions.iter().map(|entry| (&*entry.rule, entry.action)).collect();
+    assert_eq!(actions, [("MUL2", Action::Deny), ("MUL3", Action::Warn)]);
     let file = |key: &str| settings.origins.get(key).map(|origin| &*origin.file);
     assert_eq!(file("mode"), Some("high.yaml"));
     assert_eq!(file("workloads"), Some("low.yaml"));
@@ -155,9 +156,11 @@ fn what_is_remembered_is_bounded_and_more_than_256_policies_are_told_apart() {
     });
     let set = PolicySet { pods: pods.collect(), ..PolicySet::default() };
     for at in 0..300 {
-        assert_eq!(set.settings("a", None, &json!({"n": at.to_string()})).allow, [at.to_string()]);
+        let settings = || set.settings("a", None, &json!({"n": at.to_string()}));
+        assert_eq!(settings().allow, [at.to_string()]);
+        assert!(Arc::ptr_eq(&settings(), &settings()), "the {at}th is remembered too");
+        assert!(set.memo.0.read().unwrap().len() <= Memo::LIMIT);
     }
-    assert_eq!(set.memo.0.read().unwrap().len(), Memo::LIMIT);
 }
 
 fn spec() -> impl Strategy<Value = String> {

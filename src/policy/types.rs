@@ -513,7 +513,7 @@ pub struct Settings {
     pub denials: Denials,
     /// `rules.translate`, those of higher policies first.
     pub translate: Vec<String>,
-    /// `rules.actions`, highest priority first.
+    /// `rules.actions`, highest priority first; of entries for the same `rule` only the first, which decides.
     pub actions: Vec<RuleAction>,
     /// Which file and line set each key, by dotted path; absent: the built-in default.
     pub origins: BTreeMap<String, Origin>,
