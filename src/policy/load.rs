@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use super::check::{Checker, MAX_PROBLEMS, Places, problem};
+use super::overlaps::Overlaps;
 use super::schema::{OWN_KEYS, Object, POD_SPEC, Shape};
 use super::{NodePolicy, Origin, PodPolicy, PodPolicySpec, PolicySet, RegistryPolicy};
 use crate::manifest::{Documents, LineColumn, LineIndex, Node, Problem, Related, Span, text_from_bytes};
@@ -292,12 +293,11 @@ impl<'f> Loader<'f> {
         deciding(&POD_SPEC, "", &mut keys);
         let mut found = Vec::new();
         for group in self.pods.chunk_by(|a, b| a.policy.spec.priority == b.policy.spec.priority) {
+            let said = group.iter().map(|loaded| (&loaded.policy.spec.matches.namespaces, &loaded.places));
+            let overlaps = Overlaps::of(said, &keys);
             for (at, one) in group.iter().enumerate() {
-                for other in group.iter().skip(at + 1) {
-                    let (here, there) = (&one.policy.spec.matches.namespaces, &other.policy.spec.matches.namespaces);
-                    if !here.disjoint(there) {
-                        found.extend(keys.iter().filter_map(|key| collision(key, one, other)));
-                    }
+                for other in overlaps.after(at).filter_map(|other| group.get(other)) {
+                    found.extend(keys.iter().filter_map(|key| collision(key, one, other)));
                     if found.len() >= MAX_PROBLEMS {
                         let message = "more policies of equal priority set the same keys, and they are not listed";
                         found.push(Problem::of_file(&one.file.name, message, "correct these and look again"));

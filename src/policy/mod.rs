@@ -18,6 +18,7 @@ mod hints;
 mod images;
 pub mod keys;
 mod load;
+mod overlaps;
 mod registry;
 mod rules;
 pub mod schema;

@@ -100,10 +100,10 @@ impl Namespaces {
             && !self.exclude.iter().any(|glob| glob.matches(namespace))
     }
 
-    /// Whether no namespace is in both, as far as their names say: literal `include` lists without a common name.
-    pub(super) fn disjoint(&self, other: &Self) -> bool {
-        let literal = |names: &Self| !names.include.is_empty() && names.include.iter().all(super::Glob::is_literal);
-        literal(self) && literal(other) && !self.include.iter().any(|name| other.include.contains(name))
+    /// The namespaces it is about at most, if that can be told without asking a cluster: an `include` without stars.
+    pub(super) fn literal(&self) -> Option<impl Iterator<Item = &str>> {
+        let literal = !self.include.is_empty() && self.include.iter().all(super::Glob::is_literal);
+        literal.then(|| self.include.iter().map(|name| name.0.as_str()))
     }
 }
 
