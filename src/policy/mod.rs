@@ -21,6 +21,8 @@ mod load;
 mod overlaps;
 mod registry;
 mod rules;
+#[cfg(test)]
+mod scale_tests;
 pub mod schema;
 mod selector;
 mod settings;
