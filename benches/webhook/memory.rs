@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,8 +10,8 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 
-use crate::fleet;
 use crate::load::{self, Identity};
+use crate::{fleet, texts};
 
 const REVIEWS: usize = 100_000;
 
@@ -41,7 +42,12 @@ pub fn run() {
     println!("\nmemory of the webhook, MiB: resident set, and its peak");
     let identity = Identity::new();
     let client = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    for (nodes, namespaces) in [(5, 5), (20_000, 2_000)] {
+    let policies = identity.folder.path().join("policies");
+    fs::create_dir(&policies).unwrap();
+    for (name, text) in texts::spread(texts::POLICIES, texts::PATTERNS, texts::of_everybody) {
+        fs::write(policies.join(name), text).unwrap();
+    }
+    for (nodes, namespaces, with) in [(5, 5, None), (20_000, 2_000, None), (20_000, 2_000, Some(&policies))] {
         let world = identity.folder.path().join("world.json");
         fs::write(&world, fleet::dump(nodes, namespaces).to_string()).unwrap();
         let size = fs::metadata(&world).unwrap().len() as f64 / 1024.0 / 1024.0;
@@ -51,6 +57,7 @@ pub fn run() {
             .arg(identity.folder.path())
             .arg("--world")
             .arg(&world)
+            .args(with.iter().flat_map(|policies| [Path::new("--policies"), policies]))
             .env("MULLION_LOG", "off")
             .stderr(Stdio::null())
             .spawn()
@@ -66,11 +73,12 @@ pub fn run() {
             }
             load::once(address, &identity.connector, &requests).await;
             let (start, peak) = (program.mebibytes("VmRSS"), program.mebibytes("VmHWM"));
-            println!("{nodes:6} nodes, world file of {size:.0} MiB, at the start: {start:.1}, {peak:.1}");
+            let and = if with.is_some() { ", 500 policies of 10,000 patterns" } else { "" };
+            println!("{nodes:6} nodes{and}, world file of {size:.0} MiB, at the start: {start:.1}, {peak:.1}");
             let stop = Arc::new(AtomicBool::new(false));
             load::many(address, &identity.connector, &Arc::new(requests), 16, REVIEWS, &stop).await;
             let (end, peak) = (program.mebibytes("VmRSS"), program.mebibytes("VmHWM"));
-            println!("{nodes:6} nodes, after {REVIEWS} reviews: {end:.1}, {peak:.1}");
+            println!("{nodes:6} nodes{and}, after {REVIEWS} reviews: {end:.1}, {peak:.1}");
         });
     }
 }

@@ -11,9 +11,11 @@ use mullion::webhook::handler;
 use mullion::webhook::state::State;
 use serde_json::Value;
 
-use crate::fleet;
+use crate::{fleet, texts};
 
-const WORLDS: [(usize, usize); 2] = [(5, 5), (20_000, 2_000)];
+/// Nodes and namespaces, policies and image patterns.
+const CASES: [(usize, usize, usize, usize); 3] =
+    [(5, 5, 0, 0), (20_000, 2_000, 0, 0), (20_000, 2_000, texts::POLICIES, texts::PATTERNS)];
 
 /// Median and 99th percentile of many runs.
 fn measure(mut run: impl FnMut()) -> (Duration, Duration) {
@@ -37,9 +39,16 @@ fn micros(time: Duration) -> f64 {
 
 pub fn run() {
     println!("\nreviews, µs: median and 99th percentile");
-    println!("{:7} {:24} {:>18} {:>18} {:>18}", "nodes", "pod", "review+answer", "handler, 2 KB", "handler, 15 KB");
-    for (nodes, namespaces) in WORLDS {
-        let state = State::fixed(fleet::world(nodes, namespaces), PolicySet::default());
+    println!(
+        "{:7} {:8} {:24} {:>18} {:>18} {:>18}",
+        "nodes", "policies", "pod", "review+answer", "handler, 2 KB", "handler, 15 KB"
+    );
+    for (nodes, namespaces, policies, patterns) in CASES {
+        let set = match policies {
+            0 => PolicySet::default(),
+            _ => texts::set(&texts::spread(policies, patterns, texts::of_everybody)),
+        };
+        let state = State::fixed(fleet::world(nodes, namespaces), set);
         for (name, spec) in fleet::pods() {
             let engine = engine(&state, &spec);
             let deadline = tokio::time::Instant::now();
@@ -51,7 +60,12 @@ pub fn run() {
                 })
             });
             let column = |(median, tail): (Duration, Duration)| format!("{:.1} {:.1}", micros(median), micros(tail));
-            println!("{nodes:7} {name:24} {:>18} {:>18} {:>18}", column(engine), column(small), column(large));
+            println!(
+                "{nodes:7} {policies:8} {name:24} {:>18} {:>18} {:>18}",
+                column(engine),
+                column(small),
+                column(large)
+            );
         }
     }
 }
