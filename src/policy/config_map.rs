@@ -280,11 +280,14 @@ mod tests {
         assert!(found[0].starts_with("binaryData[a.yaml] Some(\"a.yaml:1:7\") "), "{found:?}");
         let found = faults(map(&[("README.md", "")]).judge(None));
         assert!(found[0].starts_with("data None no key is a policy file"), "{found:?}");
-        // What is no file's.
+        // Of too many, the first one too many.
         let many: String = (0..1001).map(|at| policy(&format!("p{at}"), at, "") + "---\n").collect();
         let found = faults(map(&[("a.yaml", &many)]).judge(None));
         assert_eq!(found.len(), 1);
-        assert!(found[0].starts_with("data None") && found[0].contains("at most 1000"), "{found:?}");
+        assert!(
+            found[0].starts_with("data[a.yaml] Some(\"a.yaml:5003:18\")") && found[0].contains("at most 1000"),
+            "{found:?}"
+        );
     }
 
     #[test]

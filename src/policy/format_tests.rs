@@ -65,7 +65,7 @@ fn nested(key: &str, value: &str) -> String {
     let parts: Vec<_> = key.split('.').collect();
     for (depth, part) in parts.iter().enumerate() {
         let value = if depth + 1 == parts.len() { format!(" {value}") } else { String::new() };
-        text.push_str(&format!("{}{part}:{value}\n", "  ".repeat(depth)));
+        text.extend([&*"  ".repeat(depth), part, ":", &value, "\n"]);
     }
     text
 }
@@ -231,7 +231,7 @@ fn spec() -> impl Strategy<Value = String> {
             }
             below.insert(parts[parts.len() - 1].to_owned(), value);
         }
-        let keys: String = tree.iter().map(|(key, value)| format!("{key}: {value}\n")).collect();
+        let keys = tree.iter().map(|(key, value)| format!("{key}: {value}\n")).collect::<Vec<_>>().concat();
         format!("{matches}{keys}")
     })
 }

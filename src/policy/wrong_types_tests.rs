@@ -5,8 +5,7 @@ use super::PolicySet;
 use super::schema::{KINDS, Object, Shape};
 use crate::manifest::Problem;
 
-/// A step from a document to a value: the key that is set, and where it stands in the text.
-#[derive(Clone)]
+/// A document, and the line of the value in it that is wrong.
 struct Written {
     text: String,
     line: usize,
@@ -43,7 +42,7 @@ fn write(
     // What must stand beside what is wrong, so that only its type is.
     match *wanted {
         "operator" | "value" | "effect" if object.key("tolerationSeconds").is_some() => {
-            lines.push(format!("{indent}key: x"))
+            lines.push(format!("{indent}key: x"));
         }
         "tolerationSeconds" => lines.push(format!("{indent}key: x\n{indent}effect: NoExecute")),
         _ => {}

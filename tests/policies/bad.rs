@@ -75,7 +75,7 @@ fn files_that_no_repository_keeps() {
     let many = |count: usize| -> String {
         (0..count).map(|at| policy(&format!("p{at}"), &format!("  priority: {at}\n"))).collect::<Vec<_>>().join("---\n")
     };
-    let keys: String = (0..120).map(|at| format!("  key{at}: 1\n")).collect();
+    let keys = (0..120).map(|at| format!("  key{at}: 1\n")).collect::<Vec<_>>().concat();
     let cases: Vec<(&str, Vec<u8>)> = vec![
         ("crlf", bad.replace('\n', "\r\n").into()),
         ("cr-alone", bad.replace('\n', "\r").into()),
