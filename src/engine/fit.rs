@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::constraint::requirement_holds;
 use super::toleration;
-use super::world::Taint;
+use super::world::{RuntimeClass, Taint};
 
 /// The members of a pod's `spec` that decide between nodes. Anything else, and any member added by a later
 /// Kubernetes, is skipped.
@@ -85,6 +85,20 @@ impl Placement {
         wanted.is_none_or(|wanted| wanted == name)
             && selector.into_iter().all(|(key, value)| label(key) == Some(value))
             && required.into_iter().all(|terms| terms.hold(name, &label))
+    }
+
+    /// Adds what the pod's RuntimeClass asks for, as the API server does (`setScheduling` in
+    /// plugin/pkg/admission/runtimeclass/admission.go); false where it refuses the pod, since both select different nodes.
+    pub fn takes_over(&mut self, class: &RuntimeClass) -> bool {
+        let selector = self.node_selector.get_or_insert_default();
+        for (key, value) in &class.node_selector {
+            if selector.entry(key.clone()).or_insert_with(|| value.clone()) != value {
+                return false;
+            }
+        }
+        let brought = class.tolerations.iter().filter_map(|toleration| Tolerates::deserialize(toleration).ok());
+        self.tolerations.get_or_insert_default().extend(brought);
+        true
     }
 
     /// Whether a toleration covers the taint.
