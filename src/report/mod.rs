@@ -11,8 +11,10 @@ use crate::manifest::Problem;
 use crate::policy::Action;
 
 pub mod decided;
+pub mod differing;
 pub mod github;
 pub mod json;
+pub mod matching;
 pub mod problem;
 pub mod rule_page;
 pub mod sarif;

@@ -6,7 +6,7 @@
 //! | `site` | a control plane of `clusters/`, shared by its cases, and the Mullions of `mullion/` on it |
 //! | `company`, `witness` | webhooks of others, played here, and whether the API server asks them by now |
 //! | `run`, `ask`, `tool`, `watch` | a case's steps: requests, programs, and waiting for what comes of them |
-//! | `judge`, `matching`, `differ`, `lands` | whether that is what was expected: pure |
+//! | `judge`, `differ`, `lands` | whether that is what was expected: pure, with `report::matching` and `report::differing` |
 
 mod ask;
 mod company;
@@ -15,7 +15,6 @@ mod file;
 mod format;
 mod judge;
 mod lands;
-mod matching;
 mod run;
 mod site;
 mod tests;
@@ -77,8 +76,7 @@ pub fn trials(handle: &Handle, sites: &Arc<Sites>, others: &[Trial]) -> Vec<Tria
         file::cases().into_iter().map(|(area, path)| trial(handle, sites, &area, path)).collect();
     let names: BTreeSet<String> = others.iter().map(|other| other.name().to_owned()).collect();
     trials.extend([
-        pure("stored_must_have_what_is_expected", tests::stored_must_have_what_is_expected),
-        pure("changes_are_exactly_those", tests::changes_are_exactly_those),
+        pure("what_is_compared_is_what_both_could_have", tests::what_is_compared_is_what_both_could_have),
         pure("pods_land_on_exactly_these_nodes", tests::pods_land_on_exactly_these_nodes),
         pure("a_controller_is_done_when_its_status_says_so", tests::a_controller_is_done_when_its_status_says_so),
         pure("answers_are_judged", tests::answers_are_judged),

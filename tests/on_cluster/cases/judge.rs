@@ -1,10 +1,10 @@
 //! What must come of a step: an answer or a program's words against what is expected, as sentences where they differ.
 
+use mullion::report::matching::mismatches;
 use serde_json::Value;
 
 use super::ask::Answer;
 use super::format::{Refused, With};
-use super::matching::mismatches;
 use super::tool::Said;
 
 /// Words by which an admission plugin's refusal is known: it does not give its name.

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use mullion::report::matching::mismatches;
 use mullion_cluster::{
     ControlPlane, MullionProcess, NodeSpec, TestNamespace, WebhookRegistration, free_port, wait_for,
 };
@@ -18,7 +19,6 @@ use super::ask::{self, Kinds, Request};
 use super::company::Company;
 use super::file;
 use super::format::{Cluster, Failure, Mullion, Os, Step};
-use super::matching::mismatches;
 use crate::shared::{DEADLINE, admin_get, start_webhook_at};
 
 /// Namespaces are under the Mullion that this label names.

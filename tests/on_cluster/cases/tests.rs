@@ -7,97 +7,15 @@ use serde_json::{Value, json};
 
 use super::ask::Answer;
 use super::company::complete;
-use super::differ::{comparable, differences, unexpected};
+use super::differ::comparable;
 use super::file::{self, from_text, shown, yaml_files};
 use super::format::{Cluster, Company, Mullion, With};
 use super::tool::Said;
 use super::watch::unsettled;
-use super::{judge, lands, matching};
+use super::{judge, lands};
 
-/// Objects, what is expected of them, and where they are not so.
-pub fn stored_must_have_what_is_expected() -> Result<()> {
-    let tolerations = json!({"tolerations": [{"key": "os", "value": "windows"}, {"key": "team"}]});
-    let cases: Vec<(Value, Value, &[&str])> = vec![
-        (json!({"a": 1, "b": 2}), json!({"a": 1}), &[]),
-        (json!({"a": 1}), json!({"a": 2}), &["a: expected 2, found 1"]),
-        (json!({"a": 1}), json!({"a": "1"}), &["a: expected \"1\", found 1"]),
-        (json!({}), json!({"a": {"b": 1}}), &["a: expected {\"b\":1}, found nothing"]),
-        (
-            json!({"a": {"b": 1}}),
-            json!({"a": {"b": 2, "c": 3}}),
-            &["a.b: expected 2, found 1", "a.c: expected 3, found nothing"],
-        ),
-        (json!({"a": null}), json!({"a": null, "b": null}), &[]),
-        (json!({}), json!({"a": {"b": null, "c-": [1]}}), &[]),
-        (json!({}), json!({"a": {"b": null, "c": 1}}), &["a: expected {\"b\":null,\"c\":1}, found nothing"]),
-        (json!({}), json!({"a": {}}), &["a: expected {}, found nothing"]),
-        (json!({"a": {"b": 1}}), json!({"a": {"b": null}}), &["a.b: expected nothing, found 1"]),
-        (json!({"x/y.z": 1}), json!({"x/y.z": 2}), &["[x/y.z]: expected 2, found 1"]),
-        (json!([{"a": 1, "b": 2}]), json!([{"a": 1}]), &[]),
-        (json!({"l": [1, 2]}), json!({"l": [1]}), &["l: expected 1 entry [1], found 2 entries [1,2]"]),
-        (json!({"l": [1, 2]}), json!({"l": [2, 1]}), &["l[0]: expected 2, found 1", "l[1]: expected 1, found 2"]),
-        (tolerations.clone(), json!({"tolerations+": [{"key": "os"}]}), &[]),
-        (
-            tolerations.clone(),
-            json!({"tolerations+": [{"key": "os", "value": "Windows"}]}),
-            &[
-                "tolerations: expected an entry {\"key\":\"os\",\"value\":\"Windows\"}, found [{\"key\":\"os\",\"value\":\"windows\"},{\"key\":\"team\"}]",
-            ],
-        ),
-        (
-            json!({}),
-            json!({"tolerations+": [{"key": "os"}]}),
-            &["tolerations: expected an entry {\"key\":\"os\"}, found nothing"],
-        ),
-        (tolerations.clone(), json!({"tolerations-": [{"key": "gpu"}]}), &[]),
-        (
-            tolerations,
-            json!({"tolerations-": [{"key": "team"}]}),
-            &[
-                "tolerations: expected no entry {\"key\":\"team\"}, found [{\"key\":\"os\",\"value\":\"windows\"},{\"key\":\"team\"}]",
-            ],
-        ),
-        (json!({}), json!({"tolerations-": [{"key": "os"}]}), &[]),
-        (json!("text"), json!({"a": 1}), &["the whole: expected {\"a\":1}, found \"text\""]),
-    ];
-    for (actual, expected, wrong) in cases {
-        let found: Vec<String> =
-            matching::mismatches(&expected, Some(&actual)).iter().map(ToString::to_string).collect();
-        ensure!(found == wrong, "{expected} of {actual}: {found:?}");
-    }
-    ensure!(matching::mismatches(&Value::Null, None).is_empty(), "nothing is nothing");
-    ensure!(!matching::mismatches(&json!({}), None).is_empty(), "nothing is no map");
-    Ok(())
-}
-
-/// What is stored without and with Mullion, what may differ, and what is said if that is wrong.
-pub fn changes_are_exactly_those() -> Result<()> {
-    let plain = json!({"spec": {"containers": [{"image": "a", "env": []}], "b": 1}});
-    let ours = json!({"spec": {"containers": [{"image": "a"}], "b": 1, "nodeSelector": {"kubernetes.io/os": "linux"}},
-        "metadata": {"annotations": {"mullion.dev/decision": "x"}}});
-    let all = ["metadata.annotations[mullion.dev/decision]", "spec.containers[0].env", "spec.nodeSelector"];
-    let cases: [(&[&str], &[&str]); 6] = [
-        (&all, &[]),
-        (&["metadata", "spec"], &[]),
-        (&["metadata", "spec.containers", "spec.nodeSelector[kubernetes.io/os]"], &[]),
-        (&all[..2], &["spec.nodeSelector[kubernetes.io/os]: nothing became \"linux\", which `changes` does not name"]),
-        (
-            &["metadata", "spec", "spec.b"],
-            &["spec.b: expected to differ from what is stored without Mullion, and does not"],
-        ),
-        (
-            &["metadata", "spec.nodeSelector", "spec.containers[1]"],
-            &[
-                "spec.containers[0].env: [] became nothing, which `changes` does not name",
-                "spec.containers[1]: expected to differ from what is stored without Mullion, and does not",
-            ],
-        ),
-    ];
-    for (expected, wrong) in cases {
-        let expected: Vec<String> = expected.iter().map(|path| (*path).to_owned()).collect();
-        let found = unexpected(&differences(&plain, &ours), &expected);
-        ensure!(found == wrong, "{expected:?}: {found:?}");
-    }
+/// What two namespaces cannot have in common does not differ.
+pub fn what_is_compared_is_what_both_could_have() -> Result<()> {
     let object = |namespace: &str, uid: &str, volume: &str| {
         json!({"metadata": {"name": "a", "namespace": namespace, "uid": uid, "resourceVersion": uid},
             "spec": {"selector": {"uid": uid}, "volumes": [volume]}, "status": {"phase": uid}})

@@ -1,0 +1,225 @@
+//! Whether an object has at least what is expected of it, as test cases write that.
+//!
+//! Every key of a map must match; `null`: it is absent. A list must match entry by entry; `key+: [...]`: the list has these
+//! among others; `key-: [...]`: it has none of these.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+/// One place where it is not as expected.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// As people write it: `spec.containers[0].image`.
+    pub path: String,
+    /// What is expected there.
+    pub expected: String,
+    /// What is there.
+    pub found: String,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, expected, found } = self;
+        write!(f, "{}: expected {expected}, found {found}", if path.is_empty() { "the whole" } else { path })
+    }
+}
+
+/// Every place where `actual` lacks something that `expected` has; empty if it has it all.
+pub fn mismatches(expected: &Value, actual: Option<&Value>) -> Vec<Mismatch> {
+    let mut all = Vec::new();
+    compare(expected, actual, "", &mut all);
+    all
+}
+
+/// A key below a path.
+pub fn below(at: &str, key: &str) -> String {
+    let plain = !key.contains(['.', '/', '[']);
+    match (plain, at.is_empty()) {
+        (true, true) => key.to_owned(),
+        (true, false) => format!("{at}.{key}"),
+        (false, _) => format!("{at}[{key}]"),
+    }
+}
+
+fn compare(expected: &Value, actual: Option<&Value>, at: &str, all: &mut Vec<Mismatch>) {
+    let mut miss = |expected: String| {
+        let found = actual.map_or_else(|| "nothing".to_owned(), short);
+        all.push(Mismatch { path: at.to_owned(), expected, found });
+    };
+    match (expected, actual) {
+        (Value::Null, None | Some(Value::Null)) => {}
+        (Value::Null, Some(_)) => miss("nothing".to_owned()),
+        (Value::Object(wanted), Some(Value::Object(there))) => members(wanted, there, at, all),
+        (Value::Object(wanted), None) if only_absences(wanted) => {}
+        (Value::Array(wanted), Some(Value::Array(there))) if wanted.len() == there.len() => {
+            for (index, (wanted, there)) in wanted.iter().zip(there).enumerate() {
+                compare(wanted, Some(there), &format!("{at}[{index}]"), all);
+            }
+        }
+        (Value::Array(wanted), Some(Value::Array(there))) => {
+            let entries = |count: usize| format!("{count} {}", if count == 1 { "entry" } else { "entries" });
+            miss(format!("{} {}", entries(wanted.len()), short(expected)));
+            if let Some(last) = all.last_mut() {
+                last.found = format!("{} {}", entries(there.len()), last.found);
+            }
+        }
+        (wanted, Some(there)) if wanted == there => {}
+        (wanted, _) => miss(short(wanted)),
+    }
+}
+
+/// A map of nothing but what must be absent holds where the map itself is absent.
+fn only_absences(wanted: &Map<String, Value>) -> bool {
+    !wanted.is_empty()
+        && wanted.iter().all(|(key, value)| match value {
+            Value::Null => true,
+            Value::Object(inner) => only_absences(inner),
+            _ => key.ends_with('-'),
+        })
+}
+
+fn members(wanted: &Map<String, Value>, there: &Map<String, Value>, at: &str, all: &mut Vec<Mismatch>) {
+    for (key, wanted) in wanted {
+        let (listed, has) = match (key.strip_suffix('+'), key.strip_suffix('-'), wanted) {
+            (Some(key), _, Value::Array(entries)) => (Some((key, entries)), true),
+            (_, Some(key), Value::Array(entries)) => (Some((key, entries)), false),
+            _ => (None, true),
+        };
+        let Some((key, entries)) = listed else {
+            compare(wanted, there.get(key), &below(at, key), all);
+            continue;
+        };
+        let list = there.get(key);
+        let items = list.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        for entry in entries {
+            if items.iter().any(|item| mismatches(entry, Some(item)).is_empty()) != has {
+                let expected = format!("{} {}", if has { "an entry" } else { "no entry" }, short(entry));
+                let found = list.map_or_else(|| "nothing".to_owned(), short);
+                all.push(Mismatch { path: below(at, key), expected, found });
+            }
+        }
+    }
+}
+
+/// A value in so many words that a person still reads them.
+pub fn short(value: &Value) -> String {
+    const MOST: usize = 600;
+    let text = value.to_string();
+    match text.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+        None => text,
+    }
+}
+
+/// As much of `actual` as `expected` speaks of, in its words: where both are the same, it is as expected.
+pub fn likeness(expected: &Value, actual: &Value) -> Value {
+    match (expected, actual) {
+        (Value::Object(wanted), Value::Object(there)) => {
+            let member = |(key, wanted): (&String, &Value)| {
+                let name = match wanted {
+                    Value::Array(_) => key.strip_suffix(['+', '-']).unwrap_or(key),
+                    _ => key,
+                };
+                let alone = Map::from_iter([(key.clone(), wanted.clone())]);
+                let mut wrong = Vec::new();
+                members(&alone, there, "", &mut wrong);
+                match there.get(name) {
+                    _ if wrong.is_empty() => Some((key.clone(), wanted.clone())),
+                    Some(found) if name == key => Some((key.clone(), likeness(wanted, found))),
+                    Some(found) => Some((key.clone(), found.clone())),
+                    None => None,
+                }
+            };
+            Value::Object(wanted.iter().filter_map(member).collect())
+        }
+        (Value::Array(wanted), Value::Array(there)) if wanted.len() == there.len() => {
+            Value::Array(wanted.iter().zip(there).map(|(wanted, there)| likeness(wanted, there)).collect())
+        }
+        _ => actual.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// Objects, what is expected of them, and where they are not so.
+    #[test]
+    fn stored_must_have_what_is_expected() {
+        let tolerations = json!({"tolerations": [{"key": "os", "value": "windows"}, {"key": "team"}]});
+        let cases: Vec<(Value, Value, &[&str])> = vec![
+            (json!({"a": 1, "b": 2}), json!({"a": 1}), &[]),
+            (json!({"a": 1}), json!({"a": 2}), &["a: expected 2, found 1"]),
+            (json!({"a": 1}), json!({"a": "1"}), &["a: expected \"1\", found 1"]),
+            (json!({}), json!({"a": {"b": 1}}), &["a: expected {\"b\":1}, found nothing"]),
+            (
+                json!({"a": {"b": 1}}),
+                json!({"a": {"b": 2, "c": 3}}),
+                &["a.b: expected 2, found 1", "a.c: expected 3, found nothing"],
+            ),
+            (json!({"a": null}), json!({"a": null, "b": null}), &[]),
+            (json!({}), json!({"a": {"b": null, "c-": [1]}}), &[]),
+            (json!({}), json!({"a": {"b": null, "c": 1}}), &["a: expected {\"b\":null,\"c\":1}, found nothing"]),
+            (json!({}), json!({"a": {}}), &["a: expected {}, found nothing"]),
+            (json!({"a": {"b": 1}}), json!({"a": {"b": null}}), &["a.b: expected nothing, found 1"]),
+            (json!({"x/y.z": 1}), json!({"x/y.z": 2}), &["[x/y.z]: expected 2, found 1"]),
+            (json!([{"a": 1, "b": 2}]), json!([{"a": 1}]), &[]),
+            (json!({"l": [1, 2]}), json!({"l": [1]}), &["l: expected 1 entry [1], found 2 entries [1,2]"]),
+            (json!({"l": [1, 2]}), json!({"l": [2, 1]}), &["l[0]: expected 2, found 1", "l[1]: expected 1, found 2"]),
+            (tolerations.clone(), json!({"tolerations+": [{"key": "os"}]}), &[]),
+            (
+                tolerations.clone(),
+                json!({"tolerations+": [{"key": "os", "value": "Windows"}]}),
+                &[
+                    "tolerations: expected an entry {\"key\":\"os\",\"value\":\"Windows\"}, found [{\"key\":\"os\",\"value\":\"windows\"},{\"key\":\"team\"}]",
+                ],
+            ),
+            (
+                json!({}),
+                json!({"tolerations+": [{"key": "os"}]}),
+                &["tolerations: expected an entry {\"key\":\"os\"}, found nothing"],
+            ),
+            (tolerations.clone(), json!({"tolerations-": [{"key": "gpu"}]}), &[]),
+            (
+                tolerations,
+                json!({"tolerations-": [{"key": "team"}]}),
+                &[
+                    "tolerations: expected no entry {\"key\":\"team\"}, found [{\"key\":\"os\",\"value\":\"windows\"},{\"key\":\"team\"}]",
+                ],
+            ),
+            (json!({}), json!({"tolerations-": [{"key": "os"}]}), &[]),
+            (json!("text"), json!({"a": 1}), &["the whole: expected {\"a\":1}, found \"text\""]),
+        ];
+        for (actual, expected, wrong) in cases {
+            let found: Vec<String> = mismatches(&expected, Some(&actual)).iter().map(ToString::to_string).collect();
+            assert_eq!(found, wrong, "{expected} of {actual}: {found:?}");
+        }
+        assert!(mismatches(&Value::Null, None).is_empty(), "nothing is nothing");
+        assert!(!mismatches(&json!({}), None).is_empty(), "nothing is no map");
+    }
+
+    #[test]
+    fn a_likeness_is_the_same_where_nothing_is_wrong_and_shows_what_is() {
+        let there = json!({"a": {"b": 1, "c": 2}, "l": [{"x": 1, "y": 2}], "t": [1, 2], "more": true});
+        for (expected, like) in [
+            (json!({"a": {"b": 1}, "t+": [2], "t-": [3], "none": null}), None),
+            (json!({"l": [{"x": 1}]}), None),
+            (json!({"a": {"b": 7, "d": null}}), Some(json!({"a": {"b": 1, "d": null}}))),
+            (json!({"a": {"d": 1}}), Some(json!({"a": {}}))),
+            (json!({"a": null}), Some(json!({"a": {"b": 1, "c": 2}}))),
+            (json!({"l": [{"x": 2}]}), Some(json!({"l": [{"x": 1}]}))),
+            (json!({"l": []}), Some(json!({"l": [{"x": 1, "y": 2}]}))),
+            (json!({"t+": [3]}), Some(json!({"t+": [1, 2]}))),
+            (json!({"t-": [1]}), Some(json!({"t-": [1, 2]}))),
+            (json!({"gone+": [1]}), Some(json!({}))),
+        ] {
+            assert_eq!(mismatches(&expected, Some(&there)).is_empty(), like.is_none(), "{expected}");
+            assert_eq!(likeness(&expected, &there), like.unwrap_or_else(|| expected.clone()), "{expected}");
+        }
+    }
+}
