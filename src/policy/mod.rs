@@ -8,6 +8,7 @@
 //!
 //! All of it is pure but [`directory`].
 
+pub mod cases;
 mod check;
 pub mod config_map;
 mod describe;
@@ -30,6 +31,7 @@ mod status;
 mod store;
 mod text;
 mod types;
+mod values;
 mod warnings;
 mod wildcard;
 

@@ -81,6 +81,7 @@ static EXPECT: Object = Object::of(&[
             word("linux", "Linux."),
             word("undecided", "Nobody says, or not clearly enough."),
             word("conflict", "Two placements exclude each other."),
+            word("none", "Mullion has nothing to do with it: it is opted out, or the mode is Disabled."),
         ]),
         "The verdict, as `mullion explain` has it.",
     ),
