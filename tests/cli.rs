@@ -21,6 +21,8 @@ mod bad_input;
 mod outputs;
 #[path = "cli/policy_diff.rs"]
 mod policy_diff;
+#[path = "cli/policy_test.rs"]
+mod policy_test;
 #[path = "cli/show.rs"]
 mod show;
 #[path = "cli/sources.rs"]
@@ -123,6 +125,8 @@ fn exit_codes() {
         (&["compat"], 0),
         (&["compat", "--image-build", "windows"], 2),
         (&["policy", "check", "nosuch"], 2),
+        (&["policy", "test", "nosuch"], 2),
+        (&["policy", "test", "../../policies/audit.test.yaml"], 0),
         (&["withdraw", "--kubeconfig", "nosuch"], 2),
         (&["withdraw", "--timeout", "0s"], 2),
         (&["no-such-command"], 2),

@@ -7,8 +7,11 @@ mod bad;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use mullion::cli::policy::test::{Format, Test};
+use mullion::cli::{Io, Outcome, policy};
 use mullion::engine::rules::catalogue;
 use mullion::engine::rules::linux_only::FIELDS;
 use mullion::engine::world::World;
@@ -20,7 +23,9 @@ use serde_json::{Value, json};
 fn shipped() -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
     let files = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "yaml")).collect();
+    let mut files: Vec<_> = files
+        .filter(|path| path.extension().is_some_and(|end| end == "yaml") && !directory::is_test_file(path))
+        .collect();
     files.sort();
     files
 }
@@ -47,6 +52,43 @@ fn each_loads_alone_in_a_directory() {
         assert!(!set.pods.is_empty(), "{}", path.display());
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(text.matches("\nkind: NodePolicy").count(), 1, "{} holds a NodePolicy", path.display());
+    }
+}
+
+fn run(path: &Path) -> (Outcome, String) {
+    let args = Test { paths: vec![path.to_owned()], output: Format::Text, filter: None, verbose: true };
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let mut io = Io { stdin: &mut io::empty(), stdout: &mut stdout, stderr: &mut stderr, colour_stdout: false };
+    let outcome = policy::test::run(&args, &mut io).unwrap();
+    (outcome, String::from_utf8([stdout, stderr].concat()).unwrap())
+}
+
+#[test]
+fn cases_beside_each_show_what_it_does() {
+    for path in shipped() {
+        let text = fs::read_to_string(&path).unwrap();
+        let tests = path.with_extension("test.yaml");
+        let name = tests.file_name().unwrap().to_str().unwrap();
+        assert!(text.contains(name), "{} says where its cases are", path.display());
+        let (outcome, told) = run(&tests);
+        assert_eq!(outcome, Outcome::Clean, "{told}");
+        assert!(told.matches("ok   ").count() >= 8, "{told}");
+    }
+}
+
+/// A case that holds whatever the policy says shows nothing of it.
+#[test]
+fn cases_of_one_do_not_all_hold_under_another() {
+    for path in shipped() {
+        for other in shipped().iter().filter(|other| **other != path) {
+            let directory = tempfile::tempdir().unwrap();
+            let tests = path.with_extension("test.yaml");
+            fs::copy(other, directory.path().join(path.file_name().unwrap())).unwrap();
+            let copy = directory.path().join(tests.file_name().unwrap());
+            fs::copy(&tests, &copy).unwrap();
+            let (outcome, told) = run(&copy);
+            assert_eq!(outcome, Outcome::Findings, "{} under {}: {told}", tests.display(), other.display());
+        }
     }
 }
 

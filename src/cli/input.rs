@@ -90,10 +90,8 @@ impl Inputs {
         for path in &self.paths {
             if is_stdin(&path) {
                 texts.add(STDIN.to_owned(), read_to(limits.one, stdin));
-            } else if path.is_dir() {
-                texts.add_directory(path);
             } else {
-                texts.add_file(path);
+                texts.add_path(path, is_manifest);
             }
         }
         Ok(texts)
@@ -101,7 +99,7 @@ impl Inputs {
 }
 
 impl Texts {
-    fn new(limits: Limits) -> Self {
+    pub(super) fn new(limits: Limits) -> Self {
         Self { sources: Vec::new(), unreadable: Vec::new(), empty_directories: Vec::new(), total: 0, limits }
     }
 
@@ -139,12 +137,21 @@ impl Texts {
         }
     }
 
+    /// Adds a file, or those below a directory that are `wanted`.
+    pub(super) fn add_path(&mut self, path: &Path, wanted: fn(&Path) -> bool) {
+        if path.is_dir() {
+            self.add_directory(path, wanted);
+        } else {
+            self.add_file(path);
+        }
+    }
+
     fn add_file(&mut self, path: &Path) {
         self.add(path.display().to_string(), read_file_to(self.limits.one, path));
     }
 
-    fn add_directory(&mut self, directory: &Path) {
-        let mut walk = Walk::default();
+    fn add_directory(&mut self, directory: &Path, wanted: fn(&Path) -> bool) {
+        let mut walk = Walk { wanted, files: Vec::new(), failed: Vec::new(), seen: BTreeSet::new() };
         walk.directory(directory);
         for (path, error) in walk.failed {
             self.add(path.display().to_string(), Err(with_advice(&error)));
@@ -235,8 +242,8 @@ fn text(name: &str, bytes: Vec<u8>) -> Result<String, Failure> {
 
 /// A walk through a directory. Every file and directory is entered once, whatever links lead to it: a link to a parent
 /// would go round for ever, and one to a sibling would judge the same text twice.
-#[derive(Default)]
 struct Walk {
+    wanted: fn(&Path) -> bool,
     files: Vec<PathBuf>,
     failed: Vec<(PathBuf, io::Error)>,
     seen: BTreeSet<PathBuf>,
@@ -269,7 +276,7 @@ impl Walk {
     fn entry(&mut self, path: &Path) {
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => self.directory(path),
-            Ok(found) if found.is_file() && is_manifest(path) => match fs::canonicalize(path) {
+            Ok(found) if found.is_file() && (self.wanted)(path) => match fs::canonicalize(path) {
                 Ok(real) => {
                     if self.seen.insert(real) {
                         self.files.push(path.to_owned());
@@ -278,11 +285,11 @@ impl Walk {
                 Err(error) => self.failed.push((path.to_owned(), error)),
             },
             // A pipe or a socket: reading one that nobody writes to never ends.
-            Ok(_) if is_manifest(path) => {
+            Ok(_) if (self.wanted)(path) => {
                 self.failed.push((path.to_owned(), io::Error::other("it is no regular file")));
             }
             // A dangling link matters only under a manifest's name.
-            Err(error) if is_manifest(path) => self.failed.push((path.to_owned(), error)),
+            Err(error) if (self.wanted)(path) => self.failed.push((path.to_owned(), error)),
             Ok(_) | Err(_) => {}
         }
     }

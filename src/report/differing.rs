@@ -20,6 +20,14 @@ impl fmt::Display for Difference {
     }
 }
 
+impl Difference {
+    /// Its path, or the one of `expected` that it counts as.
+    pub fn named(&self, expected: &[String]) -> String {
+        let named = expected.iter().find(|path| self.place.starts_with(&place(path)));
+        named.unwrap_or(&self.path).clone()
+    }
+}
+
 /// Every field in which they differ.
 pub fn differences(plain: &Value, ours: &Value) -> Vec<Difference> {
     let mut all = Vec::new();

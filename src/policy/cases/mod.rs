@@ -21,6 +21,8 @@ pub struct TestFile {
     pub text: String,
     /// Its documents.
     pub tests: Vec<PolicyTest>,
+    /// Where each line starts.
+    starts: Vec<usize>,
 }
 
 /// One document of a test file.
@@ -50,7 +52,8 @@ impl TestFile {
         }
         problems.append(&mut checker.problems);
         if problems.is_empty() {
-            return Ok(Self { name: name.to_owned(), text: text.to_owned(), tests });
+            let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+            return Ok(Self { name: name.to_owned(), text: text.to_owned(), tests, starts });
         }
         problems.sort_by_key(|problem| problem.span.start);
         Err(problems)
@@ -67,8 +70,7 @@ impl TestFile {
     pub fn line(&self, test: &PolicyTest, pointer: &str) -> usize {
         let parent = pointer.rsplit_once('/').and_then(|(parent, key)| test.node.at_pointer(parent)?.get(key));
         let span = parent.map_or_else(|| test.node.nearest(pointer).span, |entry| entry.key_span);
-        let before = self.text.as_bytes().get(..span.start).unwrap_or_default();
-        1 + before.iter().filter(|byte| **byte == b'\n').count()
+        self.starts.partition_point(|start| *start <= span.start)
     }
 }
 

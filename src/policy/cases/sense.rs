@@ -26,8 +26,8 @@ pub(super) fn check(checker: &mut Checker<'_>, names: &mut Names, document: &Nod
         checker.report(span, "there is no case: a test of nothing never fails").hint("write one, or remove the file");
     }
     for (at, case) in spec.cases.iter().enumerate() {
-        let node = items.get(at).unwrap_or(&none);
-        let mut sense = Sense { checker, node, at };
+        let written = items.get(at).unwrap_or(&none);
+        let mut sense = Sense { checker, node: written, at };
         sense.name(names, case);
         sense.subject(case);
         sense.expectations(case);
@@ -195,7 +195,9 @@ impl Sense<'_, '_> {
                 self.checker.report(node.span, format!("`{path}` has an empty text, which is in every text"));
             }
             NodeValue::List(items) if matches!(key, "refused" | "says" | "causes" | "warned" | "unwarned") => {
-                items.iter().for_each(|item| self.texts(item, path));
+                for item in items {
+                    self.texts(item, path);
+                }
             }
             NodeValue::Map(entries) if key == "refused" => {
                 for entry in entries {
@@ -210,7 +212,8 @@ impl Sense<'_, '_> {
         let NodeValue::Map(entries) = &node.value else { return };
         let known: Vec<&str> = Settings::default().values().into_iter().map(|(key, _)| key).collect();
         for Entry { key, key_span, .. } in entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
-            let hint = match nearest(key, known.iter().copied()) {
+            let below = || known.iter().copied().find(|known| known.starts_with(&format!("{key}.")));
+            let hint = match nearest(key, known.iter().copied()).or_else(below) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("known here: {}", known.join(", ")),
             };

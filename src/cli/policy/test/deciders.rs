@@ -1,0 +1,149 @@
+//! Who decided: the evidence, and the keys of policy files with their places.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::judge::Judged;
+use crate::engine::Kind;
+use crate::engine::change::Cause;
+use crate::engine::note::because;
+use crate::engine::rules::{Rule, catalogue};
+use crate::engine::verdict::Basis;
+use crate::policy::cases::ExpectedFinding;
+use crate::policy::{Action, Denials, Mode, Origin, Workloads};
+use crate::report::decided::DecidedFinding;
+use crate::report::rule_page::action_name;
+
+/// Of what a policy key decides: a word of paths and sentences, and the key.
+const PLACEMENT: [(&str, &str); 6] = [
+    ("nodeSelector", "place.nodeSelector.mode"),
+    ("tolerations", "place.tolerations.mode"),
+    ("windows-build", "place.build.mode"),
+    ("affinity", "place.build.mode"),
+    ("runtimeClassName", "place.runtimeClass.mode"),
+    ("spec.os", "place.specOS.mode"),
+];
+
+/// Names who decided what came of an object.
+pub(super) struct Deciders<'j>(pub(super) &'j Judged);
+
+impl Deciders<'_> {
+    /// The operating system.
+    pub(super) fn os(&self) -> Vec<String> {
+        let Judged { decided, .. } = self.0;
+        if !decided.judged {
+            return vec![self.setting("mode"), self.setting("optOut.ignore")];
+        }
+        let mut lines = vec![format!("os: {}", because(&decided.decision))];
+        if matches!(decided.decision.basis, Basis::Default | Basis::None) {
+            lines.push(self.setting("detect.default"));
+        }
+        if decided.settings.os.is_some() {
+            lines.push(self.setting("detect.os"));
+        }
+        lines
+    }
+
+    /// Where it may run, and what its fields became, as far as `words` speak of it.
+    pub(super) fn placement(&self, words: &[String]) -> Vec<String> {
+        let mut lines = self.os();
+        let keys: BTreeSet<&str> = PLACEMENT
+            .iter()
+            .filter(|(word, _)| words.iter().any(|text| text.contains(word)))
+            .map(|(_, key)| *key)
+            .collect();
+        lines.extend(self.unusual());
+        lines.extend(keys.into_iter().map(|key| self.setting(key)));
+        let rules: BTreeSet<&str> = self
+            .0
+            .decided
+            .repairs
+            .iter()
+            .filter_map(|change| match change.cause {
+                Cause::Rule(code) => Some(code),
+                Cause::Placement(_) => None,
+            })
+            .collect();
+        lines.extend(rules.into_iter().flat_map(|code| self.rules(code)));
+        lines
+    }
+
+    /// Whether it is refused: for the findings it has, and the rules that somebody expected.
+    pub(super) fn refusal(&self, expected: &[&str]) -> Vec<String> {
+        let found = |denied: bool| {
+            let all = self.0.decided.findings.iter();
+            all.filter(move |found| !denied || found.action == Action::Deny).map(|found| found.finding.code)
+        };
+        let mut rules: BTreeSet<&str> = found(true).chain(expected.iter().copied()).collect();
+        if rules.is_empty() {
+            rules = found(false).collect();
+        }
+        let lines = rules.into_iter().flat_map(|code| self.rules(code));
+        dedup(lines.chain(self.unusual()).chain(if self.0.decided.judged { None } else { Some(self.setting("mode")) }))
+    }
+
+    /// What findings came to.
+    pub(super) fn findings(&self, missing: &[&ExpectedFinding], more: &[&DecidedFinding]) -> Vec<String> {
+        let missing = missing.iter().map(|expected| expected.rule.as_str());
+        let more = more.iter().map(|found| found.finding.code);
+        let lines = missing.chain(more).flat_map(|rule| self.rules(rule));
+        dedup(lines.chain(self.unusual()).chain(self.os().into_iter().next()))
+    }
+
+    /// A key with its value and where it is set: `place.build.mode: Exact (policies/ours.yaml:12)`.
+    pub(super) fn setting(&self, key: &str) -> String {
+        let settings = &self.0.decided.settings;
+        let value =
+            settings.values().into_iter().find(|(known, _)| *known == key).map_or(Value::Null, |(_, value)| value);
+        let shown = match value {
+            Value::Null => "not set".to_owned(),
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        format!("{key}: {shown} ({})", place(settings.origins.get(key)))
+    }
+
+    /// Settings that turn down what rules do, where they are not as usual.
+    fn unusual(&self) -> Vec<String> {
+        let settings = &self.0.decided.settings;
+        let template = self.0.kind != Kind::Pod;
+        let keys = [
+            ("mode", settings.mode != Mode::Enforce),
+            ("rules.denials", settings.denials != Denials::Refuse),
+            ("workloads", template && settings.workloads != Workloads::Refuse),
+        ];
+        keys.into_iter().filter(|(_, unusual)| *unusual).map(|(key, _)| self.setting(key)).collect()
+    }
+
+    /// What decides for a rule, given by name or code; of a prefix, for each that it means, as long as these are few.
+    fn rules(&self, named: &str) -> Vec<String> {
+        let meant = catalogue().filter(|rule| rule.name == named || rule.code.starts_with(named));
+        meant.take(4).map(|rule| self.rule(rule)).collect()
+    }
+
+    fn rule(&self, rule: &Rule) -> String {
+        let Rule { code, name, default, .. } = rule;
+        match self.0.decided.settings.action_entry(code, name) {
+            Some(entry) => {
+                let (of, action) = (&entry.rule, action_name(entry.action));
+                format!("{code} {name}: rules.actions has {of}: {action} ({})", place(entry.origin.as_ref()))
+            }
+            None => {
+                format!(
+                    "{code} {name}: no rules.actions names it, and by itself it is {} at most",
+                    action_name(*default)
+                )
+            }
+        }
+    }
+}
+
+fn place(origin: Option<&Origin>) -> String {
+    origin.map_or_else(|| "built-in default".to_owned(), |Origin { file, line }| format!("{file}:{line}"))
+}
+
+fn dedup(lines: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    lines.into_iter().filter(|line| seen.insert(line.clone())).collect()
+}

@@ -1,0 +1,64 @@
+//! Results as `JUnit` XML, as GitLab and Jenkins read it: a suite for each file, a case for each case.
+//!
+//! GitLab groups cases by their `classname`, shows `file`, and of two cases of one name in a class only the first; Jenkins
+//! reads `message` and the text of failures.
+
+use std::borrow::Cow;
+
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+
+use super::{Case, Ran, text};
+use crate::cli::Io;
+use crate::report::text::printable;
+
+/// Writes the document.
+pub(super) fn write(results: &[Ran], io: &mut Io<'_>) -> anyhow::Result<()> {
+    let mut report = Report::new("mullion policy test");
+    report.add_test_suites(results.iter().map(suite));
+    let mut document = report.to_string()?;
+    if !document.ends_with('\n') {
+        document.push('\n');
+    }
+    Ok(io.stdout.write_all(document.as_bytes())?)
+}
+
+fn suite(ran: &Ran) -> TestSuite {
+    let mut suite = TestSuite::new(&*printable(&ran.file));
+    suite.add_test_cases(ran.cases.iter().map(|case| test_case(&ran.file, &case.name, status(&ran.file, case))));
+    if !ran.problems.is_empty() {
+        // A system that only looks at cases would take a file that never ran for a good one.
+        let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+        status.set_message(ran.problems.first().map(|first| printable(first).into_owned()).unwrap_or_default());
+        status.set_type("problem");
+        status.set_description(shown(&ran.problems.join("\n")));
+        suite.add_test_case(test_case(&ran.file, "the file can be run as written", status));
+    }
+    suite
+}
+
+fn test_case(file: &str, name: &str, status: TestCaseStatus) -> TestCase {
+    let mut case = TestCase::new(&*printable(name), status);
+    case.set_classname(&*printable(file));
+    case.extra.insert("file".into(), (&*printable(file)).into());
+    case
+}
+
+fn status(file: &str, case: &Case) -> TestCaseStatus {
+    if case.failures.is_empty() {
+        return TestCaseStatus::success();
+    }
+    let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+    let says = case.failures.iter().map(|failure| {
+        let first = failure.says.first().map(String::as_str).unwrap_or_default();
+        format!("{}: {first}", failure.key)
+    });
+    status.set_message(printable(&says.collect::<Vec<_>>().join("; ")).into_owned());
+    status.set_type("expectation");
+    status.set_description(format!("{}:{}\n{}", printable(file), case.line, text::body(file, case, false)));
+    status
+}
+
+/// Lines without what a terminal would act on.
+fn shown(text: &str) -> String {
+    text.lines().flat_map(|line| [printable(line), Cow::Borrowed("\n")]).collect()
+}

@@ -1,0 +1,248 @@
+//! What a test names: policies, a world, manifests.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::compare::compare;
+use super::judge::judge;
+use super::{Case, lines};
+use crate::cli::documents::{File, Found};
+use crate::cli::input::{SourceText, read_file};
+use crate::engine::world::{Namespace, Nodes, World};
+use crate::engine::{Kind, Request, Subject};
+use crate::manifest::Problem;
+use crate::policy::cases::{NamespaceSpec, NodeOs, NodeSpec, PolicyTest, Short, TestCase, TestFile, WorldSpec};
+use crate::policy::{PolicySet, directory};
+use crate::world::file;
+
+/// A test with everything it names.
+pub(super) struct Ready<'f> {
+    file: &'f TestFile,
+    test: &'f PolicyTest,
+    policies: PolicySet,
+    world: World,
+}
+
+/// Reads what a test names. Fails with everything that is wrong with its policies, or with its world.
+pub(super) fn ready<'f>(file: &'f TestFile, test: &'f PolicyTest) -> Result<Ready<'f>, Vec<Problem>> {
+    let loader = Loader { file, test };
+    let policies = loader.policies();
+    let world = loader.world().map_err(|problem| vec![*problem]);
+    match (policies, world) {
+        (Ok(policies), Ok(world)) => Ok(Ready { file, test, policies, world }),
+        (policies, world) => Err([policies.err(), world.err()].into_iter().flatten().flatten().collect()),
+    }
+}
+
+struct Loader<'f> {
+    file: &'f TestFile,
+    test: &'f PolicyTest,
+}
+
+impl Loader<'_> {
+    fn policies(&self) -> Result<PolicySet, Vec<Problem>> {
+        let Some(named) = &self.test.spec.policies else {
+            let beside = directory::read(&[self.path("")]);
+            if beside.texts.is_empty() {
+                let message = "there is no policy file beside this one".to_owned();
+                let hint = "name files or directories under `policies`";
+                return Err(vec![self.file.problem(self.test, "", message, hint)]);
+            }
+            return PolicySet::load(&beside);
+        };
+        let paths: Vec<PathBuf> = named.iter().map(|name| self.path(name)).collect();
+        if let Some((at, path)) = paths.iter().enumerate().find(|(_, path)| !path.exists()) {
+            let message = format!("there is no {}", path.display());
+            let pointer = format!("/policies/{at}");
+            return Err(vec![self.file.problem(self.test, &pointer, message, "paths are relative to this file")]);
+        }
+        PolicySet::load(&directory::read(&paths))
+    }
+
+    fn world(&self) -> Result<World, Box<Problem>> {
+        let spec = match &self.test.spec.world {
+            None => return file::from_text("built-in world", include_bytes!("world.yaml")),
+            Some(Short::Short(file)) => &WorldSpec { file: Some(file.clone()), ..WorldSpec::default() },
+            Some(Short::Full(spec)) => spec,
+        };
+        let mut world = World::default();
+        if let Some(name) = &spec.file {
+            let path = self.path(name);
+            let short = matches!(self.test.spec.world, Some(Short::Short(_)));
+            let pointer = if short { "/world" } else { "/world/file" };
+            let bytes = read_file(&path).map_err(|error| Box::new(self.unreadable(pointer, &path, &error)))?;
+            world = file::from_text(&path.display().to_string(), &bytes)?;
+        }
+        let nodes = spec.nodes.iter().map(node).enumerate().map(|(at, node)| (format!("/world/nodes/{at}"), node));
+        let objects = spec.objects.iter().cloned().enumerate();
+        let objects = objects.map(|(at, object)| (format!("/world/objects/{at}"), object));
+        for (pointer, object) in nodes.chain(objects) {
+            self.add(&mut world, &pointer, &object)?;
+        }
+        Ok(world)
+    }
+
+    /// Adds one object; a later one of a name stands for an earlier.
+    fn add(&self, world: &mut World, pointer: &str, object: &Value) -> Result<(), Box<Problem>> {
+        let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+        let known = ["Node", "RuntimeClass", "Namespace", "ImagePlatforms"];
+        if !known.contains(&kind) {
+            let message = format!("a world has no {}", if kind.is_empty() { "object without a kind" } else { kind });
+            let hint = "it is made of Nodes, RuntimeClasses, Namespaces and ImagePlatforms";
+            return Err(Box::new(self.file.problem(self.test, pointer, message, hint)));
+        }
+        let more = file::from_text("", object.to_string().as_bytes())
+            .map_err(|problem| Box::new(self.file.problem(self.test, pointer, problem.message, "")))?;
+        if let Some(more) = more.nodes {
+            let added = |name: &str| more.iter().any(|node| node.name == name);
+            let before = world.nodes.take();
+            let kept = before.iter().flat_map(Nodes::iter).filter(|node| !added(&node.name)).cloned();
+            let all = kept.chain(more.iter().cloned()).collect();
+            world.nodes = Some(Nodes::new(all));
+        }
+        if let Some(classes) = more.runtime_classes {
+            world.runtime_classes.get_or_insert_default().extend(classes);
+        }
+        world.namespaces.extend(more.namespaces);
+        world.images.extend(more.images);
+        Ok(())
+    }
+
+    /// What the test file names, as a path from where the program runs.
+    fn path(&self, named: &str) -> PathBuf {
+        let directory = Path::new(&self.file.name).parent().unwrap_or(Path::new(""));
+        match (directory.as_os_str().is_empty(), named.is_empty()) {
+            (true, true) => PathBuf::from("."),
+            (false, true) => directory.to_owned(),
+            (_, false) => directory.join(named),
+        }
+    }
+
+    fn unreadable(&self, pointer: &str, path: &Path, error: &std::io::Error) -> Problem {
+        let message = format!("{} cannot be read: {error}", path.display());
+        self.file.problem(self.test, pointer, message, "paths are relative to this file")
+    }
+
+    /// The only object of a file that policies decide about, or the one that is selected.
+    fn subject(&self, at: usize, name: &str, select: Option<&str>) -> Result<Value, Box<Problem>> {
+        let path = self.path(name);
+        let pointer = format!("/cases/{at}/file");
+        let fail = |message: String, hint: &str| Box::new(self.file.problem(self.test, &pointer, message, hint));
+        let shown = path.display().to_string();
+        let bytes = read_file(&path).map_err(|error| Box::new(self.unreadable(&pointer, &path, &error)))?;
+        let text = String::from_utf8(bytes).map_err(|error| fail(format!("{shown}: {error}"), "save it as UTF-8"))?;
+        let source = SourceText { name: shown.clone(), text };
+        let mut found: Vec<(String, Value)> = Vec::new();
+        let mut broken = None;
+        // The closure never fails.
+        let _broken_documents = File::new(&source).each(|document| {
+            match document {
+                Ok(parsed) => found.extend(parsed.objects().filter_map(|object| match object {
+                    Found::Subject(subject) => {
+                        let name = subject.object.name.as_deref().unwrap_or_default();
+                        Some((format!("{}/{name}", subject.kind.name()), subject.object.value.clone()))
+                    }
+                    _ => None,
+                })),
+                Err(failure) => broken = broken.take().or(Some(failure)),
+            }
+            Ok(())
+        });
+        if let Some(failure) = broken {
+            return Err(fail(failure.to_string(), "correct the manifest"));
+        }
+        let names = found.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+        let wanted = |(name, _): &(String, Value)| select.is_none_or(|select| select == name);
+        let mut chosen: Vec<Value> =
+            found.iter().filter(|found| wanted(found)).map(|(_, object)| object.clone()).collect();
+        match (chosen.pop(), chosen.is_empty(), select) {
+            (Some(object), true, _) => Ok(object),
+            (None, _, _) if found.is_empty() => {
+                Err(fail(format!("{shown} holds no pod and no object with a pod template"), "name another file"))
+            }
+            (None, _, select) => {
+                let message = format!("{shown} holds no {}", select.unwrap_or_default());
+                Err(fail(message, &format!("it holds {names}")))
+            }
+            (Some(_), false, Some(select)) => {
+                Err(fail(format!("{shown} holds {select} more than once"), "one of them into a file of its own"))
+            }
+            (Some(_), false, None) => {
+                Err(fail(format!("{shown} holds several objects: {names}"), "name one: `select: Kind/name`"))
+            }
+        }
+    }
+}
+
+/// A node as its kubelet and a cloud would label it.
+fn node(spec: &NodeSpec) -> Value {
+    let os = match spec.os {
+        NodeOs::Windows => "windows",
+        NodeOs::Linux => "linux",
+    };
+    let mut labels: BTreeMap<&str, String> = BTreeMap::from([
+        ("kubernetes.io/os", os.to_owned()),
+        ("kubernetes.io/arch", "amd64".to_owned()),
+        ("kubernetes.io/hostname", spec.name.clone()),
+    ]);
+    labels.extend(spec.build.map(|build| ("node.kubernetes.io/windows-build", build.to_string())));
+    labels.extend(spec.labels.iter().map(|(key, value)| (key.as_str(), value.clone())));
+    let taints = spec.taints.iter().filter_map(|taint| crate::engine::world::Taint::parse(taint));
+    let taints: Vec<Value> =
+        taints.map(|taint| json!({"key": taint.key, "value": taint.value, "effect": taint.effect})).collect();
+    json!({"kind": "Node", "metadata": {"name": spec.name, "labels": labels}, "spec": {"taints": taints}})
+}
+
+impl Ready<'_> {
+    /// Runs a case.
+    pub(super) fn case(&mut self, at: usize) -> Result<Case, Box<Problem>> {
+        let Self { file, test, .. } = *self;
+        let Some(case) = test.spec.cases.get(at) else {
+            return Ok(Case { name: String::new(), line: 0, failures: Vec::new() });
+        };
+        let object = self.object(at, case)?;
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+        let kind = text("/kind").and_then(Kind::from_name).unwrap_or(Kind::Pod);
+        let namespace = text("/metadata/namespace").or(case.namespace_name()).unwrap_or("default").to_owned();
+        let before = self.enter(&namespace, case);
+        let request = Request::creation(Subject { kind, namespace: &namespace, object: &object });
+        let judged = judge(&request, &self.world, &self.policies);
+        match before {
+            Some(before) => self.world.namespaces.insert(namespace.clone(), before),
+            None => self.world.namespaces.remove(&namespace),
+        };
+        let line =
+            |key: &str| file.line(test, &format!("/cases/{at}/expect/{}", key.replace('~', "~0").replace('/', "~1")));
+        let failures = compare(&case.expect, &judged, &line);
+        Ok(Case { name: lines::one(&case.name), line: file.line(test, &format!("/cases/{at}")), failures })
+    }
+
+    fn object(&self, at: usize, case: &TestCase) -> Result<Value, Box<Problem>> {
+        let Some(name) = &case.file else { return Ok(case.object.clone().unwrap_or_default()) };
+        let loader = Loader { file: self.file, test: self.test };
+        let object = loader.subject(at, name, case.select.as_deref())?;
+        let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+        if kind == "Pod" && case.expect.pod.is_some() {
+            let message = format!("`cases[{at}].expect.pod` is for objects with a pod template");
+            let hint = "a Pod is stored itself: write `stored`";
+            return Err(Box::new(self.file.problem(self.test, &format!("/cases/{at}/expect/pod"), message, hint)));
+        }
+        Ok(object)
+    }
+
+    /// Puts the case's namespace into the world; gives back what was there.
+    fn enter(&mut self, name: &str, case: &TestCase) -> Option<Namespace> {
+        let before = self.world.namespaces.get(name).cloned();
+        let mut namespace = before.clone().unwrap_or_default();
+        if let Some(Short::Full(NamespaceSpec { labels, annotations, .. })) = &case.namespace {
+            namespace.labels = labels.clone().unwrap_or(namespace.labels);
+            namespace.annotations = annotations.clone().unwrap_or(namespace.annotations);
+        }
+        // The API server sees to it.
+        namespace.labels.insert("kubernetes.io/metadata.name".to_owned(), name.to_owned());
+        self.world.namespaces.insert(name.to_owned(), namespace);
+        before
+    }
+}

@@ -1,0 +1,65 @@
+//! Results for people.
+
+use std::fmt::Write as _;
+use std::io;
+
+use anstyle::{AnsiColor, Style};
+use similar::{ChangeTag, TextDiff};
+
+use super::{Case, Ran};
+use crate::cli::Io;
+use crate::report::text::printable;
+
+/// Writes the cases that fail; with `verbose` the others, too.
+pub(super) fn write(results: &[Ran], verbose: bool, io: &mut Io<'_>) -> io::Result<()> {
+    for ran in results {
+        for case in &ran.cases {
+            let text = match case.failures.is_empty() {
+                true if !verbose => continue,
+                true => format!("ok   {}:{} {}\n", printable(&ran.file), case.line, printable(&case.name)),
+                false => format!("{}\n", failed(&ran.file, case, io.colour_stdout)),
+            };
+            io.stdout.write_all(text.as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+/// A failed case.
+pub(super) fn failed(file: &str, case: &Case, colour: bool) -> String {
+    let bad = if colour { AnsiColor::Red.on_default().bold() } else { Style::new() };
+    let head = format!("{}:{} {}", printable(file), case.line, printable(&case.name));
+    let mut text = format!("{bad}FAIL{bad:#} {head}\n");
+    text.push_str(&body(file, case, colour));
+    text
+}
+
+/// What is wrong with it: for each expectation what is expected (`-`) beside what was found (`+`), and who decided.
+pub(super) fn body(file: &str, case: &Case, colour: bool) -> String {
+    let mut text = String::new();
+    // Writing to a String cannot fail.
+    for failure in &case.failures {
+        let _infallible =
+            writeln!(text, "  {} ({}:{}; - expected, + found)", failure.key, printable(file), failure.line);
+        for line in &failure.says {
+            let _infallible = writeln!(text, "    {}", printable(line));
+        }
+        for change in TextDiff::from_lines(&failure.expected, &failure.found).iter_all_changes() {
+            let (sign, style) = match change.tag() {
+                ChangeTag::Delete => ('-', style(AnsiColor::Red, colour)),
+                ChangeTag::Insert => ('+', style(AnsiColor::Green, colour)),
+                ChangeTag::Equal => (' ', Style::new()),
+            };
+            let line = printable(change.value().trim_end_matches('\n')).into_owned();
+            let _infallible = writeln!(text, "      {style}{sign} {line}{style:#}");
+        }
+        for line in &failure.decided {
+            let _infallible = writeln!(text, "    = {}", printable(line));
+        }
+    }
+    text
+}
+
+fn style(colour: AnsiColor, on: bool) -> Style {
+    if on { colour.on_default() } else { Style::new() }
+}
