@@ -31,7 +31,6 @@ mod status;
 mod store;
 mod text;
 mod types;
-mod values;
 mod warnings;
 mod wildcard;
 

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::types::{Short, TestCase, TestSpec};
 use crate::engine::Kind;
 use crate::manifest::{Entry, Node, NodeValue, Span};
-use crate::policy::Settings;
 use crate::policy::check::Checker;
+use crate::policy::keys::SETTINGS;
 use crate::policy::text::{nearest, shown};
 
 /// Names of the cases of a file, with their lines.
@@ -210,7 +210,7 @@ impl Sense<'_, '_> {
 
     fn settings(&mut self, node: &Node) {
         let NodeValue::Map(entries) = &node.value else { return };
-        let known: Vec<&str> = Settings::default().values().into_iter().map(|(key, _)| key).collect();
+        let known: Vec<&str> = SETTINGS.iter().map(|key| key.name).collect();
         for Entry { key, key_span, .. } in entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
             let below = || known.iter().copied().find(|known| known.starts_with(&format!("{key}.")));
             let hint = match nearest(key, known.iter().copied()).or_else(below) {

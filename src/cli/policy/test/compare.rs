@@ -236,9 +236,7 @@ impl Comparison<'_> {
 
     fn settings(&mut self, expect: &Expect) {
         let Some(expected) = &expect.settings else { return };
-        let values = self.judged.decided.settings.values();
-        let found =
-            |key: &str| values.iter().find(|(known, _)| *known == key).map_or(Value::Null, |(_, value)| value.clone());
+        let found = |key: &str| self.judged.setting(key).0;
         let wrong: Vec<&String> =
             expected.iter().filter(|(key, value)| found(key) != **value).map(|(key, _)| key).collect();
         if wrong.is_empty() {

@@ -93,15 +93,13 @@ impl Deciders<'_> {
 
     /// A key with its value and where it is set: `place.build.mode: Exact (policies/ours.yaml:12)`.
     pub(super) fn setting(&self, key: &str) -> String {
-        let settings = &self.0.decided.settings;
-        let value =
-            settings.values().into_iter().find(|(known, _)| *known == key).map_or(Value::Null, |(_, value)| value);
+        let (value, origin) = self.0.setting(key);
         let shown = match value {
             Value::Null => "not set".to_owned(),
             Value::String(text) => text,
             other => other.to_string(),
         };
-        format!("{key}: {shown} ({})", place(settings.origins.get(key)))
+        format!("{key}: {shown} ({})", place(origin))
     }
 
     /// Settings that turn down what rules do, where they are not as usual.

@@ -4,16 +4,19 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use crate::engine::pod::Pod;
 use crate::engine::pods::nodes;
 use crate::engine::world::World;
 use crate::engine::{Answer, Door, Kind, Request, Subject, answer, review};
-use crate::policy::PolicySet;
+use crate::policy::{Origin, PolicySet, Setting};
 use crate::report::decided::Decided;
 
 /// Everything that can be expected of an object.
 pub(super) struct Judged {
     pub(super) kind: Kind,
     pub(super) decided: Decided,
+    /// Every key of the policies, with what holds for it.
+    pub(super) settings: Vec<Setting>,
     /// The object as it was written.
     pub(super) written: Value,
     /// What its creation comes to.
@@ -41,6 +44,14 @@ pub(super) struct Refused {
     pub(super) causes: Vec<String>,
 }
 
+impl Judged {
+    /// What holds for a key of the policies, and who set it.
+    pub(super) fn setting(&self, key: &str) -> (Value, Option<&Origin>) {
+        let setting = self.settings.iter().find(|setting| setting.key == key);
+        setting.map_or((Value::Null, None), |setting| (setting.value.clone(), setting.origin.as_ref()))
+    }
+}
+
 /// Judges.
 pub(super) fn judge(request: &Request<'_>, world: &World, policies: &PolicySet) -> Judged {
     let Subject { kind, namespace, object } = request.subject;
@@ -58,7 +69,9 @@ pub(super) fn judge(request: &Request<'_>, world: &World, policies: &PolicySet) 
             create(&Request::creation(Subject { kind: Kind::Pod, namespace, object: &pod }), world, policies)
         });
     let nodes = nodes(request, world, policies).map(|names| names.into_iter().map(str::to_owned).collect());
-    Judged { kind, decided, written: object.clone(), creation, pod, nodes }
+    let labels = world.namespaces.get(namespace).map(|namespace| &namespace.labels);
+    let settings = Pod::of(kind, object).map(|pod| policies.effective(namespace, labels, &pod)).unwrap_or_default();
+    Judged { kind, decided, settings, written: object.clone(), creation, pod, nodes }
 }
 
 /// `/mutate` sees the object as it is written, `/validate` as it is patched.

@@ -1,4 +1,4 @@
-//! Results as `JUnit` XML, as GitLab and Jenkins read it: a suite for each file, a case for each case.
+//! Results as JUnit XML, as GitLab and Jenkins read it: a suite for each file, a case for each case.
 //!
 //! GitLab groups cases by their `classname`, shows `file`, and of two cases of one name in a class only the first; Jenkins
 //! reads `message` and the text of failures.

@@ -54,7 +54,7 @@ pub struct Test {
 pub enum Format {
     /// For people: the cases that fail
     Text,
-    /// `JUnit` XML, for CI systems
+    /// JUnit XML, for CI systems
     Junit,
     /// JSON Lines: records of type case, problem and summary
     Json,
