@@ -1,0 +1,266 @@
+//! `docs/policy.md`: every example of the guide does what the page says.
+//!
+//! Each section is a directory of its own, with `policies/cluster.yaml` of the first one in it. A yaml block is a file, a
+//! console block is run there and prints what the page shows, exit code included; `make rules` writes what is printed
+//! into the page. What needs a cluster is tried in `tests/cases/guide`, with what the page has.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "these read the page")]
+#![allow(unreachable_pub, reason = "modules of one test program")]
+
+#[path = "../rules/golden.rs"]
+#[allow(dead_code, reason = "the rules use all of it")]
+mod golden;
+mod page;
+mod run;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::thread;
+
+use page::{File, Section, Shown};
+use run::Directory;
+use serde_json::{Value, json};
+
+const PAGE: &str = "docs/policy.md";
+
+/// In the directory of every section.
+const BASE: &str = "policies/cluster.yaml";
+
+/// A policy that says nothing: in place of one whose effect is to be seen.
+const NOTHING: &str = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: nothing}\nspec: {}\n";
+
+/// Lines of `sh` blocks, the case in which each is tried, and what the case has of it.
+const ELSEWHERE: [(&str, &str, &str); 4] = [
+    ("kubectl annotate namespace shop mullion.dev/ignore=true", "namespace-annotations", "mullion.dev/ignore=true"),
+    ("kubectl annotate namespace legacy mullion.dev/os=windows", "namespace-annotations", "mullion.dev/os=windows"),
+    (
+        "kubectl get pods,deploy,ds,sts,jobs,cronjobs,nodes,namespaces,runtimeclasses -A -o json > cluster.json",
+        "dump",
+        r#"[get, "pods,deploy,ds,sts,jobs,cronjobs,nodes,namespaces,runtimeclasses", -A, -o, json]"#,
+    ),
+    ("kubectl apply -n mullion-system -k .", "kustomize", r#"[apply, -k, "{cases}/guide/kustomize"]"#),
+];
+
+/// Documents of the page by file and kind, and the file below `tests/cases` that has the same for a cluster, whole or as
+/// the value of a key.
+const ALSO: [(&str, &str, &str); 4] = [
+    ("runtimeclass.yaml", "RuntimeClass", "clusters/special.yaml"),
+    ("policies/shop.yaml", "PodPolicy", "mullion/teams.yaml"),
+    ("fence.yaml", "ValidatingAdmissionPolicy", "company/teams.yaml"),
+    ("kustomization.yaml", "Kustomization", "guide/kustomize/kustomization.yaml"),
+];
+
+/// What a check comes to: everything that is wrong, a line each.
+type Checked = Result<(), String>;
+
+/// All complaints as one, or none.
+fn all(complaints: &[String]) -> Checked {
+    if complaints.is_empty() { Ok(()) } else { Err(complaints.join("\n")) }
+}
+
+fn none(complaints: &[String]) {
+    all(complaints).unwrap_or_else(|complaints| panic!("{complaints}"));
+}
+
+fn sections() -> Vec<Section> {
+    let page = fs::read_to_string(golden::path(PAGE)).unwrap();
+    page::read(&page).unwrap_or_else(|wrong| panic!("{PAGE}, {wrong}"))
+}
+
+/// Each section in its directory, beside all others.
+fn in_each<T: Send>(does: impl Fn(&Section, &Directory) -> Vec<T> + Sync) -> Vec<T> {
+    let sections = sections();
+    let base = sections.iter().flat_map(|section| &section.files).find(|file| file.name == BASE).unwrap();
+    thread::scope(|scope| {
+        let begin = |section| {
+            let directory = Directory::of(section, base);
+            let does = &does;
+            scope.spawn(move || does(section, &directory))
+        };
+        let all: Vec<_> = sections.iter().map(begin).collect();
+        all.into_iter().flat_map(|section| section.join().unwrap()).collect()
+    })
+}
+
+impl File {
+    pub fn is_policy(&self) -> bool {
+        ["PodPolicy", "NodePolicy", "RegistryPolicy"]
+            .iter()
+            .any(|kind| self.text.lines().any(|line| line.strip_prefix("kind: ") == Some(*kind)))
+    }
+
+    fn is_test(&self) -> bool {
+        self.name.ends_with(".test.yaml")
+    }
+
+    pub fn folder(&self) -> &str {
+        self.name.rsplit_once('/').map_or(".", |(folder, _)| folder)
+    }
+}
+
+impl Section {
+    fn policies(&self) -> impl Iterator<Item = &File> {
+        self.files.iter().filter(|file| file.is_policy())
+    }
+
+    /// Whether it shows that what a folder holds has faults.
+    fn shows_faults_of(&self, folder: &str) -> bool {
+        let checks = |command: &str| command.contains("policy check") && command.ends_with(&format!(" {folder}"));
+        self.runs.iter().any(|run| checks(&run.command) && run.shown.code != 0)
+    }
+}
+
+// === what is run ===
+
+#[test]
+fn every_command_prints_what_the_page_shows() {
+    let runs = in_each(|section, directory| {
+        // In their order: one may write what the next one reads.
+        section.runs.iter().map(|run| (run.line, run.shown.clone(), directory.run(&run.command))).collect()
+    });
+    assert!(runs.len() >= 20, "{} commands", runs.len());
+    let wrong = runs.into_iter().filter(|(_, shown, printed)| shown != printed);
+    let printed: Vec<(usize, Shown)> = wrong.map(|(line, _, printed)| (line, printed)).collect();
+    let made = page::rewritten(&fs::read_to_string(golden::path(PAGE)).unwrap(), &printed);
+    golden::file(PAGE, &made).unwrap_or_else(|complaint| panic!("{complaint}"));
+}
+
+/// What a reader copies works and is warned of nothing, beside the shipped policies as well, and its cases do not all
+/// hold without it.
+#[test]
+fn every_policy_is_tested_and_its_cases_fail_without_it() {
+    let complaints = in_each(|section, directory| {
+        let mut complaints = Vec::new();
+        let mut complain = |file: &File, what: String| {
+            complaints.push(format!("{PAGE}:{}: {} in `{}`: {what}", file.line, file.name, section.title));
+        };
+        for file in section.policies().filter(|file| !section.shows_faults_of(file.folder())) {
+            let folder = file.folder();
+            let checked = directory.run(&format!("mullion policy check --fail-on warn {folder}"));
+            if checked.code != 0 {
+                complain(file, format!("policy check says\n{checked}"));
+            }
+            let tested = directory.run(&format!("mullion policy test {folder}"));
+            if tested.code != 0 {
+                complain(file, format!("policy test says\n{tested}"));
+            }
+            directory.write(&file.name, NOTHING);
+            let without = directory.run(&format!("mullion policy test {folder}"));
+            if without.code != 1 {
+                complain(file, format!("without it policy test says\n{without}"));
+            }
+            directory.write(&file.name, &file.text);
+            // Which has a NodePolicy of its own.
+            if file.name != BASE && !file.text.contains("kind: NodePolicy") {
+                let base = directory.replace(&format!("{folder}/cluster.yaml"), &golden::path("policies/default.yaml"));
+                let beside = directory.run(&format!("mullion policy test {folder}"));
+                if beside.code != 0 {
+                    complain(file, format!("beside default.yaml policy test says\n{beside}"));
+                }
+                directory.write(&format!("{folder}/cluster.yaml"), &base);
+            }
+        }
+        complaints
+    });
+    none(&complaints);
+}
+
+// === what needs a cluster ===
+
+fn cases(name: &str) -> String {
+    fs::read_to_string(golden::path("tests/cases").join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+#[test]
+fn commands_that_are_not_run_here_are_tried_on_a_cluster() {
+    let sections = sections();
+    let on_page: BTreeSet<&str> =
+        sections.iter().flat_map(|section| &section.elsewhere).map(|(_, command)| command.as_str()).collect();
+    let known: BTreeSet<&str> = ELSEWHERE.iter().map(|(command, ..)| *command).collect();
+    assert_eq!(on_page, known, "what blocks `sh` have, and what ELSEWHERE has");
+    for (command, case, has) in ELSEWHERE {
+        assert!(
+            cases(&format!("guide/{case}.yaml")).contains(has),
+            "tests/cases/guide/{case}.yaml does not try {command}"
+        );
+    }
+}
+
+#[test]
+fn files_that_no_command_reads_are_tried_on_a_cluster() {
+    let sections = sections();
+    let mut complaints = Vec::new();
+    for section in &sections {
+        for file in section.files.iter().filter(|file| !file.is_policy() && !file.is_test()) {
+            let run = section.runs.iter().any(|run| run.command.contains(&file.name));
+            if !run && !ALSO.iter().any(|(name, ..)| *name == file.name) {
+                complaints.push(format!("{PAGE}:{}: nothing reads {}", file.line, file.name));
+            }
+        }
+    }
+    none(&complaints);
+    for (name, kind, case) in ALSO {
+        let file = sections.iter().flat_map(|section| &section.files).find(|file| file.name == name).expect(name);
+        let documents: Vec<Value> = serde_saphyr::from_multiple(&file.text).expect(name);
+        let document = documents.iter().find(|document| document["kind"] == kind).expect(kind);
+        let case_has: Vec<Value> = serde_saphyr::from_multiple(&cases(case)).expect(case);
+        assert!(case_has.iter().any(|value| holds(value, document)), "tests/cases/{case} has no such {kind} as {name}");
+    }
+}
+
+/// Whether a document stands in a value; its name may be one for each case.
+fn holds(value: &Value, document: &Value) -> bool {
+    let same = |value: &Value| {
+        let named = |value: &Value| {
+            let mut value = value.clone();
+            let name = value.pointer_mut("/metadata/name").filter(|name| name.to_string().contains("{namespace}"));
+            name.is_some().then(|| value["metadata"]["name"] = json!(document["metadata"]["name"])).map(|()| value)
+        };
+        value == document || named(value).is_some_and(|value| value == *document)
+    };
+    match value {
+        _ if same(value) => true,
+        Value::Array(items) => items.iter().any(|item| holds(item, document)),
+        Value::Object(map) => map.values().any(|value| holds(value, document)),
+        _ => false,
+    }
+}
+
+// === the page itself ===
+
+#[test]
+fn nothing_on_a_page_goes_unread() {
+    for (block, why) in [
+        ("```yaml\nkind: PodPolicy\n```", "file name"),
+        ("```yaml\n# ../ours.yaml\n```", "file name"),
+        ("```yaml\n# /etc/ours.yaml\n```", "file name"),
+        ("```yaml\n# what it does.yaml\n```", "file name"),
+        ("```console\nmullion check\n```", "begins with"),
+        ("```console\n$ kubectl get pods\n```", "only mullion"),
+        ("```console\n```", "nothing is run"),
+        ("```console\n$ mullion check\n[1]\nmore\n```", "after the exit code"),
+        ("```text\nkind: PodPolicy\n```", "neither"),
+        ("```\nkind: PodPolicy\n```", "neither"),
+        ("- a\n  ```yaml\n  # a.yaml\n  ```", "indented"),
+        ("```yaml\n# a.yaml", "without an end"),
+        ("~~~yaml\n# a.yaml\n~~~", "backticks"),
+        ("    kind: PodPolicy", "indented"),
+    ] {
+        let wrong = page::read(block).expect_err(block);
+        assert!(wrong.why.contains(why), "{block}: {wrong}");
+    }
+}
+
+#[test]
+fn a_page_is_written_again_with_what_was_printed() {
+    let shown = |text: &str, code| Shown { lines: text.lines().map(str::to_owned).collect(), code };
+    for printed in [shown("", 0), shown("a", 0), shown("a\n\nb", 0), shown("a", 1), shown("", 2)] {
+        let page = "## A\n\nText.\n```console\n$ mullion check\nold\n[1]\n$ mullion help\nstays\n```\n\nMore.\n";
+        let new = page::rewritten(page, &[(5, printed.clone())]);
+        let sections = page::read(&new).unwrap();
+        let found: Vec<_> = sections[1].runs.iter().map(|run| &run.shown).collect();
+        assert_eq!(found, [&printed, &shown("stays", 0)], "{new}");
+        assert!(new.starts_with("## A\n\nText.\n") && new.ends_with("stays\n```\n\nMore.\n"), "{new}");
+        assert_eq!(page::rewritten(&new, &[]), new);
+    }
+}
