@@ -43,7 +43,7 @@ pub fn nodes<'w>(request: &Request<'_>, world: &'w World, policies: &PolicySet) 
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
     use serde_json::json;
 

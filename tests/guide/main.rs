@@ -17,6 +17,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::thread;
 
+use mullion::policy::PolicySet;
 use page::{File, Section, Shown};
 use run::Directory;
 use serde_json::{Value, json};
@@ -163,6 +164,28 @@ fn every_policy_is_tested_and_its_cases_fail_without_it() {
         complaints
     });
     none(&complaints);
+}
+
+/// Keys in the text load as they stand there: as those of a PodPolicy, or of a NodePolicy.
+#[test]
+fn keys_in_the_text_are_those_of_a_policy() {
+    let sections = sections();
+    let starts = ["mode", "match", "optOut", "detect", "place", "workloads", "rules", "taint", "windowsTaints"];
+    let keys = sections
+        .iter()
+        .flat_map(|section| &section.inline)
+        .filter(|(_, code)| code.split_once(": ").is_some_and(|(key, _)| starts.contains(&key)));
+    let mut seen = 0;
+    for (line, code) in keys {
+        seen += 1;
+        let problems = ["PodPolicy", "NodePolicy"].map(|kind| {
+            let text =
+                format!("{{apiVersion: mullion.dev/v1alpha1, kind: {kind}, metadata: {{name: a}}, spec: {{{code}}}}}");
+            PolicySet::from_files(&[("a.yaml", text)]).err()
+        });
+        assert!(problems.iter().any(Option::is_none), "{PAGE}:{line}: `{code}`: {problems:?}");
+    }
+    assert!(seen > 10, "{seen}");
 }
 
 // === what needs a cluster ===

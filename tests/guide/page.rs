@@ -9,6 +9,8 @@ pub struct Section {
     pub title: String,
     pub files: Vec<File>,
     pub runs: Vec<Run>,
+    /// What stands between single backticks in its text, with its line.
+    pub inline: Vec<(usize, String)>,
     /// Commands for a cluster, with their lines.
     pub elsewhere: Vec<(usize, String)>,
 }
@@ -76,7 +78,11 @@ pub fn read(page: &str) -> Result<Vec<Section>, Wrong> {
         if line.starts_with("~~~") {
             return Err(Wrong { line: number, why: "a block between tildes; use backticks" });
         }
-        let Some(language) = line.strip_prefix("```") else { continue };
+        let Some(language) = line.strip_prefix("```") else {
+            let quoted = line.split('`').skip(1).step_by(2).map(|code| (number, code.to_owned()));
+            sections.last_mut().unwrap().inline.extend(quoted);
+            continue;
+        };
         let mut block = Vec::new();
         loop {
             match lines.next() {
@@ -103,14 +109,18 @@ pub fn read(page: &str) -> Result<Vec<Section>, Wrong> {
 
 impl Section {
     fn new(title: &str) -> Self {
-        Self { title: title.to_owned(), files: Vec::new(), runs: Vec::new(), elsewhere: Vec::new() }
+        Self { title: title.to_owned(), files: Vec::new(), runs: Vec::new(), inline: Vec::new(), elsewhere: Vec::new() }
     }
 }
 
 fn file(line: usize, block: &[&str]) -> Result<File, Wrong> {
     let named = block.first().and_then(|first| first.strip_prefix("# "));
-    let below = |name: &&str| Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
-    let Some(name) = named.filter(|name| name.ends_with(".yaml") && !name.contains(' ')).filter(below) else {
+    let is_name = |name: &&str| {
+        let path = Path::new(name);
+        let below = path.components().all(|part| matches!(part, Component::Normal(_)));
+        below && path.extension().is_some_and(|end| end == "yaml") && !name.contains(' ')
+    };
+    let Some(name) = named.filter(is_name) else {
         return Err(Wrong { line, why: "the first line of a yaml block is its file name, as `# policies/ours.yaml`" });
     };
     Ok(File { line, name: name.to_owned(), text: block.join("\n") + "\n" })
