@@ -44,7 +44,8 @@ const ELSEWHERE: [(&str, &str, &str); 4] = [
 
 /// Documents of the page by file and kind, and the file below `tests/cases` that has the same for a cluster, whole or as
 /// the value of a key.
-const ALSO: [(&str, &str, &str); 4] = [
+const ALSO: [(&str, &str, &str); 5] = [
+    (BASE, "PodPolicy", "guide/kustomize/policies/cluster.yaml"),
     ("runtimeclass.yaml", "RuntimeClass", "clusters/special.yaml"),
     ("policies/shop.yaml", "PodPolicy", "mullion/teams.yaml"),
     ("fence.yaml", "ValidatingAdmissionPolicy", "company/teams.yaml"),
