@@ -67,7 +67,7 @@ impl Silent {
         let world_synced = Arc::new(AtomicBool::new(true));
         let mut state = State::new(Arc::clone(world), world_synced, Arc::new(ArcSwap::from_pointee(policies.clone())));
         state.images = Images::made_by(maker(None));
-        state.images.follow(&policies).unwrap();
+        state.images.follow(&policies, || ()).unwrap();
         state
     }
 
@@ -102,8 +102,7 @@ async fn sequence(state: &State, reviews: &[Vec<u8>], times: &mut Times) {
 
 /// How often the source says that this happened.
 fn outcome(state: &State, name: &str) -> u64 {
-    let source = state.images.source();
-    let outcomes = source.as_ref().as_ref().map(|source| source.outcomes()).unwrap_or_default();
+    let outcomes = state.images.source().map(|source| source.outcomes()).unwrap_or_default();
     outcomes.iter().find(|(outcome, _)| *outcome == name).map_or(0, |(_, number)| *number)
 }
 

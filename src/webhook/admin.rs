@@ -20,7 +20,7 @@ fn missing(state: &State) -> Option<String> {
 }
 
 fn metrics(state: &State) -> Result<String, fmt::Error> {
-    if let Some(source) = &*state.images.source() {
+    if let Some(source) = state.images.source() {
         state.metrics.registry_answers(source.outcomes());
     }
     let text = state.metrics.encode();

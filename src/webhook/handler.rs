@@ -24,7 +24,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::envelope::{AdmissionRequest, AdmissionResponse, EnvelopeError};
-use super::images::{self, PullSecrets};
+use super::images::{self, PlatformSource, PullSecrets};
 use super::nodes;
 use super::policies;
 use super::probe;
@@ -80,7 +80,7 @@ pub async fn handle(
         Readable::No(found) => found,
         Readable::Yes(asked) => {
             // Once for all of it: they may change while a namespace or a registry is asked.
-            let policies = state.policies.load_full();
+            let (policies, source) = state.images.beside(&state.policies);
             let mut found = review((state, &policies), door, &request, &asked, Facts::default());
             let mut namespace = None;
             if found.namespace_unknown {
@@ -97,7 +97,8 @@ pub async fn handle(
             } else if found.wanted.is_empty() {
                 found
             } else {
-                Box::pin(with_images((state, &policies), door, &request, &asked, (found, namespace), deadline)).await
+                Box::pin(with_images((state, &policies, source), door, &request, &asked, (found, namespace), deadline))
+                    .await
             }
         }
     };
@@ -192,15 +193,14 @@ fn read(request: &AdmissionRequest<'_>) -> Result<Readable, EnvelopeError> {
 /// The same review, with what can be known of the images it wants by `deadline`; the one that was `found` without that,
 /// if nothing can.
 async fn with_images(
-    (state, policies): (&State, &PolicySet),
+    (state, policies, source): (&State, &PolicySet, Option<Arc<dyn PlatformSource>>),
     door: Door,
     request: &AdmissionRequest<'_>,
     asked: &Asked,
     (found, namespace): (Found, Option<Arc<Namespace>>),
     deadline: tokio::time::Instant,
 ) -> Found {
-    let source = state.images.source();
-    let Some(source) = &*source else { return found };
+    let Some(source) = source else { return found };
     let Some(pod) = Pod::of(asked.kind, &asked.object) else { return found };
     let secrets = PullSecrets::of(&pod, asked.namespace(request));
     let known = images::ask(source.as_ref(), &found.wanted, &secrets, found.lookup, deadline, &state.metrics).await;

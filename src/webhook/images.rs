@@ -7,6 +7,7 @@
 //! | `Inline` | waits for what is not known, until its [deadline](patience); what is late counts for the next pod |
 
 use std::fmt;
+use std::iter;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -66,22 +67,34 @@ pub type Maker = Box<dyn Fn(&RegistryPolicy) -> anyhow::Result<Arc<dyn PlatformS
 /// Who is asked; [nobody](Self::default) at first.
 #[derive(Default)]
 pub struct Images {
-    source: ArcSwap<Option<Arc<dyn PlatformSource>>>,
+    /// The newest first. While policies are replaced, there are those of the old ones and those of the new ones.
+    made: ArcSwap<Vec<Made>>,
     maker: Option<Maker>,
-    /// Which policy the source was made for.
-    made_for: Mutex<Option<RegistryPolicy>>,
+    /// Held while they are replaced.
+    following: Mutex<()>,
+}
+
+/// Who is asked under some policies.
+#[derive(Debug, Clone)]
+struct Made {
+    /// [`PolicySet::hash`] of these.
+    hash: String,
+    /// How they have it asked; `None`: not at all.
+    policy: Option<RegistryPolicy>,
+    source: Option<Arc<dyn PlatformSource>>,
 }
 
 impl fmt::Debug for Images {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Images").field(&self.source).finish()
+        f.debug_tuple("Images").field(&self.made).finish()
     }
 }
 
 impl Images {
     /// Always the same.
     pub fn fixed(source: Arc<dyn PlatformSource>) -> Self {
-        Self { source: ArcSwap::from_pointee(Some(source)), ..Self::default() }
+        let made = Made { hash: String::new(), policy: None, source: Some(source) };
+        Self { made: ArcSwap::from_pointee(vec![made]), ..Self::default() }
     }
 
     /// As the policies say, once they were [followed](Self::follow).
@@ -90,26 +103,51 @@ impl Images {
     }
 
     /// Who is asked now.
-    pub fn source(&self) -> Arc<Option<Arc<dyn PlatformSource>>> {
-        self.source.load_full()
+    pub fn source(&self) -> Option<Arc<dyn PlatformSource>> {
+        self.made.load().first().and_then(|made| made.source.clone())
     }
 
-    /// Sees to it that registries are asked as these policies say. What is known so far is kept, unless they are asked in
-    /// another way. After an error nobody is asked.
-    pub fn follow(&self, policies: &PolicySet) -> anyhow::Result<()> {
-        let Some(maker) = &self.maker else { return Ok(()) };
-        let mut made_for = self.made_for.lock().unwrap_or_else(PoisonError::into_inner);
-        let wanted = Some(&policies.registries).filter(|_| policies.asks_registries());
-        if made_for.as_ref() == wanted {
-            return Ok(());
+    /// The policies in force, and who is asked while they are: what one review works with to its end.
+    pub fn beside(&self, policies: &ArcSwap<PolicySet>) -> (Arc<PolicySet>, Option<Arc<dyn PlatformSource>>) {
+        let mut set = policies.load_full();
+        loop {
+            let made = self.made.load();
+            if let Some(found) = made.iter().find(|made| self.maker.is_none() || made.hash == set.hash) {
+                return (set, found.source.clone());
+            }
+            // Replaced between the two looks; or nobody was ever to be asked.
+            let newest = policies.load_full();
+            if Arc::ptr_eq(&newest, &set) {
+                return (set, None);
+            }
+            set = newest;
         }
-        let made = wanted.map(maker).transpose();
-        *made_for = wanted.filter(|_| made.is_ok()).cloned();
-        let (source, outcome) = match made {
-            Ok(source) => (source, Ok(())),
-            Err(error) => (None, Err(error)),
+    }
+
+    /// Sees to it that registries are asked as these policies say, once `put` has put them in force, and until then as those
+    /// before say. What is known so far is kept, unless they are asked in another way. After an error nobody is asked.
+    pub fn follow(&self, policies: &PolicySet, put: impl FnOnce()) -> anyhow::Result<()> {
+        let Some(maker) = &self.maker else {
+            put();
+            return Ok(());
         };
-        self.source.store(Arc::new(source));
+        let _following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
+        let standing = self.made.load_full();
+        let wanted = Some(&policies.registries).filter(|_| policies.asks_registries());
+        // Who could not be made is tried again.
+        let same = |made: &&Made| made.policy.as_ref() == wanted && (wanted.is_none() || made.source.is_some());
+        let (source, outcome) = match standing.iter().find(same) {
+            Some(made) => (made.source.clone(), Ok(())),
+            None => match wanted.map(maker).transpose() {
+                Ok(source) => (source, Ok(())),
+                Err(error) => (None, Err(error)),
+            },
+        };
+        let made = Made { hash: policies.hash.clone(), policy: wanted.cloned(), source };
+        let both = iter::once(made.clone()).chain(standing.iter().cloned()).collect();
+        self.made.store(Arc::new(both));
+        put();
+        self.made.store(Arc::new(vec![made]));
         outcome
     }
 }

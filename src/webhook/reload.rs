@@ -17,20 +17,20 @@ pub fn policies_once(state: &State, step: &Step, now: i64) {
         in_force(state, set);
     } else {
         // A file that the RegistryPolicy names may have come since.
-        ask_registries(state, &state.policies.load());
+        ask_registries(state, &state.policies.load(), || ());
     }
     state.policy_status.took(step, now);
 }
 
 /// Puts policies in force for reviews. Whoever has begun one ends it with those before.
 pub fn in_force(state: &State, set: &Arc<PolicySet>) {
-    ask_registries(state, set);
-    state.policies.store(Arc::clone(set));
+    ask_registries(state, set, || state.policies.store(Arc::clone(set)));
 }
 
-/// Has registries asked as these policies say, and says why that is not possible, if it is not.
-fn ask_registries(state: &State, policies: &PolicySet) {
-    let problem = state.images.follow(policies).err().map(|error| format!("{error:#}"));
+/// Has registries asked as these policies say once `put` has put them in force, and says why that is not possible, if it
+/// is not.
+fn ask_registries(state: &State, policies: &PolicySet, put: impl FnOnce()) {
+    let problem = state.images.follow(policies, put).err().map(|error| format!("{error:#}"));
     if state.policy_status.registries(problem.as_deref())
         && let Some(problem) = problem
     {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -18,7 +18,7 @@ use mullion::reload::Step;
 use mullion::webhook::body::Limits;
 use mullion::webhook::images::{Answering, Images, PlatformSource, PullSecrets};
 use mullion::webhook::state::State;
-use mullion::webhook::{admin, reload, routes};
+use mullion::webhook::{admin, handler, reload, routes};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -262,7 +262,7 @@ fn who_is_asked_follows_the_policies() {
         PolicySet::from_files(&[("r.yaml", text.as_str()), ("p.yaml", pods)]).unwrap()
     };
     let asked = |set: &PolicySet| {
-        let outcome = images.follow(set).map_err(|error| error.to_string());
+        let outcome = images.follow(set, || ()).map_err(|error| error.to_string());
         (outcome, images.source().is_some(), made.load(Ordering::SeqCst))
     };
     assert_eq!(asked(&policies("Never")), (Ok(()), false, 0));
@@ -272,6 +272,26 @@ fn who_is_asked_follows_the_policies() {
     assert_eq!(asked(&registry("{caFiles: [/gone]}")), (Err("no such file".to_owned()), false, 3));
     assert_eq!(asked(&registry("{timeout: 3s}")), (Ok(()), true, 4));
     assert_eq!(asked(&policies("Never")), (Ok(()), false, 4));
+}
+
+/// The review of a pod under policies that have registries asked, while others come into force that do not.
+#[tokio::test(start_paused = true)]
+async fn who_is_asked_is_of_the_same_policies_as_the_review() {
+    static STATE: OnceLock<Arc<State>> = OnceLock::new();
+    let mut state = State::fixed(World::default(), PolicySet::default());
+    state.images = Images::made_by(Box::new(|_| {
+        Ok(Slow::answering_after(Some(Duration::from_millis(100))) as Arc<dyn PlatformSource>)
+    }));
+    state.judge = |request, world, policies, door| {
+        reload::in_force(STATE.get().unwrap(), &Arc::new(self::policies("Never")));
+        handler::engine(request, world, policies, door)
+    };
+    let state = STATE.get_or_init(|| Arc::new(state));
+    reload::in_force(state, &Arc::new(policies("Inline")));
+    let router = routes::router(Arc::clone(state), Limits::default());
+    assert_eq!(selector(&router, "?timeout=1s").await, "windows", "as the policies say with which it began");
+    assert_eq!(selector(&router, "?timeout=1s").await, "linux");
+    assert!(state.images.source().is_none(), "whoever nobody asks any more is gone");
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn webhook(lookup: &str, host: &str, pull_secrets: &str, client: Option<kube::Cl
     let policies = PolicySet::from_files(&[("a.yaml", text)]).unwrap();
     let mut state = State::fixed(World::default(), policies.clone());
     state.images = Images::made_by(maker(client));
-    state.images.follow(&policies).unwrap();
+    state.images.follow(&policies, || ()).unwrap();
     let state = Arc::new(state);
     (routes::router(Arc::clone(&state), Limits::default()), state)
 }
@@ -115,8 +115,7 @@ async fn os(router: &Router, review: &Value) -> String {
 
 /// Waits until the cache knows the image.
 async fn known(state: &State, image: &str, secrets: &PullSecrets) {
-    let source = state.images.source();
-    let source = source.as_ref().as_ref().unwrap();
+    let source = state.images.source().unwrap();
     let wait = async {
         while source.known(&ImageRef::parse(image).unwrap(), secrets).is_none() {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -292,7 +291,7 @@ fn what_cannot_be_asked_is_said() {
         ("{caFiles: [/nowhere/ca.pem]}", "/nowhere/ca.pem: "),
         ("{pullSecrets: Pods}", "there is no cluster to read Secrets from"),
     ] {
-        let error = images.follow(&policy(spec)).unwrap_err().to_string();
+        let error = images.follow(&policy(spec), || ()).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
         assert!(images.source().is_none());
     }
