@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use http::{Request, Response};
 use kube::Client;
 use kube::client::Body;
@@ -72,6 +73,57 @@ async fn a_node_that_came_back_while_it_was_patched_is_not_forgotten() {
         work.done(report("1", End::Gone));
         assert_eq!((work.version_of("w").is_some(), work.is_due("w")), (known, known));
     }
+}
+
+/// An API server that takes nothing and keeps what it was sent.
+fn writing(bodies: &Arc<Mutex<Vec<Value>>>) -> Client {
+    let bodies = Arc::clone(bodies);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let bodies = Arc::clone(&bodies);
+        async move {
+            let sent = request.into_body().collect_bytes().await.unwrap();
+            bodies.lock().unwrap().extend(serde_json::from_slice::<Value>(&sent).ok());
+            Ok::<_, Infallible>(Response::builder().status(500).body(Body::empty()).unwrap())
+        }
+    });
+    Client::new(service, "default")
+}
+
+/// What is under way when policies change is planned by the old ones alone, and everything is planned again by the new
+/// ones, but not from what the old ones made of DaemonSets.
+#[tokio::test]
+async fn a_plan_is_of_one_set() {
+    let taints = |name: &str, apply: &str| {
+        let text = format!(
+            "apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {{name: {name}}}\nspec:\n  \
+             taint: {{key: of-{name}, value: {name}, effect: NoSchedule, apply: {apply}}}\n  \
+             releases: [{{build: 10.0.29000, name: ltsc-{name}, runsFrom: 10.0.26100}}]\n"
+        );
+        Arc::new(PolicySet::from_files(&[("nodes.yaml", text)]).unwrap())
+    };
+    let bodies = Arc::default();
+    let shared = Shared::new(writing(&bodies), Events::new(client()), Metrics::new());
+    let live = Arc::new(Live::start(client(), channel::channel(None).1));
+    let mut work = Work::new(shared, live, taints("one", "Always"), BTreeSet::new());
+    let metadata = json!({"name": "w", "uid": "a", "resourceVersion": "1", "labels": {"kubernetes.io/os": "windows"}});
+    let status = json!({"nodeInfo": {"kernelVersion": "10.0.29000.1"}});
+    let windows = serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap();
+    work.node_event(Event::Apply(windows));
+    work.alone();
+    work.start();
+    work.policies_changed(taints("two", "WhenTolerated"));
+    let done = work.running.next().await.unwrap();
+    let [patch] = &bodies.lock().unwrap()[..] else { panic!("{bodies:?}") };
+    let patch = patch.to_string();
+    assert!(patch.contains("of-one") && patch.contains("ltsc-one") && !patch.contains("two"), "{patch}");
+    work.done(done);
+    assert!(work.is_due("w"), "again, by the new ones");
+    work.met("w");
+    work.start();
+    assert!(work.is_due("w"), "while the DaemonSets are judged by the old ones");
+    work.alone();
+    work.start();
+    assert!(!work.is_due("w"));
 }
 
 #[tokio::test]

@@ -227,6 +227,8 @@ impl Work {
         // Nodes may have had it for less time than it takes to be seen.
         self.seen_changed(&BTreeSet::from([policy_taint(&self.policies.nodes)]));
         self.policies = policies;
+        // Judged by those before: no plan is made from both. What is under way was planned by those alone, and comes again.
+        self.neighbours = None;
         self.due.extend(self.nodes.keys().cloned());
         self.classes_due = true;
         self.classes_not_before = Instant::now();
@@ -374,6 +376,12 @@ impl Work {
 
 #[cfg(test)]
 impl Work {
+    /// Meets nobody, in an empty world.
+    pub(super) fn alone(&mut self) {
+        let nobody = BTreeMap::new();
+        self.neighbours = Some(Arc::new(Neighbours::meet(&nobody, Arc::default(), &self.policies)));
+    }
+
     pub(super) fn take_due(&mut self, name: &str) {
         self.due.remove(name);
         self.busy.insert(name.to_owned());
