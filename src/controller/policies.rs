@@ -2,7 +2,7 @@
 //! Events about that ConfigMap, the one object of the policies whose name Mullion knows.
 //!
 //! Only the leader tells, of the files as it reads them; every process shows its own in `/policies` and the metrics. What
-//! the condition says already has been told: a new leader repeats nothing.
+//! the condition says already has been told: a new leader repeats only what is wrong, which counts up the same Event.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -68,6 +68,8 @@ async fn tell_for_ever(leading: &Leading) {
 /// What was told, and what is not told yet.
 #[derive(Default)]
 struct Telling {
+    /// What was last found to be news. The ConfigMap is seen a while after it is written, and others write it, too.
+    found: Option<Condition>,
     owed: Option<News>,
     told: VecDeque<Instant>,
 }
@@ -82,17 +84,8 @@ impl Telling {
             return (!gone).then_some(RETRY);
         }
         let (condition, news) = say(report, standing);
-        let says =
-            |standing: &Condition| (&standing.status, &standing.message) == (&condition.status, &condition.message);
-        let stands = standing.is_some_and(says);
         let now = Instant::now();
-        if !stands {
-            // Good files at the very first are no news.
-            let first = standing.is_none() && news.r#type == EventType::Normal;
-            self.owed = (!first).then_some(news);
-        } else if condition.status == "False" && self.told.back().is_none_or(|at| now - *at >= AGAIN) {
-            self.owed = Some(news);
-        }
+        let stands = self.hear(&condition, news, standing, now);
         let mut wait = (condition.status == "False").then_some(AGAIN);
         if let Some(pause) = self.pause(now).filter(|_| self.owed.is_some()) {
             wait = Some(pause);
@@ -104,11 +97,28 @@ impl Telling {
                 wait = Some(RETRY);
             }
         }
-        // Afterwards: whoever leads next tells what was not told.
+        // Also where nobody could be told.
         if !stands && !write(leading, Some(&condition)).await {
             wait = Some(RETRY);
         }
         wait
+    }
+
+    /// Takes in what there is to say, and whether `standing` says it already.
+    fn hear(&mut self, condition: &Condition, news: News, standing: Option<&Condition>, now: Instant) -> bool {
+        let says = |other: &Condition| (&other.status, &other.message) == (&condition.status, &condition.message);
+        let stands = standing.is_some_and(says);
+        if stands {
+            if condition.status == "False" && self.told.back().is_none_or(|at| now - *at >= AGAIN) {
+                self.owed = Some(news);
+            }
+        } else if !self.found.as_ref().is_some_and(says) {
+            // Good files at the very first are no news.
+            let first = standing.is_none() && news.r#type == EventType::Normal;
+            self.owed = (!first).then_some(news);
+            self.found = Some(condition.clone());
+        }
+        stands
     }
 
     /// How long until there may be another Event.
@@ -317,6 +327,43 @@ mod tests {
         let (_, news) = say(&status.report(), None);
         assert!(news.note.contains("kept in ConfigMap mullion-state"), "{}", news.note);
         assert!(news.note.len() <= MAX_NOTE && news.note.contains("lists every problem"), "{}", news.note);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn news_are_told_once_though_the_config_map_is_seen_late() {
+        let status = PolicyStatus::default();
+        status.reads(vec!["/p".to_owned()], Vec::new());
+        let good = [("/p/a.yaml", policy("a", "{priority: 1}"))];
+        let bad = [("/p/a.yaml", policy("a", "{priorty: 1}"))];
+        let mut telling = Telling::default();
+        // Whether there is something to tell, where the ConfigMap is seen as it is; and what it should be.
+        let mut hear = |standing: Option<&Condition>| {
+            let (condition, news) = say(&status.report(), standing);
+            telling.hear(&condition, news, standing, Instant::now());
+            let owed = telling.owed.take().map(|news| news.reason);
+            if owed.is_some() {
+                telling.told.push_back(Instant::now());
+            }
+            (owed, condition)
+        };
+        status.took(&read(&good), 1);
+        let (told, well) = hear(None);
+        assert_eq!(told, None, "good files at first are no news");
+        status.took(&read(&bad), 2);
+        let (told, trouble) = hear(Some(&well));
+        assert_eq!(told, Some("PolicyFilesBad"));
+        // Another duty has written the ConfigMap, and the condition is not seen there yet.
+        assert_eq!(hear(Some(&well)).0, None);
+        assert_eq!(hear(Some(&trouble)).0, None);
+        // Good again and bad again is news each time.
+        for (files, standing, expected) in [(&good, &trouble, "PoliciesInForce"), (&bad, &well, "PolicyFilesBad")] {
+            status.took(&read(files), 3);
+            assert_eq!(hear(Some(standing)).0, Some(expected));
+            assert_eq!(hear(Some(standing)).0, None);
+        }
+        assert_eq!(hear(Some(&trouble)).0, None);
+        tokio::time::advance(AGAIN).await;
+        assert_eq!(hear(Some(&trouble)).0, Some("PolicyFilesBad"), "for who looks after an hour");
     }
 
     #[tokio::test(start_paused = true)]
