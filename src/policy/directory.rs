@@ -307,6 +307,27 @@ mod tests {
         assert_eq!(told.len(), 2);
     }
 
+    /// Opening a pipe waits for a writer, who may never come; reading a device may never end.
+    #[cfg(unix)]
+    #[test]
+    fn nobody_waits_for_a_pipe_or_a_device() {
+        let root = tempfile::tempdir().unwrap();
+        let made = std::process::Command::new("mkfifo").arg(root.path().join("pipe.yaml")).status().unwrap();
+        assert!(made.success());
+        std::os::unix::fs::symlink("/dev/zero", root.path().join("zeros.yaml")).unwrap();
+        let listening = std::os::unix::net::UnixListener::bind(root.path().join("socket.yaml")).unwrap();
+        fs::write(root.path().join("good.yaml"), "x").unwrap();
+        let files = read_still(&[root.path().to_owned()], None, Duration::ZERO);
+        assert_eq!(names(&files, root.path()), ["/good.yaml"]);
+        let told = told(&files, root.path());
+        for (told, name) in told.iter().zip(["pipe", "socket", "zeros"]) {
+            let expected = "the file cannot be read: it is no regular file (put a regular file there, or remove it)";
+            assert_eq!(*told, format!("/{name}.yaml: {expected}"));
+        }
+        assert_eq!(told.len(), 3);
+        drop(listening);
+    }
+
     #[test]
     fn test_files_are_no_policy_files() {
         let root = tempfile::tempdir().unwrap();

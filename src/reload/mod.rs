@@ -159,7 +159,11 @@ pub async fn every(
             drop(catch_unwind(AssertUnwindSafe(&mut job)));
             job
         });
-        match patiently(run, what).await {
+        let ran = tokio::select! {
+            () = stop.cancelled() => return,
+            ran = patiently(run, what) => ran,
+        };
+        match ran {
             Ok(back) => job = back,
             Err(error) => {
                 tracing::error!(%error, "re-reading files ended; changes need a restart to take effect");
@@ -187,6 +191,8 @@ async fn patiently<T>(
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     const BAD: &str = "kind: PodPolicy\n";
@@ -207,6 +213,34 @@ mod tests {
 
     fn kept(text: &str) -> Vec<PolicyFile> {
         vec![PolicyFile { name: "kept.yaml".to_owned(), bytes: text.into() }]
+    }
+
+    /// A file system that does not answer: one thread waits for it, whatever the interval, and nobody else does.
+    #[tokio::test]
+    async fn a_reading_that_hangs_holds_up_nothing_else() {
+        let (say, said) = std::sync::mpsc::channel::<()>();
+        let begun = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&begun);
+        let stop = CancellationToken::new();
+        let reading = tokio::spawn(every(INTERVAL, stop.clone(), "the files", move || {
+            count.fetch_add(1, Ordering::SeqCst);
+            drop(said.recv());
+        }));
+        let times = async |expected: usize| {
+            while begun.load(Ordering::SeqCst) < expected {
+                tokio::time::sleep(INTERVAL).await;
+            }
+            // Many intervals later.
+            tokio::time::sleep(20 * INTERVAL).await;
+            begun.load(Ordering::SeqCst)
+        };
+        assert_eq!(times(1).await, 1, "not read again beside the one that hangs");
+        say.send(()).unwrap();
+        assert_eq!(times(2).await, 2, "once it answers, it is read again");
+        stop.cancel();
+        reading.await.unwrap();
+        // For the runtime waits for its threads.
+        drop(say);
     }
 
     #[tokio::test]
