@@ -36,7 +36,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 
 async fn start(args: &Args) -> anyhow::Result<()> {
     // First of all: a signal during the start must not find the default action.
-    let signals = Signals::install().context("cannot listen for signals")?;
+    let mut signals = Signals::install().context("cannot listen for signals")?;
     let stop = CancellationToken::new();
     let (certificate, seen) = match &args.tls_dir {
         Some(dir) => Certificate::load(dir)?,
@@ -51,7 +51,14 @@ async fn start(args: &Args) -> anyhow::Result<()> {
     state.images = images(client.clone());
     let state = Arc::new(state);
     state.metrics.tls_expiry(certificate.expiry());
-    if let Some(source) = policies(args, &state, client.clone()).await? {
+    let source = tokio::select! {
+        source = policies(args, &state, client.clone()) => source?,
+        () = signals.any() => {
+            tracing::info!("asked to stop while the policies were being read");
+            return Ok(());
+        }
+    };
+    if let Some(source) = source {
         tokio::spawn(reload::policies(Arc::clone(&state), source, args.reload_interval, stop.clone()));
     }
     follow_certificate(args, client, certificate, seen, &state, &stop)?;
@@ -212,6 +219,14 @@ struct Signals {
 impl Signals {
     fn install() -> std::io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// Returns with the first of them.
+    async fn any(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
     }
 
     /// Returns when it is time to stop accepting: at once on SIGINT (a person waits) or a second signal, else

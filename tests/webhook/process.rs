@@ -11,7 +11,8 @@ use hyper_util::rt::TokioIo;
 use mullion_cluster::{MullionProcess, Seen, free_port, wait_for};
 use rustls::RootCertStore;
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::support::{Got, connect, pair, pod_review, within, write_pair};
 
@@ -72,6 +73,40 @@ fn what_is_bad_at_the_start_is_said_with_its_place_and_exit_code_2() {
         assert_eq!(ended.status.code(), Some(2), "{file}: {told}");
         assert!(says.iter().all(|says| told.contains(says)), "{file}: {told}");
         assert!(ended.stdout.is_empty());
+    }
+}
+
+/// Beside bad files, the API server is asked for the last good ones; here it never answers.
+#[tokio::test]
+async fn who_is_asked_to_stop_while_it_starts_does_so() {
+    for program in ["webhook", "controller"] {
+        let (dir, _) = folder(BAD);
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = format!("http://{}", silent.local_addr().unwrap());
+        let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": server}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}], "users": [{"name": "u", "user": {}}]});
+        fs::write(dir.path().join("kubeconfig"), config.to_string()).unwrap();
+        let at = |name: &str| dir.path().join(name).to_string_lossy().into_owned();
+        let mut arguments =
+            vec![program.to_owned(), "--policies".into(), at("policies"), "--kubeconfig".into(), at("kubeconfig")];
+        if program == "webhook" {
+            arguments.extend(["--tls-dir".to_owned(), at("tls")]);
+        }
+        let process = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion")).args(&arguments).start().await.unwrap();
+        // Others ask, too; all of them wait.
+        let mut waiting = Vec::new();
+        loop {
+            let (mut stream, _) = within(silent.accept()).await.unwrap();
+            let mut start = [0; 1024];
+            let read = within(stream.read(&mut start)).await.unwrap();
+            waiting.push(stream);
+            if String::from_utf8_lossy(&start[..read]).contains("/configmaps/mullion-state") {
+                break;
+            }
+        }
+        let (status, log) = process.stop().await.unwrap();
+        assert_eq!(status.code(), Some(0), "{program}: {log}");
     }
 }
 
