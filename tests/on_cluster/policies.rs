@@ -85,6 +85,23 @@ pub async fn admins_see_what_became_of_their_edit(plane: &ControlPlane) -> Resul
         }
     }
 
+    // Nor is there anything in what a Mullion of another version kept, if this one cannot load it.
+    let kept = |text: &str| json!([{"name": "/old/mine.yaml", "text": text, "size": 7}]).to_string();
+    let earlier = kept(&good.replace("priority", "precedence"));
+    let create = ["create", "configmap", "mullion-state", "-n", &own.name];
+    plane.kubectl(&[&create[..], &[&format!("--from-literal=policies={earlier}")]].concat()).await?;
+    let log = refused(&as_webhook(plane, &kubeconfigs.1, &own, mount.path())?.0).await?;
+    for part in ["mine.yaml:5:3: ", "do not load in this version", "ConfigMap mullion-state: /old/mine.yaml:5:3: "] {
+        ensure!(log.contains(part), "no {part:?}: {log}");
+    }
+    // What it can load holds, whatever else is said there.
+    let data = json!({"data": {"policies": kept(&marks("of-old")), "of-another-version": "x"}}).to_string();
+    plane.kubectl(&["patch", "configmap", "mullion-state", "-n", &own.name, "--type=merge", "-p", &data]).await?;
+    let (old, registration) = webhook(plane, &kubeconfigs.1, &own, mount.path()).await?;
+    registration.only_namespace(&namespace).register(&plane.client()).await?;
+    marked(&namespace, "the policies that another version kept", "of-old").await?;
+    old.process.kill()?;
+
     mount.publish(&[("mine.yaml", good.as_str()), ("nodes.yaml", other)])?;
     let leader = controller(&kubeconfigs.0, &own, mount.path()).await?;
     let (first, registration) = webhook(plane, &kubeconfigs.1, &own, mount.path()).await?;
@@ -139,6 +156,20 @@ pub async fn admins_see_what_became_of_their_edit(plane: &ControlPlane) -> Resul
         second.process.log()?.contains("the last good ones, kept in ConfigMap mullion-state"),
         "the log does not say it"
     );
+
+    // The directory is gone for a while.
+    let away = mount.path().with_extension("away");
+    std::fs::rename(mount.path(), &away)?;
+    event(plane, &own, &["Warning", "PolicyFilesBad", "there is nothing of this name"]).await?;
+    for program in [&second, &leader] {
+        let gone = shown(program, "the directory to be gone", |shown| shown["files"].to_string().contains("\"gone\""));
+        ensure!(gone.await?["hash"] == at_first["hash"], "another set");
+    }
+    marked(&namespace, "the last good policies, without their directory", "of-one").await?;
+    std::fs::rename(&away, mount.path())?;
+    for program in [&second, &leader] {
+        shown(program, "the directory to be back", |shown| !shown["files"].to_string().contains("\"gone\"")).await?;
+    }
 
     // All keys of the ConfigMap are gone: that is no way to have no policies.
     mount.publish::<&str>(&[])?;

@@ -204,7 +204,6 @@ async fn every_answer_is_of_one_set() {
         })
         .await
         .unwrap();
-        version += 1;
     }
     let good = state.policies.load().hash.clone();
     for number in 0..6 {
@@ -213,7 +212,6 @@ async fn every_answer_is_of_one_set() {
         };
         let before = state.policy_status.report();
         mount.publish(&bad(number)).unwrap();
-        version += 1;
         wait_for("the bad version to be seen", Duration::from_secs(60), async || {
             let report = state.policy_status.report();
             let seen = number == 0 || report.problems != before.problems;
@@ -233,6 +231,72 @@ async fn every_answer_is_of_one_set() {
     }
     server.stop.cancel();
     within(reading).await.unwrap();
+}
+
+/// Policies of directories that go, come back and are empty for a while: what they say is dropped only by a set that is
+/// whole.
+#[test]
+fn a_directory_that_goes_takes_no_policy_with_it() {
+    let root = tempfile::tempdir().unwrap();
+    let [one, two, away] = ["one", "two", "away"].map(|name| root.path().join(name));
+    let write = |directory: &Path, name: &str, spec: &str, priority: u32| {
+        fs::create_dir_all(directory).unwrap();
+        fs::write(directory.join(format!("{name}.yaml")), policy(name, priority, spec)).unwrap();
+    };
+    write(&one, "a", "mode: Audit", 1);
+    write(&two, "b", "workloads: Warn", 2);
+    let state = State::fixed(world(), PolicySet::default());
+    let mut source = files(vec![one.clone(), two.clone()], Duration::from_millis(1));
+    let mut read = || {
+        reload::policies_once(&state, &source(), 1);
+        let report = state.policy_status.report();
+        let files = report.files.iter().map(|file| format!("{} {}", file.short, file.status.standing.name()));
+        let problems: Vec<String> = report.problems.iter().map(ToString::to_string).collect();
+        (state.policies.load_full(), files.collect::<Vec<_>>().join(", "), problems.join("\n"))
+    };
+    let (both, files, problems) = read();
+    assert_eq!((both.pods.len(), files.as_str(), problems.as_str()), (2, "a.yaml in_force, b.yaml in_force", ""));
+
+    // One of two goes, and comes back.
+    fs::rename(&one, &away).unwrap();
+    let (set, files, problems) = read();
+    assert!(Arc::ptr_eq(&set, &both), "{files}");
+    assert_eq!(files, "one bad, a.yaml gone, b.yaml in_force");
+    assert!(problems.contains("/one: it cannot be read: there is nothing of this name"), "{problems}");
+    // The other is edited meanwhile.
+    write(&two, "b", "workloads: Refuse", 2);
+    let (set, files, _) = read();
+    assert!(Arc::ptr_eq(&set, &both), "{files}");
+    assert_eq!(files, "one bad, a.yaml gone, b.yaml waiting");
+    // It comes back empty: that is no way to have no policies.
+    fs::create_dir(&one).unwrap();
+    let (set, _, problems) = read();
+    assert!(Arc::ptr_eq(&set, &both) && problems.contains("/one: the directory holds no policy file"), "{problems}");
+    fs::remove_dir(&one).unwrap();
+    fs::rename(&away, &one).unwrap();
+    let (after, files, problems) = read();
+    assert_eq!((after.pods.len(), files.as_str(), problems.as_str()), (2, "a.yaml in_force, b.yaml in_force", ""));
+    assert_ne!(after.hash, both.hash);
+
+    // Both go, and come back as they were: nothing was loaded anew.
+    for directory in [&one, &two] {
+        fs::rename(directory, root.path().join(format!("{}-away", directory.file_name().unwrap().display()))).unwrap();
+    }
+    let (set, files, _) = read();
+    assert!(Arc::ptr_eq(&set, &after), "{files}");
+    for directory in [&one, &two] {
+        fs::rename(root.path().join(format!("{}-away", directory.file_name().unwrap().display())), directory).unwrap();
+    }
+    let (set, _, problems) = read();
+    assert!(Arc::ptr_eq(&set, &after) && problems.is_empty(), "{problems}");
+
+    // A file that somebody takes away is dropped, and its policies with it, once everything is good; and it is said.
+    write(&one, "c", "mode: Audit", 3);
+    read();
+    fs::remove_file(one.join("a.yaml")).unwrap();
+    let (set, files, problems) = read();
+    assert_eq!((set.pods.len(), files.as_str(), problems.as_str()), (2, "c.yaml in_force, b.yaml in_force", ""));
+    assert_eq!(state.policy_status.report().changes, "gone a.yaml");
 }
 
 /// What `/mutate` makes of the pod.
