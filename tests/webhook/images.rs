@@ -278,11 +278,13 @@ fn who_is_asked_follows_the_policies() {
 #[tokio::test(start_paused = true)]
 async fn who_is_asked_is_of_the_same_policies_as_the_review() {
     static STATE: OnceLock<Arc<State>> = OnceLock::new();
+    static HASHES: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let mut state = State::fixed(World::default(), PolicySet::default());
     state.images = Images::made_by(Box::new(|_| {
         Ok(Slow::answering_after(Some(Duration::from_millis(100))) as Arc<dyn PlatformSource>)
     }));
     state.judge = |request, world, policies, door| {
+        HASHES.lock().unwrap().push(policies.hash.clone());
         reload::in_force(STATE.get().unwrap(), &Arc::new(self::policies("Never")));
         handler::engine(request, world, policies, door)
     };
@@ -290,6 +292,8 @@ async fn who_is_asked_is_of_the_same_policies_as_the_review() {
     reload::in_force(state, &Arc::new(policies("Inline")));
     let router = routes::router(Arc::clone(state), Limits::default());
     assert_eq!(selector(&router, "?timeout=1s").await, "windows", "as the policies say with which it began");
+    let first = policies("Inline").hash;
+    assert_eq!(*HASHES.lock().unwrap(), [first.clone(), first], "before and after the registry was asked");
     assert_eq!(selector(&router, "?timeout=1s").await, "linux");
     assert!(state.images.source().is_none(), "whoever nobody asks any more is gone");
 }
