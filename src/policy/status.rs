@@ -22,7 +22,7 @@ pub enum Standing {
     Bad,
     /// It is new or changed, and good, but another one is bad: a set is taken whole or not at all.
     Waiting,
-    /// It is gone while another one is bad: what it said last is in force still.
+    /// It is gone while another one, or its directory, is bad: what it said last is in force still.
     Gone,
     /// As it is now.
     InForce,
@@ -72,7 +72,9 @@ impl FileStatus {
                 "good, but not taken while another file is bad; an older version of it is in force"
             }
             (Standing::Waiting, false) => "good, but not taken while another file is bad; nothing of it is in force",
-            (Standing::Gone, _) => "gone, but not dropped while another file is bad; its last good version is in force",
+            (Standing::Gone, _) => {
+                "not found, and not dropped while another file or a directory is bad; its last good version is in force"
+            }
             (Standing::InForce, _) => "in force",
         }
     }

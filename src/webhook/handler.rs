@@ -227,6 +227,11 @@ fn review(
 ) -> Found {
     let Asked { kind, operation, ref object, ref old } = *asked;
     let namespace = asked.namespace(request);
+    // What is judged at /validate is the object as it would be stored, by the policies in force now, be it that others placed
+    // it at /mutate: a moment ago, or by a replica that got the same files a minute or so apart. What these deny is
+    // refused. Nothing on the object that says under which policies it was placed can be believed, for its author can
+    // write that, too; nothing that Mullion wrote is ever the reason; pods of controllers are warned of as always; and
+    // the next try is placed by what refused this one.
     let question = Request {
         operation,
         subresource: request.subresource(),
