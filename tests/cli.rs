@@ -826,6 +826,16 @@ fn an_explanation_names_evidence_changes_settings_and_nodes() {
     assert!(multi.contains("\n  os: undecided, because of "), "{multi}");
     assert_eq!(windows[0]["refused"], serde_json::json!([]));
     assert!(!text.contains("refused"), "{text}");
+    let dir = dir();
+    write(
+        &dir,
+        "p.yaml",
+        "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec:\n  detect:\n    images:\n      - {pattern: a, os: windows}\n",
+    );
+    let policies = dir.path().to_str().unwrap();
+    let text = mullion(&["explain", "--policies", policies, "-"], GOOD).out;
+    let line = format!("image says windows: spec.containers[0].image a, by policy pattern a ({policies}/p.yaml:7)\n");
+    assert!(text.contains(&line), "{text}");
     assert_eq!(mullion(&["explain", "broken.yaml"], "").code, 2);
     assert_eq!(mullion(&["explain"], "").code, 2);
 }

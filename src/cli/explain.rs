@@ -135,7 +135,12 @@ impl Explanation<'_> {
         for evidence in json.get("evidence").and_then(Value::as_array).into_iter().flatten() {
             let of = ["path", "image", "name"].iter().filter_map(|key| evidence.get(*key)?.as_str());
             let of: Vec<&str> = of.collect();
-            let how = evidence.get("how").map(word).map(|how| format!(", by {how}")).unwrap_or_default();
+            let mut how = evidence.get("how").map(word).map(|how| format!(", by {how}")).unwrap_or_default();
+            let image = member(evidence, "image");
+            if let Some(pattern) = review.settings.images.find(&image).filter(|_| how == ", by policy") {
+                let at = pattern.origin.as_ref().map(|at| format!(" ({}:{})", at.file, at.line)).unwrap_or_default();
+                how = format!(", by policy pattern {}{at}", pattern.pattern);
+            }
             lines.push(format!(
                 "    {} says {}: {}{how}",
                 member(evidence, "source"),

@@ -245,7 +245,7 @@ impl Totals {
     fn head(&self) -> String {
         let [different, all] = [self.different, self.subjects].map(thousands);
         let parts = [
-            (self.refused, "refused that were not"),
+            (self.refused, if self.refused == 1 { "refused that was not" } else { "refused that were not" }),
             (self.no_longer_refused, "no longer refused"),
             (self.placed, "placed differently"),
             (self.told, "warned or repaired differently"),
