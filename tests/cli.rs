@@ -21,6 +21,8 @@ mod bad_input;
 mod outputs;
 #[path = "cli/policy_diff.rs"]
 mod policy_diff;
+#[path = "cli/policy_files.rs"]
+mod policy_files;
 #[path = "cli/policy_test.rs"]
 mod policy_test;
 #[path = "cli/show.rs"]

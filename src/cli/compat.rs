@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::knowledge::load_policies;
+use super::policy_files;
 use super::{Io, Outcome};
 use crate::engine::windows::{
     Build, ExtraRelease, Generation, RELEASES, STABLE_ABI_FROM, floor, known_host_builds, release_name, runs,
@@ -15,6 +15,7 @@ use crate::report::table;
 
 /// Arguments of `compat`.
 #[derive(Debug, Clone, Args)]
+#[command(after_help = "Exit code: 0; 2 for policies that cannot be read.")]
 pub struct Compat {
     /// Build of the image: 10.0.20348, or 20348
     #[arg(long, value_name = "BUILD", value_parser = build)]
@@ -33,7 +34,7 @@ pub struct Compat {
 /// Prints the table; with both builds `yes` or `no`, and why on stderr; with one of them what it goes with, one build
 /// per line.
 pub fn run(args: &Compat, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let policies = load_policies(&args.policies)?;
+    let policies = policy_files::load(&args.policies)?;
     let extra = policies.nodes.releases.as_slice();
     let goes = |host, image| runs(host, image, args.generation, extra);
     match (args.host_build, args.image_build) {

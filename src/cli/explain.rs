@@ -20,10 +20,12 @@ use crate::engine::pods::nodes;
 use crate::engine::{Review, review};
 use crate::policy::{Action, Setting};
 use crate::report::json::{ObjectName, SubjectRecord};
+use crate::report::set_by;
 use crate::report::text::printable;
 
 /// Arguments of `explain`.
 #[derive(Debug, Clone, Args)]
+#[command(after_help = "Exit code: 0; 2 for policies or input that cannot be read.")]
 pub struct Explain {
     /// What to explain.
     #[command(flatten)]
@@ -170,10 +172,7 @@ impl Explanation<'_> {
         }
         lines.push("  settings:".to_owned());
         for Setting { key, value, origin, .. } in &self.settings {
-            let origin = origin
-                .as_ref()
-                .map_or("built-in default".to_owned(), |origin| format!("{}:{}", origin.file, origin.line));
-            lines.push(format!("    {key}: {} ({origin})", word(value)));
+            lines.push(format!("    {key}: {} ({})", word(value), set_by(origin.as_ref())));
         }
         lines.iter().fold(String::new(), |mut text, line| {
             // Writing to a String cannot fail.

@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::check::Output;
 use super::input::read_bounded;
-use super::knowledge::load_policies;
+use super::policy_files;
 use super::{Io, Outcome, UsageError};
 use crate::engine::image::{ImageRef, ImageRow, KnownImages};
 use crate::engine::images::{ImageFacts, image_facts};
@@ -17,6 +17,9 @@ use crate::report::{STDIN, table};
 
 /// Arguments of `image`.
 #[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "Exit code: 0; 2 for policies that cannot be read, and for what is no image reference or has no answer."
+)]
 pub struct Image {
     /// Image references, or - for one per line of standard input
     #[arg(value_name = "REF|-", required = true)]
@@ -36,7 +39,7 @@ pub struct Image {
 /// Answers for each reference in the order given. A text that is no reference, and an image of which its registry says
 /// nothing, is said on stderr; the others are still answered, and the latter by its name.
 pub fn run(args: &Image, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let policies = load_policies(&args.policies)?;
+    let policies = policy_files::load(&args.policies)?;
     let patterns = patterns(&policies);
     let mut outcome = Outcome::Clean;
     let mut good = Vec::new();

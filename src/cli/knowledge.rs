@@ -1,6 +1,5 @@
 //! What a review needs beside the subject: policies and a world, from files.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -8,16 +7,15 @@ use clap::Args;
 
 use super::documents::{File, Found, Parsed};
 use super::input::read_file;
+use super::policy_files;
 use crate::engine::world::World;
-use crate::manifest::Problem;
-use crate::policy::{PolicySet, directory};
-use crate::report::counted;
+use crate::policy::PolicySet;
 use crate::world::{file, objects};
 
 /// Where policies and the world come from.
 #[derive(Debug, Clone, Default, Args)]
 pub struct KnowledgeArgs {
-    /// Directory of policy files; may be given more than once. Without: Mullion's defaults
+    /// Directory of policy files, or one file; may be given more than once. Without: Mullion's defaults
     #[arg(long, value_name = "DIR")]
     pub policies: Vec<PathBuf>,
     /// What is known of the cluster: `kubectl get nodes,runtimeclasses,namespaces -o json`
@@ -45,37 +43,9 @@ impl KnowledgeArgs {
                 file::from_text(&name, &bytes)?
             }
         };
-        Ok(Knowledge { policies: load_policies(&self.policies)?, world })
+        Ok(Knowledge { policies: policy_files::load(&self.policies)?, world })
     }
 }
-
-/// The policies of all `directories` together; of none, the built-in ones. Fails with every problem there is.
-pub fn load_policies(directories: &[PathBuf]) -> Result<PolicySet, BadPolicies> {
-    if directories.is_empty() {
-        return Ok(PolicySet::built_in());
-    }
-    PolicySet::load(&directory::read(directories)).map_err(BadPolicies)
-}
-
-/// Everything that is wrong with a set of policies.
-#[derive(Debug, Clone)]
-pub struct BadPolicies(pub Vec<Problem>);
-
-impl fmt::Display for BadPolicies {
-    /// One line for the first; `mullion policy check` shows all.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.as_slice() {
-            [] => f.write_str("the policies cannot be read"),
-            [only] => write!(f, "{only}"),
-            [first, rest @ ..] => {
-                let rest = counted(rest.len(), "more problem");
-                write!(f, "{first}; and {rest}, shown by mullion policy check")
-            }
-        }
-    }
-}
-
-impl std::error::Error for BadPolicies {}
 
 impl Knowledge {
     /// Adds the Namespace objects of the input, which stand for what will be there when its pods are.

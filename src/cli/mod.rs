@@ -20,6 +20,7 @@ pub mod knowledge;
 pub mod mutate;
 mod outcome;
 pub mod policy;
+pub mod policy_files;
 mod progress;
 #[cfg(feature = "registry")]
 mod registry;
@@ -54,7 +55,7 @@ pub enum Command {
     Compat(compat::Compat),
     /// List the rules, or explain one
     Rules(rules::Rules),
-    /// Check policy files
+    /// Check, explain, test and compare policy files
     Policy(policy::Policy),
     /// Serve the admission webhook over HTTPS
     #[cfg(feature = "server")]

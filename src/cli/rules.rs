@@ -13,6 +13,7 @@ use crate::report::table;
 
 /// Arguments of `rules`.
 #[derive(Debug, Clone, Args)]
+#[command(after_help = "Exit code: 0; 2 for a rule that there is not.")]
 pub struct Rules {
     /// One rule, by code (MUL201) or name (run-as-user)
     #[arg(value_name = "CODE|NAME")]

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::check::Output;
-use super::knowledge::load_policies;
+use super::policy_files;
 use super::progress::Progress;
 use super::{Io, Outcome};
 use crate::controller::withdraw::{self as work, Class, Hearing, Left, Options, Report, Step};
@@ -136,7 +136,7 @@ fn policies(args: &Withdraw, io: &mut Io<'_>) -> io::Result<Vec<NodePolicy>> {
     if args.policies.is_empty() {
         return Ok(Vec::new());
     }
-    match load_policies(&args.policies) {
+    match policy_files::load(&args.policies) {
         Ok(set) => Ok(vec![set.nodes]),
         Err(bad) => {
             io.say(format_args!("{bad}; going on without these policies"))?;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::keys::{self, SETTINGS};
 use super::schema::{KINDS, Key, Object, Shape};
 use super::{
     Glob, ImagePatterns, LabelOperator, LabelRequirement, LabelSelector, Labels, Match, Origin, PodPolicy,
@@ -37,54 +38,27 @@ pub struct Entry {
 /// Entries of one policy, with their places where the types have them.
 type Written = Vec<(Value, Option<Origin>)>;
 
-/// How a key is found.
-enum Of {
-    /// In the settings: the highest that sets it decides.
-    One(fn(&Settings) -> Value),
-    /// In each policy: all of them together.
-    All(fn(&PodPolicySpec) -> Written),
-}
-
-/// Every key below `spec` of a PodPolicy but its own (`priority`, `match`), in the order of the schema.
-const KEYS: [(&str, Of); 19] = [
-    ("mode", Of::One(|it| json(&it.mode))),
-    ("optOut.ignore", Of::One(|it| json(&it.ignore))),
-    ("optOut.allow", Of::All(|spec| plain(spec.opt_out.as_ref().and_then(|it| it.allow.as_deref())))),
-    ("detect.os", Of::One(|it| json(&it.os))),
-    ("detect.default", Of::One(|it| json(&it.default))),
-    (
-        "detect.images",
-        Of::All(|spec| {
-            let images = spec.detect.as_ref().and_then(|it| it.images.as_ref());
-            images.into_iter().flat_map(ImagePatterns::iter).map(|it| (json(it), it.origin.clone())).collect()
-        }),
-    ),
-    ("detect.registry.lookup", Of::One(|it| json(&it.lookup))),
-    ("place.nodeSelector.mode", Of::One(|it| json(&it.node_selector))),
-    ("place.tolerations.mode", Of::One(|it| json(&it.tolerations))),
-    (
-        "place.tolerations.add",
-        Of::All(|spec| {
-            let place = spec.place.as_ref();
-            plain(place.and_then(|it| it.tolerations.as_ref()?.add.as_deref()))
-        }),
-    ),
-    ("place.build.mode", Of::One(|it| json(&it.build))),
-    ("place.runtimeClass.mode", Of::One(|it| json(&it.runtime_class))),
-    ("place.runtimeClass.name", Of::One(|it| json(&it.runtime_class_name))),
-    ("place.specOS.mode", Of::One(|it| json(&it.spec_os))),
-    ("workloads", Of::One(|it| json(&it.workloads))),
-    ("rules.version", Of::One(|it| json(&it.rules_version))),
-    ("rules.denials", Of::One(|it| json(&it.denials))),
-    ("rules.translate", Of::All(|spec| plain(spec.rules.as_ref().and_then(|it| it.translate.as_deref())))),
-    (
-        "rules.actions",
-        Of::All(|spec| {
-            let actions = spec.rules.as_ref().and_then(|it| it.actions.as_deref());
-            actions.unwrap_or_default().iter().map(|it| (json(it), it.origin.clone())).collect()
-        }),
-    ),
+/// The keys to which every matching policy adds, with what one adds; of any other key one policy's value decides.
+const LISTS: [(&str, fn(&PodPolicySpec) -> Written); 5] = [
+    ("optOut.allow", |spec| plain(spec.opt_out.as_ref().and_then(|it| it.allow.as_deref()))),
+    ("detect.images", |spec| {
+        let images = spec.detect.as_ref().and_then(|it| it.images.as_ref());
+        images.into_iter().flat_map(ImagePatterns::iter).map(|it| (json(it), it.origin.clone())).collect()
+    }),
+    ("place.tolerations.add", |spec| {
+        let place = spec.place.as_ref();
+        plain(place.and_then(|it| it.tolerations.as_ref()?.add.as_deref()))
+    }),
+    ("rules.translate", |spec| plain(spec.rules.as_ref().and_then(|it| it.translate.as_deref()))),
+    ("rules.actions", |spec| {
+        let actions = spec.rules.as_ref().and_then(|it| it.actions.as_deref());
+        actions.unwrap_or_default().iter().map(|it| (json(it), it.origin.clone())).collect()
+    }),
 ];
+
+fn list(key: &str) -> Option<fn(&PodPolicySpec) -> Written> {
+    LISTS.iter().find(|(name, _)| *name == key).map(|(_, entries)| *entries)
+}
 
 /// Plain data: never fails.
 fn json(value: &impl Serialize) -> Value {
@@ -98,15 +72,13 @@ fn plain(list: Option<&[impl Serialize]>) -> Written {
 impl Settings {
     /// The keys of which one policy's value decides, without those that are not set and have no default.
     pub fn scalars(&self) -> Vec<Setting> {
-        let one = |(key, of): &(&str, Of)| match of {
-            Of::One(value) => Some(self.scalar(key, *value)).filter(|setting| !setting.value.is_null()),
-            Of::All(_) => None,
-        };
-        KEYS.iter().filter_map(one).collect()
+        let scalars = SETTINGS.iter().filter(|key| list(key.name).is_none()).map(|key| self.scalar(key));
+        scalars.filter(|setting| !setting.value.is_null()).collect()
     }
 
-    fn scalar(&self, key: &str, value: fn(&Self) -> Value) -> Setting {
-        Setting { key: key.to_owned(), value: value(self), origin: self.origins.get(key).cloned(), entries: None }
+    fn scalar(&self, key: &keys::Key<Self>) -> Setting {
+        let origin = self.origins.get(key.name).cloned();
+        Setting { key: key.name.to_owned(), value: (key.value)(self), origin, entries: None }
     }
 }
 
@@ -130,22 +102,20 @@ impl PolicySet {
     ) -> Vec<Setting> {
         let settings = self.settings(namespace, namespace_labels, pod_labels);
         let matching: Vec<&PodPolicy> = self.matching(namespace, namespace_labels, pod_labels).collect();
-        let setting = |(key, of): &(&str, Of)| match of {
-            Of::One(value) => settings.scalar(key, *value),
-            Of::All(entries) => {
-                let mut all = Vec::new();
-                for policy in &matching {
-                    for (at, (value, origin)) in entries(&policy.spec).into_iter().enumerate() {
-                        let origin = origin.unwrap_or_else(|| policy.origin(&format!("{key}.{at}")));
-                        all.push(Entry { value, origin });
-                    }
+        let setting = |key: &keys::Key<Settings>| {
+            let Some(entries) = list(key.name) else { return settings.scalar(key) };
+            let mut all = Vec::new();
+            for policy in &matching {
+                for (at, (value, origin)) in entries(&policy.spec).into_iter().enumerate() {
+                    let origin = origin.unwrap_or_else(|| policy.origin(&format!("{}.{at}", key.name)));
+                    all.push(Entry { value, origin });
                 }
-                let value = all.iter().map(|entry| entry.value.clone()).collect();
-                let origin = settings.origins.get(*key).cloned();
-                Setting { key: (*key).to_owned(), value, origin, entries: Some(all) }
             }
+            let value = all.iter().map(|entry| entry.value.clone()).collect();
+            let origin = settings.origins.get(key.name).cloned();
+            Setting { key: key.name.to_owned(), value, origin, entries: Some(all) }
         };
-        KEYS.iter().map(setting).collect()
+        SETTINGS.iter().map(setting).collect()
     }
 
     /// Every key of the NodePolicy.

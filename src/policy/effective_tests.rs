@@ -73,9 +73,9 @@ fn keys_are_those_of_the_schema() {
     }
     let mut all = Vec::new();
     leaves(spec_of("PodPolicy").unwrap(), "", &mut all);
-    assert_eq!(KEYS.iter().map(|(key, _)| *key).collect::<Vec<_>>(), all);
+    assert_eq!(SETTINGS.iter().map(|key| key.name).collect::<Vec<_>>(), all);
     let lists = |key: &str| matches!(shape_of("PodPolicy", key), Some(Shape::List(_)));
-    assert!(KEYS.iter().all(|(key, of)| lists(key) == matches!(of, Of::All(_))));
+    assert!(SETTINGS.iter().all(|key| lists(key.name) == list(key.name).is_some()));
 }
 
 #[test]

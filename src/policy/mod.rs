@@ -31,6 +31,7 @@ mod status;
 mod store;
 mod text;
 mod types;
+mod unpack;
 mod warnings;
 mod wildcard;
 
@@ -43,6 +44,7 @@ pub use status::{FileStatus, SeenFile, Standing, short_names, standings};
 pub use store::{Outcome, Store};
 pub(crate) use text::{nearest, shown};
 pub use types::*;
+pub use unpack::unpacked;
 pub use warnings::{Warning, warnings};
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! inherits from the policy of the next lower priority, and at last from [`Settings::default`].
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -57,6 +58,13 @@ pub struct Origin {
     pub file: Arc<str>,
     /// 1-based line.
     pub line: u32,
+}
+
+impl fmt::Display for Origin {
+    /// `policies/a.yaml:7`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
 }
 
 /// One `kind: PodPolicy` document.

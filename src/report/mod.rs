@@ -8,7 +8,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::manifest::Problem;
-use crate::policy::Action;
+use crate::policy::{Action, Origin};
 
 pub mod decided;
 pub mod differing;
@@ -117,6 +117,11 @@ impl fmt::Display for Totals {
     }
 }
 
+/// Who set something: `policies/a.yaml:7`, or that nobody did.
+pub fn set_by(origin: Option<&Origin>) -> String {
+    origin.map_or_else(|| "built-in default".to_owned(), ToString::to_string)
+}
+
 /// `message`, what to do about it and a remark on it, the last two only where there is one.
 fn sentence(message: &str, help: &str, remark: &str) -> String {
     let mut sentence = message.to_owned();
@@ -129,9 +134,13 @@ fn sentence(message: &str, help: &str, remark: &str) -> String {
     sentence
 }
 
-/// `1 subject`, `2 subjects`.
+/// `1 subject`, `2 subjects`, `2 policies`.
 pub fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+    match what.strip_suffix('y') {
+        _ if count == 1 => format!("{count} {what}"),
+        Some(stem) => format!("{count} {stem}ies"),
+        None => format!("{count} {what}s"),
+    }
 }
 
 #[cfg(test)]

@@ -161,10 +161,10 @@ fn without_input_the_keys_that_differ_are_shown() {
     let ran = diff("built-in", &more, &[], "");
     let expected = format!(
         "- PodPolicy kube-system (built-in default.yaml:{})\n\
-         + PodPolicy b ({more}:8)\n\
+         + PodPolicy b ({more}:6)\n\
          PodPolicy default → a: mode: Enforce (built-in default.yaml:{}) → not set\n\
          PodPolicy default → a: place.build.mode: Compatible (built-in default.yaml:{}) → Exact ({more}:4)\n",
-        line("default", "metadata: {name: kube-system}"),
+        line("default", "metadata: {name: kube-system}") - 2,
         line("default", "mode:"),
         line("default", "build:"),
     );

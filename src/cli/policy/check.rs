@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::super::{Io, Outcome};
+use super::super::{Io, Outcome, policy_files};
 use crate::manifest::Problem;
-use crate::policy::{Mode, Origin, PolicyDocument, PolicySet, directory, warnings};
+use crate::policy::{Mode, Origin, PolicyDocument, PolicySet, warnings};
 use crate::report::problem::Sources;
 use crate::report::text::Severity;
 use crate::report::{counted, table};
@@ -20,8 +20,9 @@ use crate::report::{counted, table};
     after_help = "Exit code: 0; 1 for warnings with --fail-on warn; 2 for files that cannot be used. The highest that applies."
 )]
 pub struct Check {
-    /// Policy files, or directories of them (*.yaml, *.yml, *.json), read together as one set
-    #[arg(value_name = "FILE|DIR", required = true)]
+    /// Policy files, directories of them (*.yaml, *.yml, *.json), manifests of ConfigMaps that hold some, or - for standard
+    /// input: all together are one set
+    #[arg(value_name = "FILE|DIR|-", required = true)]
     pub paths: Vec<PathBuf>,
     /// How problems are written
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
@@ -79,7 +80,7 @@ struct PolicyRecord<'a> {
 
 /// Checks.
 pub fn run(args: &Check, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let files = directory::read(&args.paths);
+    let files = policy_files::read_with_stdin("policy check", &args.paths, io.stdin)?;
     let sources = Sources::new(&files.texts);
     let loaded = PolicySet::load(&files);
     let problems = loaded.as_ref().err().map_or(&[][..], Vec::as_slice);
@@ -111,7 +112,7 @@ pub fn run(args: &Check, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
             0 => String::new(),
             count => format!(", {}", counted(count, "warning")),
         };
-        let policies = counted_policies(policies.len());
+        let policies = counted(policies.len(), "policy");
         io.say(format_args!("{files}, {policies}, no problem{warned}"))?;
     } else {
         let found = counted(problems.len(), "problem");
@@ -147,11 +148,6 @@ fn write(
 fn line(record: &impl Serialize, io: &mut Io<'_>) -> anyhow::Result<()> {
     serde_json::to_writer(&mut *io.stdout, record)?;
     Ok(io.stdout.write_all(b"\n")?)
-}
-
-/// `1 policy`, `2 policies`.
-fn counted_policies(count: usize) -> String {
-    if count == 1 { "1 policy".to_owned() } else { format!("{count} policies") }
 }
 
 /// Those for pods in the order in which they decide, then the others.

@@ -8,6 +8,7 @@ use crate::policy::schema::json;
 
 /// Arguments of `policy schema`.
 #[derive(Debug, Clone, Args)]
+#[command(after_help = "Exit code: 0; 2 for a kind that there is not.")]
 pub struct Schema {
     /// Only documents of this kind; test cases for policies stand in files that end in .test.yaml
     #[arg(long, value_parser = PossibleValuesParser::new(json::kinds()))]

@@ -73,12 +73,12 @@ fn overruled(set: &PolicySet) -> Vec<Warning> {
             }
         }
         all.extend(lost.into_iter().map(|(higher, origin, keys)| {
-            let Origin { file, line } = higher.origin("");
             Warning {
                 origin,
                 message: format!(
-                    "PodPolicy `{}` ({file}:{line}) matches everything with a higher priority, so that {} of PodPolicy `{}` never counts",
+                    "PodPolicy `{}` ({}) matches everything with a higher priority, so that {} of PodPolicy `{}` never counts",
                     higher.name,
+                    higher.origin(""),
                     listed(&keys),
                     policy.name
                 ),

@@ -27,8 +27,7 @@ pub struct Warning {
 impl fmt::Display for Warning {
     /// `policies/a.yaml:7: message (hint)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Origin { file, line } = &self.origin;
-        write!(f, "{file}:{line}: {} ({})", self.message, self.hint)
+        write!(f, "{}: {} ({})", self.origin, self.message, self.hint)
     }
 }
 

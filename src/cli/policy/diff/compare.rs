@@ -55,16 +55,10 @@ pub(super) struct Difference {
     pub(super) causes: Vec<Cause>,
 }
 
-/// A set of policies, and where its NodePolicy has each key.
-pub(super) struct Side {
-    pub(super) policies: PolicySet,
-    pub(super) nodes: BTreeMap<String, Origin>,
-}
-
 /// Both sets, and what was found out about pairs of their settings.
 pub(super) struct Sides<'a> {
-    pub(super) old: &'a Side,
-    pub(super) new: &'a Side,
+    pub(super) old: &'a PolicySet,
+    pub(super) new: &'a PolicySet,
     /// By the addresses of both settings, which the levers keep alive.
     levers: BTreeMap<(usize, usize), Vec<Lever>>,
 }
@@ -91,17 +85,17 @@ pub(super) fn category(old: &Decided, new: &Decided) -> Option<Category> {
 }
 
 impl<'a> Sides<'a> {
-    pub(super) fn new(old: &'a Side, new: &'a Side) -> Self {
+    pub(super) fn new(old: &'a PolicySet, new: &'a PolicySet) -> Self {
         Self { old, new, levers: BTreeMap::new() }
     }
 
     /// What of `request` differs.
     pub(super) fn compare(&mut self, request: &Request<'_>, world: &World) -> Option<Difference> {
-        let old = Decided::new(request, world, &self.old.policies);
-        let new = Decided::new(request, world, &self.new.policies);
+        let old = Decided::new(request, world, self.old);
+        let new = Decided::new(request, world, self.new);
         let category = category(&old, &new)?;
-        let old = old.with_nodes(request, world, &self.old.policies);
-        let new = new.with_nodes(request, world, &self.new.policies);
+        let old = old.with_nodes(request, world, self.old);
+        let new = new.with_nodes(request, world, self.new);
         let causes = self.causes(request, world, &old, &new);
         Some(Difference { category, old, new, causes })
     }
@@ -135,9 +129,9 @@ impl<'a> Sides<'a> {
     }
 }
 
-fn levers(old: &Decided, new: &Decided, old_side: &Side, new_side: &Side) -> Vec<Lever> {
+fn levers(old: &Decided, new: &Decided, old_side: &PolicySet, new_side: &PolicySet) -> Vec<Lever> {
     let (from, to) = (&old.settings, &new.settings);
-    let (old_nodes, new_nodes) = (&old_side.policies.nodes, &new_side.policies.nodes);
+    let (old_nodes, new_nodes) = (&old_side.nodes, &new_side.nodes);
     let alive = || [Arc::clone(from), Arc::clone(to)];
     let mut levers = Vec::new();
     for key in differing(&SETTINGS, &**from, &**to) {
@@ -174,12 +168,12 @@ fn differing<'k, T>(keys: &'k [Key<T>], old: &T, new: &T) -> impl Iterator<Item 
 }
 
 /// The keys of the NodePolicy that differ.
-pub(super) fn node_causes(old: &Side, new: &Side) -> Vec<(&'static Key<NodePolicy>, Cause)> {
-    let held = |side: &Side, key: &Key<NodePolicy>| Held {
-        value: (key.value)(&side.policies.nodes),
-        origin: side.nodes.get(key.name).cloned(),
+pub(super) fn node_causes(old: &PolicySet, new: &PolicySet) -> Vec<(&'static Key<NodePolicy>, Cause)> {
+    let held = |side: &PolicySet, key: &Key<NodePolicy>| Held {
+        value: (key.value)(&side.nodes),
+        origin: side.node_origins.get(key.name).cloned(),
     };
-    let keys = differing(&NODES, &old.policies.nodes, &new.policies.nodes);
+    let keys = differing(&NODES, &old.nodes, &new.nodes);
     keys.map(|key| (key, Cause { key: format!("NodePolicy {}", key.name), old: held(old, key), new: held(new, key) }))
         .collect()
 }

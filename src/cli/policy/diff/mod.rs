@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 
-use self::compare::{Side, Sides};
+use self::compare::Sides;
 use self::dump::{Head, Object, Source};
 use self::report::{Report, Subject as Named};
 use super::super::check::Output;
@@ -24,6 +24,7 @@ use crate::engine::node::NodeFacts;
 use crate::engine::world::World;
 use crate::engine::written::as_written;
 use crate::engine::{Kind, Request, Subject};
+use crate::policy::PolicySet;
 use crate::report::json::ObjectName;
 use crate::report::problem::Sources;
 use crate::report::text::Severity;
@@ -40,9 +41,9 @@ dump is enough:
   kubectl get pods,deploy,ds,sts,jobs,cronjobs,nodes,namespaces,runtimeclasses -A -o json |
     mullion policy diff built-in policies/ -
 
-Exit code: 0 nothing differs; 1 something does; 2 for policies or input that cannot be read.")]
+Exit code: 0; 1 for differences at --fail-on; 2 for policies or input that cannot be read. The highest that applies.")]
 pub struct Diff {
-    /// The policies in force: a directory, a file, or the word built-in
+    /// The policies in force: a directory, a file, or the word built-in for what holds without any
     pub old: PathBuf,
     /// The policies that would be: the same
     pub new: PathBuf,
@@ -78,7 +79,7 @@ pub enum FailOn {
 /// Answers.
 pub fn run(args: &Diff, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let (old_files, new_files) = (sets::read(&args.old), sets::read(&args.new));
-    let (old, new) = match (Side::load(&old_files), Side::load(&new_files)) {
+    let (old, new) = match (PolicySet::load(&old_files), PolicySet::load(&new_files)) {
         (Ok(old), Ok(new)) => (old, new),
         (old, new) => {
             let sides = [("OLD", &args.old, &old_files, old), ("NEW", &args.new, &new_files, new)];
@@ -107,7 +108,7 @@ pub fn run(args: &Diff, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     judge(&input, &old, &new, args, &mut report, io)?;
     for facts in &input.nodes {
         report.totals.nodes_asked += 1;
-        if let Some(difference) = nodes::compare(facts, &old.policies.nodes, &new.policies.nodes) {
+        if let Some(difference) = nodes::compare(facts, &old.nodes, &new.nodes) {
             report.node(difference, io)?;
         }
     }
@@ -276,8 +277,8 @@ const STEP: usize = 200;
 /// A second pass: each subject under both.
 fn judge(
     input: &Input<'_>,
-    old: &Side,
-    new: &Side,
+    old: &PolicySet,
+    new: &PolicySet,
     args: &Diff,
     report: &mut Report,
     io: &mut Io<'_>,

@@ -14,10 +14,10 @@ use super::sets::Setting;
 use crate::engine::Kind;
 use crate::policy::keys::Key;
 use crate::policy::{NodePolicy, Origin};
-use crate::report::counted;
 use crate::report::decided::Decided;
 use crate::report::json::ObjectName;
 use crate::report::text::printable;
+use crate::report::{counted, set_by};
 
 /// How many groups of subjects are shown, and how many subjects of a group.
 const GROUPS: usize = 50;
@@ -271,7 +271,7 @@ pub(super) fn settings(found: &[Setting], output: Output, io: &mut Io<'_>) -> io
             (Output::Json, Setting::Key { what, cause }) => write(io, &Record::Key { policy: what, cause })?,
             (Output::Text, Setting::Policy { what, old, new }) => {
                 let (sign, at) = if old.is_some() { ('-', old) } else { ('+', new) };
-                let line = format!("{sign} {what}{}", place(at.as_ref()));
+                let line = format!("{sign} {what} ({})", set_by(at.as_ref()));
                 writeln!(io.stdout, "{}", printable(&line))?;
             }
             (Output::Text, Setting::Key { what, cause: one }) => {
@@ -300,14 +300,9 @@ fn cause(cause: &Cause) -> String {
 
 fn held_at(held: &Held) -> String {
     match &held.origin {
-        Some(origin) => place(Some(origin)),
         None if held.value.is_null() => String::new(),
-        None => " (built-in default)".to_owned(),
+        origin => format!(" ({})", set_by(origin.as_ref())),
     }
-}
-
-fn place(origin: Option<&Origin>) -> String {
-    origin.map_or_else(String::new, |Origin { file, line }| format!(" ({file}:{line})"))
 }
 
 /// A value on one line: long ones are counted.
@@ -319,9 +314,7 @@ fn shown(value: &Value) -> String {
         other => {
             let text = other.to_string();
             match other {
-                Value::Array(items) if text.chars().count() > LONGEST => {
-                    format!("{} {}", items.len(), if items.len() == 1 { "entry" } else { "entries" })
-                }
+                Value::Array(items) if text.chars().count() > LONGEST => counted(items.len(), "entry"),
                 _ => text,
             }
         }

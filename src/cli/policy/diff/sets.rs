@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::compare::{Cause, Held, Side};
-use crate::manifest::{LineIndex, Node, NodeValue, Problem, Span, documents_from_bytes};
-use crate::policy::{BUILT_IN, Files, Origin, PolicyFile, PolicySet, directory};
+use super::compare::{Cause, Held};
+use crate::cli::policy_files;
+use crate::manifest::{LineIndex, Node, NodeValue, Span, documents_from_bytes};
+use crate::policy::{BUILT_IN, Files, Origin, PolicyFile};
 
 /// What stands for the policies that the program carries; a directory of that name is `./built-in`.
 pub(super) const BUILT_IN_WORD: &str = "built-in";
@@ -35,24 +36,7 @@ pub(super) fn read(path: &Path) -> Files {
         let (name, text) = BUILT_IN;
         return Files { texts: vec![PolicyFile { name: name.to_owned(), bytes: text.into() }], problems: Vec::new() };
     }
-    directory::read(&[PathBuf::from(path)])
-}
-
-impl Side {
-    /// Loads `files`, or says everything that is wrong with them.
-    pub(super) fn load(files: &Files) -> Result<Self, Vec<Problem>> {
-        let policies = PolicySet::load(files)?;
-        let mut nodes = BTreeMap::new();
-        for document in documents(files).into_iter().filter(|document| document.kind == "NodePolicy") {
-            for (key, (_, origin)) in document.keys {
-                // `taint.key` is where `taint` is said, too.
-                let first = key.split('.').next().unwrap_or_default().to_owned();
-                nodes.entry(first).or_insert(origin.clone());
-                nodes.insert(key, origin);
-            }
-        }
-        Ok(Self { policies, nodes })
-    }
+    policy_files::read(&[PathBuf::from(path)])
 }
 
 fn documents(files: &Files) -> Vec<Document> {
@@ -70,11 +54,10 @@ fn documents(files: &Files) -> Vec<Document> {
             if let Some(spec) = document.node.at_pointer("/spec") {
                 leaves(spec, spec.span, "", &origin, &mut keys);
             }
-            let name = document.node.at_pointer("/metadata/name").unwrap_or(&document.node);
             found.push(Document {
                 kind: text("/kind").to_owned(),
                 name: text("/metadata/name").to_owned(),
-                at: origin(name.span),
+                at: origin(document.node.span),
                 keys,
             });
         }

@@ -18,6 +18,7 @@ mod yaml;
 
 /// Arguments of `policy show`.
 #[derive(Debug, Clone, Args)]
+#[command(after_help = "Exit code: 0; 2 for policies or input that cannot be read.")]
 pub struct Show {
     /// By which policies, in which cluster.
     #[command(flatten)]
@@ -38,7 +39,7 @@ pub struct Show {
 pub enum Output {
     /// For people
     Text,
-    /// JSON Lines, one object per subject
+    /// JSON Lines: a record of type effective for each subject
     Json,
     /// Policies that, alone in a directory, come to the same for that subject
     Yaml,
@@ -46,7 +47,7 @@ pub enum Output {
 
 /// What holds for one subject.
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", tag = "type", rename = "effective")]
 struct Shown<'p> {
     /// `None`: asked for a namespace alone.
     object: Option<ObjectName>,
@@ -180,7 +181,7 @@ fn write(all: &[Shown<'_>], args: &Show, io: &mut Io<'_>) -> anyhow::Result<()> 
 
 /// `policies/a.yaml:7`, or `default`.
 fn place(origin: Option<&Origin>) -> String {
-    origin.map_or_else(|| "default".to_owned(), |Origin { file, line }| format!("{file}:{line}"))
+    origin.map_or_else(|| "default".to_owned(), ToString::to_string)
 }
 
 impl Shown<'_> {

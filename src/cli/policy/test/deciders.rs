@@ -11,9 +11,10 @@ use crate::engine::note::because;
 use crate::engine::rules::{Rule, catalogue};
 use crate::engine::verdict::Basis;
 use crate::policy::cases::ExpectedFinding;
-use crate::policy::{Action, Denials, Mode, Origin, Workloads};
+use crate::policy::{Action, Denials, Mode, Workloads};
 use crate::report::decided::DecidedFinding;
 use crate::report::rule_page::action_name;
+use crate::report::set_by;
 
 /// Of what a policy key decides: a word of paths and sentences, and the key.
 const PLACEMENT: [(&str, &str); 6] = [
@@ -99,7 +100,7 @@ impl Deciders<'_> {
             Value::String(text) => text,
             other => other.to_string(),
         };
-        format!("{key}: {shown} ({})", place(origin))
+        format!("{key}: {shown} ({})", set_by(origin))
     }
 
     /// Settings that turn down what rules do, where they are not as usual.
@@ -125,7 +126,7 @@ impl Deciders<'_> {
         match self.0.decided.settings.action_entry(code, name) {
             Some(entry) => {
                 let (of, action) = (&entry.rule, action_name(entry.action));
-                format!("{code} {name}: rules.actions has {of}: {action} ({})", place(entry.origin.as_ref()))
+                format!("{code} {name}: rules.actions has {of}: {action} ({})", set_by(entry.origin.as_ref()))
             }
             None => {
                 format!(
@@ -135,10 +136,6 @@ impl Deciders<'_> {
             }
         }
     }
-}
-
-fn place(origin: Option<&Origin>) -> String {
-    origin.map_or_else(|| "built-in default".to_owned(), |Origin { file, line }| format!("{file}:{line}"))
 }
 
 fn dedup(lines: impl IntoIterator<Item = String>) -> Vec<String> {

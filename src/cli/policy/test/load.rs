@@ -10,11 +10,12 @@ use super::judge::judge;
 use super::{Case, lines};
 use crate::cli::documents::{File, Found};
 use crate::cli::input::{SourceText, read_file};
+use crate::cli::policy_files;
 use crate::engine::world::{Namespace, Nodes, World};
 use crate::engine::{Kind, Request, Subject};
 use crate::manifest::Problem;
+use crate::policy::PolicySet;
 use crate::policy::cases::{NamespaceSpec, NodeOs, NodeSpec, PolicyTest, Short, TestCase, TestFile, WorldSpec};
-use crate::policy::{PolicySet, directory};
 use crate::world::file;
 
 /// A test with everything it names.
@@ -44,7 +45,7 @@ struct Loader<'f> {
 impl Loader<'_> {
     fn policies(&self) -> Result<PolicySet, Vec<Problem>> {
         let Some(named) = &self.test.spec.policies else {
-            let beside = directory::read(&[self.path("")]);
+            let beside = policy_files::read(&[self.path("")]);
             if beside.texts.is_empty() {
                 let message = "there is no policy file beside this one".to_owned();
                 let hint = "name files or directories under `policies`";
@@ -58,7 +59,7 @@ impl Loader<'_> {
             let pointer = format!("/policies/{at}");
             return Err(vec![self.file.problem(self.test, &pointer, message, "paths are relative to this file")]);
         }
-        PolicySet::load(&directory::read(&paths))
+        PolicySet::load(&policy_files::read(&paths))
     }
 
     fn world(&self) -> Result<World, Box<Problem>> {

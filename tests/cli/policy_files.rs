@@ -1,0 +1,78 @@
+//! Policy files as arguments name them: files, directories, standard input, ConfigMaps from Git.
+
+use super::*;
+
+const POLICY: &str = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: shop}\nspec: {mode: Audit}\n";
+
+fn config_map(policy: &str) -> String {
+    let lines: String = policy.lines().map(|line| format!("    {line}\n")).collect();
+    format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: policies}}\ndata:\n  shop.yaml: |\n{lines}")
+}
+
+#[test]
+fn a_config_map_from_git_is_policies() {
+    let dir = dir();
+    let good = write(&dir, "good/cm.yaml", config_map(POLICY));
+    let bad = write(&dir, "bad/cm.yaml", config_map(&POLICY.replace("mode", "mod")));
+    let ran = mullion(&["policy", "check", &good], "");
+    assert_eq!((ran.code, ran.err.as_str()), (0, "mullion: 1 file, 1 policy, no problem\n"), "{}", ran.out);
+    assert!(ran.out.contains(&format!("{good}:6")), "{}", ran.out);
+
+    let ran = mullion(&["policy", "check", &bad], "");
+    let at = format!(" --> {bad}:9:12\n  |\n9 |     spec: {{mod: Audit}}\n  |            ^^^\n");
+    assert!(ran.code == 2 && ran.out.contains(&at) && ran.out.contains("did you mean `mode`?"), "{}", ran.out);
+    // A stranger beside it in `helm template`'s output is none of its problems.
+    let release = format!("apiVersion: v1\nkind: Service\nmetadata: {{name: s}}\n---\n{}", config_map(POLICY));
+    let ran = mullion(&["policy", "check", "-"], &release);
+    assert_eq!((ran.code, ran.err.as_str()), (0, "mullion: 1 file, 1 policy, no problem\n"), "{}", ran.out);
+    assert!(ran.out.contains("<stdin>:10"), "{}", ran.out);
+    assert_eq!(mullion(&["policy", "check", "-", "-"], POLICY).code, 2);
+
+    // The same for whatever else reads policies.
+    let ran = mullion(&["policy", "diff", "built-in", &good], "");
+    assert!(
+        ran.code == 1 && ran.out.contains(&format!("Enforce (built-in default.yaml:20) → Audit ({good}:9)")),
+        "{}",
+        ran.out
+    );
+    let ran = mullion(&["policy", "show", "--policies", &good], "");
+    assert!(ran.code == 0 && ran.out.contains(&format!("{good}:9")), "{}{}", ran.out, ran.err);
+    let ran = mullion(&["check", "--policies", &bad, "denied.yaml"], "");
+    assert!(
+        ran.code == 2 && ran.err.starts_with(&format!("mullion: {bad}:9:12: `spec` has no key `mod`")),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn several_problems_are_shown_by_a_command_that_can_be_pasted() {
+    let dir = dir();
+    let bad = write(&dir, "bad.yaml", POLICY.replace("mode: Audit", "mod: Audit, workload: Warn"));
+    for args in [&["check", "--policies", &bad, "denied.yaml"][..], &["policy", "show", "--policies", &bad]] {
+        let ran = mullion(args, "");
+        let end = format!("; and 1 more problem, shown by: mullion policy check {bad}\n");
+        assert!(ran.code == 2 && ran.err.lines().count() == 1 && ran.err.ends_with(&end), "{}", ran.err);
+    }
+}
+
+#[test]
+fn every_command_says_what_its_exit_codes_are() {
+    let commands: [&[&str]; 11] = [
+        &["check"],
+        &["mutate"],
+        &["explain"],
+        &["image"],
+        &["compat"],
+        &["rules"],
+        &["policy", "check"],
+        &["policy", "show"],
+        &["policy", "test"],
+        &["policy", "diff"],
+        &["policy", "schema"],
+    ];
+    for command in commands {
+        let ran = mullion(&[command, &["--help"]].concat(), "");
+        assert!(ran.code == 0 && ran.out.contains("\nExit code: 0; "), "{command:?}: {}", ran.out);
+    }
+}
