@@ -17,9 +17,11 @@ use crate::engine::consequence::effect;
 use crate::engine::finding::Finding;
 use crate::engine::note::because;
 use crate::engine::pods::nodes;
+use crate::engine::rules::catalogue;
 use crate::engine::{Review, review};
 use crate::policy::{Action, Setting};
 use crate::report::json::{ObjectName, SubjectRecord};
+use crate::report::rule_page::decider;
 use crate::report::set_by;
 use crate::report::text::printable;
 
@@ -100,7 +102,7 @@ fn explain(
     let explanation = Explanation {
         subject: SubjectRecord::new(&name, &review),
         because: because(&review.decision),
-        refused: refused(&review),
+        refused: denied(&review).map(Finding::sentence).collect(),
         settings: review.settings.scalars(),
         nodes: nodes(&request, &knowledge.world, &knowledge.policies),
     };
@@ -117,9 +119,8 @@ fn explain(
     }
 }
 
-fn refused(review: &Review) -> Vec<String> {
-    let refused = review.findings.iter().filter(|finding| effect(review, finding) == Action::Deny);
-    refused.map(Finding::sentence).collect()
+fn denied(review: &Review) -> impl Iterator<Item = &Finding> {
+    review.findings.iter().filter(|finding| effect(review, finding) == Action::Deny)
 }
 
 impl Explanation<'_> {
@@ -164,6 +165,8 @@ impl Explanation<'_> {
             lines.push(format!("    none{more}"));
         }
         lines.extend(self.refused.iter().map(|finding| format!("  refused: {finding}")));
+        let refusing = catalogue().filter(|rule| denied(review).any(|finding| finding.code == rule.code));
+        lines.extend(refusing.map(|rule| format!("  decided by {}", decider(&review.settings, rule))));
         lines.extend(review.advice.as_ref().map(|advice| format!("  advice: {advice}")));
         match &self.nodes {
             None => lines.push("  nodes: not known; name a --world file".to_owned()),

@@ -139,8 +139,12 @@ impl<'a> Checker<'a> {
             }
             Some(entry) if let Some((group, kind)) = foreign(node) => {
                 let what = self.what;
-                self.report(entry.value.span, format!("this is a {kind} of {group}, and not {what}"))
-                    .hint("move it elsewhere; a directory of policies holds nothing else");
+                let hint = if kind == "ConfigMap" {
+                    "policies in a ConfigMap stand under keys that end in .yaml, .yml or .json, and are mounted as files"
+                } else {
+                    "move it elsewhere; a directory of policies holds nothing else"
+                };
+                self.report(entry.value.span, format!("this is a {kind} of {group}, and not {what}")).hint(hint);
                 return;
             }
             Some(entry) => {

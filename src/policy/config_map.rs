@@ -292,11 +292,12 @@ mod tests {
 
     #[test]
     fn an_edit_is_refused_for_what_it_makes_worse() {
+        type Data<'a> = &'a [(&'a str, &'a str)];
         let good = policy("good", 1, "");
         let bad = policy("bad", 2, ", mod: Audit");
         let (moved, worse) = (format!("# A note.\n{bad}"), policy("bad", 2, ", mod: Audit, workload: Warn"));
         let twice = policy("bad", 2, ", optOut: {mod: 1}, mod: Audit");
-        let cases: [(&str, &[(&str, &str)], Option<&[(&str, &str)]>, bool); 9] = [
+        let cases: [(&str, Data<'_>, Option<Data<'_>>, bool); 9] = [
             ("new", &[("a.yaml", &bad)], None, true),
             ("as before", &[("a.yaml", &bad)], Some(&[("a.yaml", &bad)]), false),
             ("moved", &[("a.yaml", &moved)], Some(&[("a.yaml", &bad)]), false),

@@ -467,9 +467,15 @@ mod tests {
         };
         let done = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
-            scope.spawn(|| (0..).take_while(|_| !done.load(std::sync::atomic::Ordering::Acquire)).for_each(swaps));
+            scope.spawn(|| {
+                let mut turn = 0;
+                while !done.load(std::sync::atomic::Ordering::Acquire) {
+                    swaps(turn);
+                    turn = turn.wrapping_add(1);
+                }
+            });
             for _ in 0..500 {
-                let files = read(&[current.clone()]);
+                let files = read(std::slice::from_ref(&current));
                 let versions: Vec<_> = files.texts.iter().map(|file| file.bytes.clone()).collect();
                 assert!(versions.windows(2).all(|pair| pair[0] == pair[1]), "{versions:?}");
                 assert!(files.texts.len() == 2 || !files.problems.is_empty());

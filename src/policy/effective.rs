@@ -38,8 +38,11 @@ pub struct Entry {
 /// Entries of one policy, with their places where the types have them.
 type Written = Vec<(Value, Option<Origin>)>;
 
+/// Finds what one policy adds to a list.
+type Added = fn(&PodPolicySpec) -> Written;
+
 /// The keys to which every matching policy adds, with what one adds; of any other key one policy's value decides.
-const LISTS: [(&str, fn(&PodPolicySpec) -> Written); 5] = [
+const LISTS: [(&str, Added); 5] = [
     ("optOut.allow", |spec| plain(spec.opt_out.as_ref().and_then(|it| it.allow.as_deref()))),
     ("detect.images", |spec| {
         let images = spec.detect.as_ref().and_then(|it| it.images.as_ref());
@@ -56,7 +59,7 @@ const LISTS: [(&str, fn(&PodPolicySpec) -> Written); 5] = [
     }),
 ];
 
-fn list(key: &str) -> Option<fn(&PodPolicySpec) -> Written> {
+fn list(key: &str) -> Option<Added> {
     LISTS.iter().find(|(name, _)| *name == key).map(|(_, entries)| *entries)
 }
 

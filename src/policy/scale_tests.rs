@@ -12,7 +12,7 @@ const RULES: [&str; 5] = ["MUL", "MUL2", "MUL20", "MUL201", "run-as-user"];
 
 /// What `bits` choose of `from`, or nothing.
 fn chosen<T: Copy>(bits: u64, from: &[T]) -> Option<T> {
-    from.get(bits as usize % (from.len() + 2)).copied()
+    from.get(usize::try_from(bits % (from.len() as u64 + 2)).unwrap()).copied()
 }
 
 /// The `at`th policy, as `seed` has it.

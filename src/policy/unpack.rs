@@ -56,7 +56,9 @@ fn config_maps<'n>(node: &'n Node, found: &mut Vec<&'n Node>) {
             found.push(node);
         }
     } else if let Some(Entry { value: Node { value: NodeValue::List(items), .. }, .. }) = node.get("items") {
-        items.iter().for_each(|item| config_maps(item, found));
+        for item in items {
+            config_maps(item, found);
+        }
     }
 }
 
@@ -151,7 +153,7 @@ mod tests {
         "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: NAME}\nspec: {priority: 7, mod: Audit}\n";
 
     fn block(text: &str, indent: usize) -> String {
-        text.lines().map(|line| format!("{}{line}\n", " ".repeat(indent))).collect()
+        text.lines().flat_map(|line| [" ".repeat(indent), line.to_owned(), "\n".to_owned()]).collect()
     }
 
     #[test]
@@ -167,7 +169,7 @@ mod tests {
         for text in [text.clone(), text.replace('\n', "\r\n")] {
             let found = problems(&text);
             assert_eq!(found.len(), 4, "{found:#?}");
-            for (at, (line, column)) in [(14, 24), (19, 24), (24, 26), (29, 20)].iter().enumerate() {
+            for (at, (line, column)) in [(15, 25), (20, 25), (25, 27), (30, 21)].iter().enumerate() {
                 assert!(
                     found[at].starts_with(&format!("cm.yaml:{line}:{column}: `spec` has no key `mod`")),
                     "{found:#?}"
@@ -188,7 +190,7 @@ mod tests {
         for text in [map.to_string(), list.to_string()] {
             let found = problems(&text);
             assert_eq!(found.len(), 1, "{found:#?}");
-            assert!(found[0].starts_with("cm.yaml (data[a.yaml]):4:20: `spec` has no key `mod`"), "{found:#?}");
+            assert!(found[0].starts_with("cm.yaml (data[a.yaml]):4:21: `spec` has no key `mod`"), "{found:#?}");
         }
     }
 

@@ -45,6 +45,13 @@ impl fmt::Display for Failure {
     }
 }
 
+impl From<Failure> for Problem {
+    fn from(Failure { file, place, message }: Failure) -> Self {
+        let (line, column) = place.unwrap_or_default();
+        Self { line, column, hint: None, ..Self::of_file(file, message, "") }
+    }
+}
+
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
         let (place, related) = (problem.place(), problem.related_text());

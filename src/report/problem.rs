@@ -30,8 +30,8 @@ pub struct ProblemRecord<'a> {
     related: Option<RelatedRecord<'a>>,
 }
 
-/// A stretch of a file, from 1, columns in characters, the end that of the character after the last. Only the file
-/// where it is about the file as a whole.
+/// A stretch of a file, from 1, columns in characters, the end that of the character after the last, left out where the
+/// text is not at hand. Only the file where it is about the file as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct PlaceRecord<'a> {
@@ -133,7 +133,7 @@ impl<'a> Sources<'a> {
     }
 
     fn place_record<'m>(&self, file: &'m str, span: Span, start: Option<(usize, usize)>) -> PlaceRecord<'m> {
-        let end = start.map(|_| self.end(file, span));
+        let end = start.filter(|_| self.texts.contains_key(file)).map(|_| self.end(file, span));
         PlaceRecord {
             file,
             line: start.map(|start| start.0),

@@ -4,10 +4,11 @@
 //! That text has six headings, in this order: `What it checks`, `Why it matters on Windows`, `Why this default`,
 //! `Example`, `Use instead`, `References`. Example and remedy are manifests that `tests/rules` tries.
 
+use super::set_by;
 use crate::engine::finding::field_path;
 use crate::engine::rules::Rule;
 use crate::engine::rules::linux_only::{FIELDS, Grade, HostProcess, LinuxOnlyField, Values};
-use crate::policy::Action;
+use crate::policy::{Action, Settings};
 
 /// The whole page.
 pub fn page(rule: &Rule) -> String {
@@ -169,4 +170,17 @@ fn table(rows: &[[String; 2]]) -> String {
     let mut lines: Vec<String> = rows.iter().map(|[first, second]| format!("| {first:width$} | {second} |")).collect();
     lines.insert(lines.len().min(1), format!("|{}|---|", "-".repeat(width + 2)));
     lines.join("\n")
+}
+/// Which setting says what becomes of a rule's findings: `MUL201 run-as-user: rules.actions has MUL2: Warn (a.yaml:7)`.
+pub fn decider(settings: &Settings, rule: &Rule) -> String {
+    let Rule { code, name, default, .. } = rule;
+    match settings.action_entry(code, name) {
+        Some(entry) => {
+            let (of, action) = (&entry.rule, action_name(entry.action));
+            format!("{code} {name}: rules.actions has {of}: {action} ({})", set_by(entry.origin.as_ref()))
+        }
+        None => {
+            format!("{code} {name}: no rules.actions names it, and by itself it is {} at most", action_name(*default))
+        }
+    }
 }

@@ -5,7 +5,7 @@ use super::*;
 const POLICY: &str = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: shop}\nspec: {mode: Audit}\n";
 
 fn config_map(policy: &str) -> String {
-    let lines: String = policy.lines().map(|line| format!("    {line}\n")).collect();
+    let lines: String = policy.lines().flat_map(|line| ["    ", line, "\n"]).collect();
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: policies}}\ndata:\n  shop.yaml: |\n{lines}")
 }
 
@@ -54,6 +54,37 @@ fn several_problems_are_shown_by_a_command_that_can_be_pasted() {
         let end = format!("; and 1 more problem, shown by: mullion policy check {bad}\n");
         assert!(ran.code == 2 && ran.err.lines().count() == 1 && ran.err.ends_with(&end), "{}", ran.err);
     }
+}
+
+#[test]
+fn test_cases_named_beside_policies_are_left_out() {
+    let dir = dir();
+    let (policy, test) = (write(&dir, "a.yaml", POLICY), write(&dir, "a.test.yaml", "cases: ["));
+    let ran = mullion(&["policy", "check", &policy, &test], "");
+    let left = format!("mullion: {test}: left out, it holds test cases; run them with mullion policy test\n");
+    assert_eq!((ran.code, ran.err), (0, left + "mullion: 1 file, 1 policy, no problem\n"));
+    let ran = mullion(&["policy", "check", &test], "");
+    assert!(ran.code == 2 && ran.out.is_empty(), "{}", ran.out);
+    let ran = mullion(&["policy", "test", "-o", "json", &test], "");
+    let all = records(&ran);
+    let problem = of_type(&all, "problem")[0];
+    assert_eq!((ran.code, &problem["file"], problem["severity"].as_str()), (2, &Value::from(test), Some("error")));
+    assert!(problem["line"].is_u64() && problem["column"].is_u64(), "{problem}");
+}
+
+#[test]
+fn a_refusal_is_explained_with_what_decides_it() {
+    let dir = dir();
+    let file = write(&dir, "a.yaml", POLICY.replace("mode: Audit", "rules: {actions: [{rule: MUL2, action: Deny}]}"));
+    let ran = mullion(&["explain", "denied.yaml"], "");
+    assert!(
+        ran.out.contains("  decided by MUL201 run-as-user: no rules.actions names it, and by itself it is Deny"),
+        "{}",
+        ran.out
+    );
+    let ran = mullion(&["explain", "denied.yaml", "--policies", &file], "");
+    let entry = format!("  decided by MUL201 run-as-user: rules.actions has MUL2: Deny ({file}:4)\n");
+    assert!(ran.out.contains(&entry), "{}", ran.out);
 }
 
 #[test]

@@ -124,7 +124,10 @@ fn every_subject_of_the_input_is_shown_and_namespaces_in_it_count() {
     let (ran, _) = show(&["--pod", "-", "-o", "json"], PODS);
     let shown = records(&ran);
     assert_eq!(shown.len(), 2);
-    assert_eq!(keys(&shown[0]), ["namespace", "nodes", "notes", "object", "policies", "registries", "settings"]);
+    assert_eq!(
+        keys(&shown[0]),
+        ["namespace", "nodes", "notes", "object", "policies", "registries", "settings", "type"]
+    );
     let setting = |key: &str| shown[0]["settings"].as_array().unwrap().iter().find(|it| it["key"] == key).unwrap();
     assert_eq!(setting("detect.os")["origin"]["line"], 21);
     assert_eq!(setting("mode")["origin"], Value::Null);

@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::super::{Io, Outcome, policy_files};
+use super::super::{Io, Outcome, UsageError, policy_files};
 use crate::manifest::Problem;
+use crate::policy::directory::is_test_file;
 use crate::policy::{Mode, Origin, PolicyDocument, PolicySet, warnings};
 use crate::report::problem::Sources;
 use crate::report::text::Severity;
@@ -80,7 +81,7 @@ struct PolicyRecord<'a> {
 
 /// Checks.
 pub fn run(args: &Check, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let files = policy_files::read_with_stdin("policy check", &args.paths, io.stdin)?;
+    let files = policy_files::read_with_stdin("policy check", &policies_of(args, io)?, io.stdin)?;
     let sources = Sources::new(&files.texts);
     let loaded = PolicySet::load(&files);
     let problems = loaded.as_ref().err().map_or(&[][..], Vec::as_slice);
@@ -125,6 +126,19 @@ pub fn run(args: &Check, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         (true, false, FailOn::Warn) => Outcome::Findings,
         (true, _, _) => Outcome::Clean,
     })
+}
+
+/// The paths without test cases: hooks of Git name each file that changed.
+fn policies_of(args: &Check, io: &mut Io<'_>) -> anyhow::Result<Vec<PathBuf>> {
+    let (tests, others): (Vec<&PathBuf>, Vec<&PathBuf>) =
+        args.paths.iter().partition(|path| is_test_file(path) && !path.is_dir());
+    for test in &tests {
+        io.say(format_args!("{}: left out, it holds test cases; run them with mullion policy test", test.display()))?;
+    }
+    if others.is_empty() {
+        return Err(UsageError("policy check: there is nothing to check but test cases".to_owned()).into());
+    }
+    Ok(others.into_iter().cloned().collect())
 }
 
 fn write(

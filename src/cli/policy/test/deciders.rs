@@ -8,12 +8,12 @@ use super::judge::Judged;
 use crate::engine::Kind;
 use crate::engine::change::Cause;
 use crate::engine::note::because;
-use crate::engine::rules::{Rule, catalogue};
+use crate::engine::rules::catalogue;
 use crate::engine::verdict::Basis;
 use crate::policy::cases::ExpectedFinding;
 use crate::policy::{Action, Denials, Mode, Workloads};
 use crate::report::decided::DecidedFinding;
-use crate::report::rule_page::action_name;
+use crate::report::rule_page::decider;
 use crate::report::set_by;
 
 /// Of what a policy key decides: a word of paths and sentences, and the key.
@@ -118,23 +118,7 @@ impl Deciders<'_> {
     /// What decides for a rule, given by name or code; of a prefix, for each that it means, as long as these are few.
     fn rules(&self, named: &str) -> Vec<String> {
         let meant = catalogue().filter(|rule| rule.name == named || rule.code.starts_with(named));
-        meant.take(4).map(|rule| self.rule(rule)).collect()
-    }
-
-    fn rule(&self, rule: &Rule) -> String {
-        let Rule { code, name, default, .. } = rule;
-        match self.0.decided.settings.action_entry(code, name) {
-            Some(entry) => {
-                let (of, action) = (&entry.rule, action_name(entry.action));
-                format!("{code} {name}: rules.actions has {of}: {action} ({})", set_by(entry.origin.as_ref()))
-            }
-            None => {
-                format!(
-                    "{code} {name}: no rules.actions names it, and by itself it is {} at most",
-                    action_name(*default)
-                )
-            }
-        }
+        meant.take(4).map(|rule| decider(&self.0.decided.settings, rule)).collect()
     }
 }
 

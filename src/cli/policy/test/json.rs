@@ -6,13 +6,23 @@ use serde::Serialize;
 
 use super::{Counts, Ran};
 use crate::cli::Io;
+use crate::report::problem::{ProblemRecord, Sources};
+use crate::report::text::Severity;
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 enum Record<'a> {
-    Case { file: &'a str, line: usize, name: &'a str, passed: bool, failures: Vec<Failed<'a>> },
-    Problem { file: &'a str, message: &'a str },
+    Case {
+        file: &'a str,
+        line: usize,
+        name: &'a str,
+        passed: bool,
+        failures: Vec<Failed<'a>>,
+    },
     Summary(&'a Counts),
+    /// Has its own `type`.
+    #[serde(untagged)]
+    Problem(ProblemRecord<'a>),
 }
 
 #[derive(Serialize)]
@@ -27,9 +37,10 @@ struct Failed<'a> {
 
 /// Writes a record for each case and each problem, and one for the run.
 pub(super) fn write(results: &[Ran], counts: &Counts, io: &mut Io<'_>) -> io::Result<()> {
+    let sources = Sources::default();
     for ran in results {
         let file = ran.file.as_str();
-        let problems = ran.problems.iter().map(|message| Record::Problem { file, message });
+        let problems = ran.problems.iter().map(|problem| Record::Problem(sources.record(problem, Severity::Error)));
         let cases = ran.cases.iter().map(|case| {
             let failures = case.failures.iter().map(|failure| Failed {
                 key: failure.key,

@@ -21,6 +21,7 @@ use clap::{Args, ValueEnum};
 use super::super::input::{Limits, Texts};
 use super::super::progress::Progress;
 use super::super::{Io, Outcome, UsageError};
+use crate::manifest::Problem;
 use crate::policy::cases::TestFile;
 use crate::policy::directory::is_test_file;
 use crate::report::counted;
@@ -68,7 +69,7 @@ struct Ran {
     /// Its cases, in order.
     cases: Vec<Case>,
     /// Why it, or a part of it, could not be run.
-    problems: Vec<String>,
+    problems: Vec<Problem>,
 }
 
 /// What became of a case.
@@ -101,7 +102,7 @@ pub fn run(args: &Test, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     }
     let unreadable = texts.unreadable.iter().map(|failure| Ran {
         file: failure.file.clone(),
-        problems: vec![failure.to_string()],
+        problems: vec![failure.clone().into()],
         ..Ran::default()
     });
     let mut results: Vec<Ran> = unreadable.collect();
@@ -113,7 +114,6 @@ pub fn run(args: &Test, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         match TestFile::read(&source.name, &source.text) {
             Ok(file) => files.push(file),
             Err(problems) => {
-                let problems = problems.iter().map(ToString::to_string).collect();
                 results.push(Ran { file: source.name.clone(), problems, ..Ran::default() });
             }
         }
@@ -162,7 +162,7 @@ fn run_all(files: &[TestFile], args: &Test, io: &mut Io<'_>) -> anyhow::Result<V
             let mut ready = match load::ready(file, test) {
                 Ok(ready) => ready,
                 Err(problems) => {
-                    ran.problems.extend(problems.iter().map(ToString::to_string));
+                    ran.problems.extend(problems);
                     done += chosen.len();
                     continue;
                 }
@@ -170,7 +170,7 @@ fn run_all(files: &[TestFile], args: &Test, io: &mut Io<'_>) -> anyhow::Result<V
             for at in chosen {
                 match ready.case(at) {
                     Ok(case) => ran.cases.push(case),
-                    Err(problem) => ran.problems.push(problem.to_string()),
+                    Err(problem) => ran.problems.push(*problem),
                 }
                 done += 1;
                 progress.at(io, done, all)?;
