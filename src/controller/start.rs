@@ -41,10 +41,14 @@ async fn start(args: &Args) -> anyhow::Result<()> {
     let metrics = Metrics::about(&policy_status);
     let (say_policies, policies) = channel::channel(built_in);
     if !args.policies.is_empty() {
-        let (set, source) = tokio::select! {
-            read = self::policies(args, &policy_status) => read?,
-            _ = terminate.recv() => return stopped_early(),
-            _ = interrupt.recv() => return stopped_early(),
+        let read = tokio::select! {
+            read = self::policies(args, &policy_status) => Some(read?),
+            _ = terminate.recv() => None,
+            _ = interrupt.recv() => None,
+        };
+        let Some((set, source)) = read else {
+            tracing::info!("asked to stop while the policies were being read");
+            return Ok(());
         };
         say_policies.send_replace(set);
         let interval = args.reload_interval;
@@ -109,11 +113,6 @@ async fn start(args: &Args) -> anyhow::Result<()> {
     // Alive until here: without a sender the duties would take the policies for gone.
     drop(say_policies);
     tracing::info!("stopped");
-    Ok(())
-}
-
-fn stopped_early() -> anyhow::Result<()> {
-    tracing::info!("asked to stop while the policies were being read");
     Ok(())
 }
 

@@ -224,7 +224,7 @@ mod tests {
         let stop = CancellationToken::new();
         let reading = tokio::spawn(every(INTERVAL, stop.clone(), "the files", move || {
             count.fetch_add(1, Ordering::SeqCst);
-            drop(said.recv());
+            let _closed = said.recv();
         }));
         let times = async |expected: usize| {
             while begun.load(Ordering::SeqCst) < expected {

@@ -38,7 +38,7 @@ fn deployment(name: &str, image: &str, more: &Value) -> Value {
         "template": {"metadata": {"labels": {"a": "b"}}, "spec": pod(image, more)}}})
 }
 
-fn owned(kind: &str, owner: &str, name: &str, spec: Value) -> Value {
+fn owned(kind: &str, owner: &str, name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "shop",
         "labels": {"a": "b", "pod-template-hash": "7d9f"},
         "ownerReferences": [{"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": owner, "controller": true}]},
@@ -220,9 +220,9 @@ fn what_is_refused_may_be_all_that_fails() {
 fn pods_of_a_template_that_is_there_are_judged_with_it() {
     let group = json!({"securityContext": {"runAsGroup": 5}});
     let mut items = vec![deployment("web", WINDOWS, &group)];
-    items.extend((0..3).map(|n| owned("ReplicaSet", "web-7d9f", &format!("web-7d9f-{n}"), pod(WINDOWS, &group))));
+    items.extend((0..3).map(|n| owned("ReplicaSet", "web-7d9f", &format!("web-7d9f-{n}"), &pod(WINDOWS, &group))));
     // Of something that was not dumped: each is judged, and shown in one line.
-    items.extend((0..3).map(|n| owned("ReplicaSet", "gone-7d9f", &format!("gone-7d9f-{n}"), pod(WINDOWS, &group))));
+    items.extend((0..3).map(|n| owned("ReplicaSet", "gone-7d9f", &format!("gone-7d9f-{n}"), &pod(WINDOWS, &group))));
     let dir = dir();
     let placed = write(&dir, "placed.yaml", policy("place: {nodeSelector: {mode: Never}}"));
     let ran = diff("built-in", &placed, &["-"], &dump(&items));
@@ -244,7 +244,7 @@ fn live_pods_are_judged_as_their_authors_wrote_them() {
     live["spec"]["nodeName"] = json!("w1");
     live["status"] = json!({"phase": "Running"});
     let [from_author, from_live] = [&author, &live].map(|object| {
-        let ran = diff("built-in", &linux, &["-o", "json", "-"], &dump(&[object.clone()]));
+        let ran = diff("built-in", &linux, &["-o", "json", "-"], &dump(std::slice::from_ref(object)));
         let all = records(&ran);
         let subject = of_type(&all, "subject")[0].clone();
         (subject["old"].clone(), subject["new"].clone(), subject["category"].clone())

@@ -66,6 +66,7 @@ async fn event(plane: &ControlPlane, own: &TestNamespace, says: &[&str]) -> Resu
 
 /// Pods are decided by the last good set whatever the files say, and every place where an admin looks says what is wrong,
 /// what holds instead and when it is over.
+#[allow(clippy::too_many_lines, reason = "one story")]
 pub async fn admins_see_what_became_of_their_edit(plane: &ControlPlane) -> Result<()> {
     let own = plane.namespace("mullion").await?;
     let namespace = plane.namespace("edited").await?;
