@@ -236,7 +236,11 @@ fn also(report: &PolicyReport, first: Option<&Problem>) -> String {
     if others.is_empty() { String::new() } else { format!(", also in {}{unnamed}", others.join(", ")) }
 }
 
+/// A file's own name says enough; a directory's may be any.
 fn short(report: &PolicyReport, name: &str) -> String {
+    if report.directories.iter().any(|directory| directory == name) {
+        return cut(name, MAX_NAME);
+    }
     let file = report.files.iter().find(|file| file.status.name == name);
     cut(file.map_or(name, |file| file.short.as_str()), MAX_NAME)
 }
@@ -313,6 +317,15 @@ mod tests {
         status.took(&read(&good[..1]), 4);
         let (condition, news) = say(&status.report(), Some(&condition));
         assert_eq!(news.note, format!("{} What is different: gone b.yaml.", condition.message));
+
+        let empty = Problem::of_file("/etc/mullion", "the directory holds no policy file", "put one there");
+        status.took(&Step::Kept { problems: vec![empty], seen: Vec::new() }, 5);
+        let (_, news) = say(&status.report(), Some(&condition));
+        assert!(
+            news.note.contains("cannot be used: /etc/mullion: the directory holds no policy file"),
+            "{}",
+            news.note
+        );
     }
 
     #[test]

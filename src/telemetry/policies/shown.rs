@@ -27,7 +27,7 @@ impl PolicyStatus {
     /// | `hash` | of the files of the set in force: the same in every replica that read the same |
     /// | `inForceSince` | when this process took the set |
     /// | `lastGood` | when it was loaded from its files, in seconds since 1970; `null` for one that was built in or kept |
-    /// | `lastRead` | when the files were last read, in seconds since 1970; `null`: never |
+    /// | `lastRead` | when the files were last read, changed or not; `null`: never |
     /// | `kept` | whether it is that of ConfigMap `mullion-state`, because the files were bad from the start |
     /// | `directories` | as they were given |
     /// | `files` | each file: `name`, `status` (`in_force`, `bad`, `waiting`, `gone`), `means` in words, `hash`, `policies` in force, `changed`, `problems` (`line` and `column` are `null` where they are of the file as a whole), `warnings` |
@@ -57,7 +57,7 @@ impl PolicyStatus {
             "hash": set.hash,
             "inForceSince": (report.since > 0).then(|| time(report.since)),
             "lastGood": last_good,
-            "lastRead": (read > 0).then_some(read),
+            "lastRead": (read > 0).then(|| time(read)),
             "kept": kept,
             "directories": directories,
             "files": report.files.iter().map(file).collect::<Vec<_>>(),
