@@ -448,39 +448,60 @@ mod tests {
         assert!(told(&files, root.path())[0].contains("more than 32 MiB together: none from 8.yaml on are read"));
     }
 
+    /// As many swaps as fall between two files of one reading: with a hundred files there are some.
     #[cfg(unix)]
     #[test]
-    fn a_directory_that_is_itself_a_link_is_read_from_one_version() {
+    fn files_that_are_swapped_all_at_once_are_of_one_version() {
         use std::os::unix::fs::symlink;
-        let root = tempfile::tempdir().unwrap();
-        for version in ["1", "2"] {
-            fs::create_dir(root.path().join(version)).unwrap();
-            for name in ["a.yaml", "b.yaml"] {
-                fs::write(root.path().join(version).join(name), version).unwrap();
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        const FILES: usize = 100;
+        // A directory that is itself a link, and one as a kubelet mounts it.
+        for link in ["current", "mount/..data"] {
+            let root = tempfile::tempdir().unwrap();
+            fs::create_dir(root.path().join("mount")).unwrap();
+            let link = root.path().join(link);
+            let target = |version: &str| root.path().join(version);
+            for version in ["1", "2"] {
+                fs::create_dir(target(version)).unwrap();
+                for file in 0..FILES {
+                    fs::write(target(version).join(format!("{file}.yaml")), version).unwrap();
+                }
             }
-        }
-        let current = root.path().join("current");
-        symlink("1", &current).unwrap();
-        let swaps = |turn: u32| {
-            symlink(if turn.is_multiple_of(2) { "2" } else { "1" }, root.path().join("new")).unwrap();
-            fs::rename(root.path().join("new"), &current).unwrap();
-        };
-        let done = std::sync::atomic::AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let mut turn = 0;
-                while !done.load(std::sync::atomic::Ordering::Acquire) {
-                    swaps(turn);
-                    turn = turn.wrapping_add(1);
+            for file in 0..FILES {
+                let name = format!("{file}.yaml");
+                symlink(Path::new("..data").join(&name), root.path().join("mount").join(&name)).unwrap();
+            }
+            symlink(target("1"), &link).unwrap();
+            let directory = if link.ends_with("..data") { root.path().join("mount") } else { link.clone() };
+            let (readings, done) = (AtomicUsize::new(0), std::sync::atomic::AtomicBool::new(false));
+            let swap = |version: &str| {
+                symlink(target(version), root.path().join("new")).unwrap();
+                fs::rename(root.path().join("new"), &link).unwrap();
+                std::thread::sleep(Duration::from_micros(300));
+            };
+            let mut found = Vec::new();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    for _ in 0..20 {
+                        ["2", "1", "2", "1", "2", "1", "2", "1", "2"].into_iter().for_each(swap);
+                        // Two more, and the second one is not disturbed.
+                        let until = readings.load(Ordering::Acquire) + 2;
+                        while readings.load(Ordering::Acquire) < until {
+                            std::thread::yield_now();
+                        }
+                    }
+                    done.store(true, Ordering::Release);
+                });
+                while !done.load(Ordering::Acquire) {
+                    found.push(super::read(std::slice::from_ref(&directory)));
+                    readings.fetch_add(1, Ordering::AcqRel);
                 }
             });
-            for _ in 0..500 {
-                let files = read(std::slice::from_ref(&current));
-                let versions: Vec<_> = files.texts.iter().map(|file| file.bytes.clone()).collect();
-                assert!(versions.windows(2).all(|pair| pair[0] == pair[1]), "{versions:?}");
-                assert!(files.texts.len() == 2 || !files.problems.is_empty());
-            }
-            done.store(true, std::sync::atomic::Ordering::Release);
-        });
+            let mixed = |files: &&Files| files.texts.windows(2).any(|pair| pair[0].bytes != pair[1].bytes);
+            let cut = |files: &&Files| files.texts.len() != FILES && files.problems.is_empty();
+            let (mixed, cut) = (found.iter().filter(mixed).count(), found.iter().filter(cut).count());
+            assert_eq!((mixed, cut), (0, 0), "of {} readings of {}", found.len(), directory.display());
+            assert!(found.iter().filter(|files| files.texts.len() == FILES).count() >= 20);
+        }
     }
 }

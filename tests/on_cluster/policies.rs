@@ -2,6 +2,8 @@
 //!
 //! One at a time with whatever else runs Mullion over the whole cluster: see `memory`.
 
+use std::path::Path;
+
 use anyhow::{Context as _, Result, bail, ensure};
 use mullion_cluster::{ConfigMapMount, ControlPlane, TestNamespace, wait_for};
 use serde_json::{Value, json};
@@ -64,6 +66,32 @@ async fn event(plane: &ControlPlane, own: &TestNamespace, says: &[&str]) -> Resu
     .await
 }
 
+/// A webhook that starts beside `bad` files and a `mullion-state` that a Mullion of another version wrote.
+async fn kept_by_another_version(
+    plane: &ControlPlane,
+    own: &TestNamespace,
+    namespace: &TestNamespace,
+    kubeconfig: &Path,
+    bad: &Path,
+) -> Result<()> {
+    let kept = |text: &str| json!([{"name": "/old/mine.yaml", "text": text, "size": 7}]).to_string();
+    let earlier = kept(&marks("of-old").replace("priority", "precedence"));
+    let create = ["create", "configmap", "mullion-state", "-n", &own.name];
+    plane.kubectl(&[&create[..], &[&format!("--from-literal=policies={earlier}")]].concat()).await?;
+    let log = refused(&as_webhook(plane, kubeconfig, own, bad)?.0).await?;
+    for part in ["mine.yaml:5:3: ", "do not load in this version", "ConfigMap mullion-state: /old/mine.yaml:5:3: "] {
+        ensure!(log.contains(part), "no {part:?}: {log}");
+    }
+    // What it can load holds, whatever else is said there.
+    let data = json!({"data": {"policies": kept(&marks("of-old")), "of-another-version": "x"}}).to_string();
+    plane.kubectl(&["patch", "configmap", "mullion-state", "-n", &own.name, "--type=merge", "-p", &data]).await?;
+    let (old, registration) = webhook(plane, kubeconfig, own, bad).await?;
+    registration.only_namespace(namespace).register(&plane.client()).await?;
+    marked(namespace, "the policies that another version kept", "of-old").await?;
+    old.process.kill()?;
+    Ok(())
+}
+
 /// Pods are decided by the last good set whatever the files say, and every place where an admin looks says what is wrong,
 /// what holds instead and when it is over.
 #[allow(clippy::too_many_lines, reason = "one story")]
@@ -86,22 +114,7 @@ pub async fn admins_see_what_became_of_their_edit(plane: &ControlPlane) -> Resul
         }
     }
 
-    // Nor is there anything in what a Mullion of another version kept, if this one cannot load it.
-    let kept = |text: &str| json!([{"name": "/old/mine.yaml", "text": text, "size": 7}]).to_string();
-    let earlier = kept(&good.replace("priority", "precedence"));
-    let create = ["create", "configmap", "mullion-state", "-n", &own.name];
-    plane.kubectl(&[&create[..], &[&format!("--from-literal=policies={earlier}")]].concat()).await?;
-    let log = refused(&as_webhook(plane, &kubeconfigs.1, &own, mount.path())?.0).await?;
-    for part in ["mine.yaml:5:3: ", "do not load in this version", "ConfigMap mullion-state: /old/mine.yaml:5:3: "] {
-        ensure!(log.contains(part), "no {part:?}: {log}");
-    }
-    // What it can load holds, whatever else is said there.
-    let data = json!({"data": {"policies": kept(&marks("of-old")), "of-another-version": "x"}}).to_string();
-    plane.kubectl(&["patch", "configmap", "mullion-state", "-n", &own.name, "--type=merge", "-p", &data]).await?;
-    let (old, registration) = webhook(plane, &kubeconfigs.1, &own, mount.path()).await?;
-    registration.only_namespace(&namespace).register(&plane.client()).await?;
-    marked(&namespace, "the policies that another version kept", "of-old").await?;
-    old.process.kill()?;
+    kept_by_another_version(plane, &own, &namespace, &kubeconfigs.1, mount.path()).await?;
 
     mount.publish(&[("mine.yaml", good.as_str()), ("nodes.yaml", other)])?;
     let leader = controller(&kubeconfigs.0, &own, mount.path()).await?;
