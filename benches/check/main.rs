@@ -15,8 +15,11 @@
     clippy::cast_precision_loss,
     reason = "a benchmark: it ends where it cannot go on, and prints rounded figures"
 )]
+#![allow(unreachable_pub, reason = "modules of one program")]
 
 mod manifests;
+#[path = "../parts.rs"]
+mod parts;
 
 use std::hint::black_box;
 use std::path::PathBuf;
@@ -31,23 +34,22 @@ use mullion::engine::world::World;
 use mullion::engine::{Kind, Request, Subject, review};
 use mullion::manifest::{Documents, documents, objects};
 use mullion::policy::PolicySet;
+use parts::Parts;
 
 /// What the budget is about.
 const DEPLOYMENTS: usize = 2000;
 
 fn main() {
-    // Cargo passes `--bench`.
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let runs = |part: &str| wanted.is_empty() || wanted.iter().any(|name| name == part);
+    let wanted = Parts::wanted();
     let text = manifests::helm(DEPLOYMENTS);
     println!("{DEPLOYMENTS} Deployments, {:.2} MB\n", text.len() as f64 / 1e6);
-    if runs("stages") {
+    if wanted.has("stages") {
         stages(&text);
     }
-    if runs("commands") {
+    if wanted.has("commands") {
         commands(&text);
     }
-    if runs("sizes") {
+    if wanted.has("sizes") {
         sizes();
     }
 }

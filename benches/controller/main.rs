@@ -21,24 +21,25 @@
 
 mod fleet;
 mod memory;
+#[path = "../parts.rs"]
+mod parts;
 mod rate;
 
 use mullion_cluster::ControlPlane;
+use parts::Parts;
 
 #[tokio::main]
 async fn main() {
-    // Cargo passes `--bench`.
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let runs = |part: &str| wanted.is_empty() || wanted.iter().any(|name| name == part);
+    let wanted = Parts::wanted();
     let windows = std::env::var("NODES").ok().and_then(|text| text.parse().ok()).unwrap_or(5_000);
     mullion::webhook::tls::install_crypto();
     let alone = ControlPlane::builder().kwok(false).controller_manager(false).scheduler(false);
     let plane = alone.start().await.unwrap();
     fleet::create(&plane, windows, windows * 3).await;
-    if runs("rate") {
+    if wanted.has("rate") {
         rate::run(&plane, windows).await;
     }
-    if runs("memory") {
+    if wanted.has("memory") {
         memory::run(&plane, windows).await;
     }
 }

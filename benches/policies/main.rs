@@ -30,31 +30,33 @@ mod fleet;
 mod load;
 mod memory;
 mod otherwise;
+#[path = "../parts.rs"]
+mod parts;
 mod rounds;
 mod texts;
 
+use parts::Parts;
+
 fn main() {
-    // Cargo passes `--bench`.
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    if let [part, name] = wanted.as_slice()
+    let wanted = Parts::wanted();
+    if let [part, name] = wanted.0.as_slice()
         && part == memory::CHILD
     {
         return memory::child(name);
     }
-    let runs = |part: &str| wanted.is_empty() || wanted.iter().any(|name| name == part);
-    if runs("load") {
+    if wanted.has("load") {
         load::run();
     }
-    if runs("decide") {
+    if wanted.has("decide") {
         decide::run();
     }
-    if runs("hostile") {
+    if wanted.has("hostile") {
         decide::hostile();
     }
-    if runs("memory") {
+    if wanted.has("memory") {
         memory::run();
     }
-    if runs("otherwise") {
+    if wanted.has("otherwise") {
         otherwise::run();
     }
 }

@@ -27,30 +27,32 @@ mod fleet;
 mod load;
 mod lookups;
 mod memory;
+#[path = "../parts.rs"]
+mod parts;
 mod reviews;
 #[path = "../policies/texts.rs"]
 #[allow(dead_code, reason = "of the policies' benchmark, which measures other files too")]
 mod texts;
 mod throughput;
 
+use parts::Parts;
+
 fn main() {
-    // Cargo passes `--bench`.
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let runs = |part: &str| wanted.is_empty() || wanted.iter().any(|name| name == part);
+    let wanted = Parts::wanted();
     mullion::webhook::tls::install_crypto();
-    if runs("reviews") {
+    if wanted.has("reviews") {
         reviews::run();
     }
-    if runs("snapshot") {
+    if wanted.has("snapshot") {
         reviews::snapshot();
     }
-    if runs("lookups") {
+    if wanted.has("lookups") {
         lookups::run();
     }
-    if runs("throughput") {
+    if wanted.has("throughput") {
         throughput::run();
     }
-    if runs("memory") {
+    if wanted.has("memory") {
         memory::run();
     }
 }

@@ -99,6 +99,34 @@ impl<'t> File<'t> {
 /// name may hold millions.
 const NAMED: usize = 20;
 
+/// Shows `see` the subjects of all files in order, and says on stderr what is broken and what is skipped. Returns how many
+/// documents are broken.
+pub fn each_subject(
+    files: &[File<'_>],
+    io: &mut Io<'_>,
+    mut see: impl FnMut(&Carrier<'_>, &File<'_>, &mut Io<'_>) -> anyhow::Result<()>,
+) -> anyhow::Result<usize> {
+    let (mut broken, mut skipped) = (0, 0);
+    for file in files {
+        broken += file.each(|document| {
+            let parsed = match document {
+                Ok(parsed) => parsed,
+                Err(failure) => return Ok(io.say(failure)?),
+            };
+            for found in parsed.objects() {
+                match found {
+                    Found::Subject(subject) => see(&subject, file, io)?,
+                    Found::Skipped => skipped += 1,
+                    Found::Namespace(_) | Found::Other => {}
+                }
+            }
+            Ok(())
+        })?;
+    }
+    report_skipped(skipped, io)?;
+    Ok(broken)
+}
+
 /// Says on stderr how many documents are no Kubernetes objects, if any.
 pub fn report_skipped(skipped: usize, io: &mut Io<'_>) -> io::Result<()> {
     match skipped {

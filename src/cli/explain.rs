@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::check::Output;
-use super::documents::{Carrier, File, Found, report_skipped};
+use super::documents::{Carrier, File, each_subject};
 use super::input::Inputs;
 use super::knowledge::{Knowledge, KnowledgeArgs};
 use super::{Io, Outcome};
@@ -60,31 +60,15 @@ pub fn run(args: &Explain, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let files: Vec<File<'_>> = texts.sources.iter().map(File::new).collect();
     knowledge.add_namespaces(&files);
     texts.report(io)?;
-    let (mut unreadable, mut skipped, mut explained) = (texts.unreadable.len(), 0, 0);
-    for file in &files {
-        unreadable += file.each(|document| {
-            let parsed = match document {
-                Ok(parsed) => parsed,
-                Err(failure) => return Ok(io.say(failure)?),
-            };
-            for found in parsed.objects() {
-                match found {
-                    Found::Subject(subject) => {
-                        explained += 1;
-                        explain(&subject, file, args, &knowledge, io)?;
-                    }
-                    Found::Skipped => skipped += 1,
-                    Found::Namespace(_) | Found::Other => {}
-                }
-            }
-            Ok(())
-        })?;
-    }
-    report_skipped(skipped, io)?;
+    let mut explained = 0;
+    let broken = each_subject(&files, io, |subject, file, io| {
+        explained += 1;
+        Ok(explain(subject, file, args, &knowledge, io)?)
+    })?;
     if explained == 0 {
         io.say("nothing to explain: no pod and no object with a pod template")?;
     }
-    Ok(if unreadable > 0 { Outcome::Unreadable } else { Outcome::Clean })
+    Ok(if texts.unreadable.len() + broken > 0 { Outcome::Unreadable } else { Outcome::Clean })
 }
 
 /// Explains one subject.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::super::documents::{Carrier, File, Found, report_skipped};
+use super::super::documents::{Carrier, File, each_subject};
 use super::super::input::{Inputs, namespace_name};
 use super::super::knowledge::{Knowledge, KnowledgeArgs};
 use super::super::{Io, Outcome, UsageError};
@@ -87,29 +87,16 @@ pub fn run(args: &Show, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let files: Vec<File<'_>> = texts.sources.iter().map(File::new).collect();
     knowledge.add_namespaces(&files);
     texts.report(io)?;
-    let (mut unreadable, mut skipped, mut all) = (texts.unreadable.len(), 0, Vec::new());
-    for file in &files {
-        unreadable += file.each(|document| {
-            let parsed = match document {
-                Ok(parsed) => parsed,
-                Err(failure) => return Ok(io.say(failure)?),
-            };
-            for found in parsed.objects() {
-                match found {
-                    Found::Subject(subject) => all.push(shown(Some((&subject, file)), args, &knowledge)),
-                    Found::Skipped => skipped += 1,
-                    Found::Namespace(_) | Found::Other => {}
-                }
-            }
-            Ok(())
-        })?;
-    }
-    report_skipped(skipped, io)?;
+    let mut all = Vec::new();
+    let broken = each_subject(&files, io, |subject, file, _| {
+        all.push(shown(Some((subject, file)), args, &knowledge));
+        Ok(())
+    })?;
     if all.is_empty() {
         io.say("nothing to show: no pod and no object with a pod template; without --pod it is the namespace alone")?;
     }
     write(&all, args, io)?;
-    Ok(if unreadable > 0 { Outcome::Unreadable } else { Outcome::Clean })
+    Ok(if texts.unreadable.len() + broken > 0 { Outcome::Unreadable } else { Outcome::Clean })
 }
 
 fn shown<'k>(subject: Option<(&Carrier<'_>, &File<'_>)>, args: &Show, knowledge: &'k Knowledge) -> Shown<'k> {
