@@ -18,7 +18,7 @@
 #![allow(unreachable_pub, reason = "modules of one program")]
 
 mod manifests;
-#[path = "../parts.rs"]
+#[path = "../support/parts.rs"]
 mod parts;
 
 use std::hint::black_box;

@@ -21,9 +21,11 @@
 
 mod fleet;
 mod memory;
-#[path = "../parts.rs"]
+#[path = "../support/parts.rs"]
 mod parts;
 mod rate;
+#[path = "../support/resident.rs"]
+mod resident;
 
 use mullion_cluster::ControlPlane;
 use parts::Parts;

@@ -15,6 +15,7 @@ use tokio::net::TcpStream;
 
 use crate::fleet::{self, AT_ONCE};
 use crate::rate::patches;
+use crate::resident;
 
 /// Ends the program whatever happens.
 struct Running {
@@ -30,13 +31,6 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// A line of `/proc/PID/status`, in MiB.
-    fn mebibytes(&self, key: &str) -> f64 {
-        let text = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = text.lines().find_map(|line| line.strip_prefix(key)).unwrap();
-        line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1024.0
-    }
-
     /// Processor time so far, of all its threads.
     fn processor(&self) -> Duration {
         let mut sum = 0;
@@ -62,7 +56,8 @@ impl Running {
     }
 
     fn print(&self, what: &str) {
-        println!("{what:32} {:8.1} {:8.1}", self.mebibytes("VmRSS"), self.mebibytes("VmHWM"));
+        let [now, peak] = resident::of(self.child.id());
+        println!("{what:32} {now:8.1} {peak:8.1}");
     }
 }
 

@@ -30,8 +30,10 @@ mod fleet;
 mod load;
 mod memory;
 mod otherwise;
-#[path = "../parts.rs"]
+#[path = "../support/parts.rs"]
 mod parts;
+#[path = "../support/resident.rs"]
+mod resident;
 mod rounds;
 mod texts;
 

@@ -1,12 +1,11 @@
 //! What policies take of a process: each figure is of a process of its own.
 
-use std::fs;
-use std::process::Command;
+use std::process::{Command, id};
 
 use mullion::policy::{Files, ImagePatterns, PolicyFile, Store};
 
 use crate::texts::{self, PATTERNS, POLICIES, Style, Text};
-use crate::{decide, otherwise};
+use crate::{decide, otherwise, resident};
 
 /// The part that the processes run which are measured.
 pub const CHILD: &str = "memory-of";
@@ -31,16 +30,6 @@ pub fn shown(name: &str) {
     print!("{}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// The resident set and its peak, MiB.
-fn resident() -> [f64; 2] {
-    let text = fs::read_to_string("/proc/self/status").unwrap();
-    let line = |key: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(key)).unwrap();
-        line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1024.0
-    };
-    [line("VmRSS"), line("VmHWM")]
-}
-
 fn files(texts: Vec<Text>) -> Files {
     let texts = texts.into_iter().map(|(name, text)| PolicyFile { name, bytes: text.into() });
     Files { texts: texts.collect(), problems: Vec::new() }
@@ -55,9 +44,9 @@ pub fn child(name: &str) {
 }
 
 fn kept<T>(says: &str, make: impl Fn() -> T) {
-    let [before, _] = resident();
+    let [before, _] = resident::of(id());
     let _kept = make();
-    let [with, most] = resident();
+    let [with, most] = resident::of(id());
     println!("  {says:<66}{before:>9.1}{with:>9.1}{most:>9.1}");
 }
 
@@ -75,17 +64,17 @@ fn loaded(name: &str) {
         other => panic!("nothing is called {other}"),
     };
     let files = files(texts);
-    let before = resident();
+    let before = resident::of(id());
     let mut store = Store::default();
     store.reload(&files);
     let set = store.current().expect("the files are good").clone();
-    let with = resident();
+    let with = resident::of(id());
     let later = match name {
         "labels" => {
             for n in 0..10_000 {
                 std::hint::black_box(set.settings("team-1", None, &decide::labels(n)));
             }
-            resident()
+            resident::of(id())
         }
         "reloads" => {
             drop(set);
@@ -94,7 +83,7 @@ fn loaded(name: &str) {
             for n in 0..RELOADS {
                 store.reload(if n % 2 == 0 { &other } else { &files });
             }
-            resident()
+            resident::of(id())
         }
         _ => {
             println!("  {says:<66}{:>9.1}{:>9.1}{:>9.1}", before[0], with[0], with[1]);

@@ -27,8 +27,10 @@ mod fleet;
 mod load;
 mod lookups;
 mod memory;
-#[path = "../parts.rs"]
+#[path = "../support/parts.rs"]
 mod parts;
+#[path = "../support/resident.rs"]
+mod resident;
 mod reviews;
 #[path = "../policies/texts.rs"]
 #[allow(dead_code, reason = "of the policies' benchmark, which measures other files too")]

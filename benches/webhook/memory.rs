@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 
 use crate::load::{self, Identity};
-use crate::{fleet, texts};
+use crate::{fleet, resident, texts};
 
 const REVIEWS: usize = 100_000;
 
@@ -22,15 +22,6 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.0.kill().ok();
         self.0.wait().ok();
-    }
-}
-
-impl Running {
-    /// A line of `/proc/PID/status`, in MiB.
-    fn mebibytes(&self, key: &str) -> f64 {
-        let text = fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
-        let line = text.lines().find_map(|line| line.strip_prefix(key)).unwrap();
-        line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1024.0
     }
 }
 
@@ -72,12 +63,12 @@ pub fn run() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             load::once(address, &identity.connector, &requests).await;
-            let (start, peak) = (program.mebibytes("VmRSS"), program.mebibytes("VmHWM"));
+            let [start, peak] = resident::of(program.0.id());
             let and = if with.is_some() { ", 500 policies of 10,000 patterns" } else { "" };
             println!("{nodes:6} nodes{and}, world file of {size:.0} MiB, at the start: {start:.1}, {peak:.1}");
             let stop = Arc::new(AtomicBool::new(false));
             load::many(address, &identity.connector, &Arc::new(requests), 16, REVIEWS, &stop).await;
-            let (end, peak) = (program.mebibytes("VmRSS"), program.mebibytes("VmHWM"));
+            let [end, peak] = resident::of(program.0.id());
             println!("{nodes:6} nodes{and}, after {REVIEWS} reviews: {end:.1}, {peak:.1}");
         });
     }
