@@ -6,6 +6,10 @@
 //! change. [`PolicySet::settings`] lays the policies that match a subject over each other; [`Settings::effective_action`]
 //! says what a finding does, [`ImagePatterns::find`] what an image is said to be.
 //!
+//! Beside that: [`warnings()`] says what a good set does that nobody may have meant, [`cases`] reads test files,
+//! [`config_map`] judges a ConfigMap at admission, [`unpacked`] finds the policies in one that lies in Git, [`standings`]
+//! says how each file stands, and [`keys`] is the table of every key that decides.
+//!
 //! All of it is pure but [`directory`].
 
 pub mod cases;
