@@ -69,15 +69,10 @@ pub static SETTINGS: [Key<Settings>; 19] = [
 pub static NODES: [Key<NodePolicy>; 8] = [
     key!("mode", mode),
     key!("labels", labels),
-    key!("taint", taint, |nodes| {
-        let taint = &nodes.taint;
-        json!({"key": taint.key, "value": taint.value, "effect": taint.effect, "apply": taint.apply})
-    }),
+    key!("taint", taint),
     key!("windowsTaints", windows_taints),
     key!("linuxTaints", linux_taints),
-    key!("runtimeClasses", runtime_classes, |nodes| {
-        json!({"mode": nodes.runtime_classes.mode, "handler": nodes.runtime_classes.handler})
-    }),
+    key!("runtimeClasses", runtime_classes),
     key!("expectedPools", expected_pools, |nodes| {
         nodes.expected_pools.iter().map(|pool| json!([pool.build, pool.taints])).collect()
     }),
