@@ -56,21 +56,45 @@ impl Files {
     /// FNV-1a with 64 bits: it tells an edit from none, by the same number in every replica and release. It is no
     /// protection: who can write policies needs no collision. By chance two versions collide once in 2^64.
     pub fn hash(&self) -> String {
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        let mut feed = |bytes: &[u8]| {
-            // The length first, so that bytes moved from one text to the next count.
-            for byte in (bytes.len() as u64).to_le_bytes().iter().chain(bytes) {
-                hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-            }
-        };
+        let mut hash = ContentHash::new();
         for file in &self.texts {
-            feed(file.name.as_bytes());
-            feed(&file.bytes);
+            hash.feed(file.name.as_bytes());
+            hash.feed(&file.bytes);
         }
         for problem in &self.problems {
-            feed(problem.to_string().as_bytes());
+            hash.feed(problem.to_string().as_bytes());
         }
-        format!("{hash:016x}")
+        hash.text()
+    }
+}
+
+impl PolicyFile {
+    /// Hash of its content, hexadecimal: [`Files::hash`] for one file without its name.
+    pub fn hash(&self) -> String {
+        let mut hash = ContentHash::new();
+        hash.feed(b"");
+        hash.feed(&self.bytes);
+        hash.text()
+    }
+}
+
+/// See [`Files::hash`].
+struct ContentHash(u64);
+
+impl ContentHash {
+    fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn feed(&mut self, bytes: &[u8]) {
+        // The length first, so that bytes moved from one text to the next count.
+        for byte in (bytes.len() as u64).to_le_bytes().iter().chain(bytes) {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn text(&self) -> String {
+        format!("{:016x}", self.0)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::load::Files;
 use super::{PolicyFile, PolicySet, Warning};
 use crate::manifest::Problem;
 
@@ -81,12 +80,6 @@ impl FileStatus {
 }
 
 impl PolicyFile {
-    /// Hash of its content, hexadecimal: [`Files::hash`] for one file without its name.
-    pub fn hash(&self) -> String {
-        let alone = Self { name: String::new(), bytes: self.bytes.clone() };
-        Files { texts: vec![alone], problems: Vec::new() }.hash()
-    }
-
     /// The file without what it says.
     pub fn seen(&self) -> SeenFile {
         SeenFile { name: self.name.clone(), hash: self.hash() }
@@ -100,8 +93,9 @@ impl PolicySet {
     }
 }
 
-/// How all files stand, in order of name: those of the set in force, of which there are these `warnings`, those that were `seen` when they were last read, and
-/// whatever the problems of that reading name beside them (a directory, an unreadable file).
+/// How all files stand, in order of name: those of the set in force, of which there are these `warnings`, those that were
+/// `seen` when they were last read, and whatever the problems of that reading name beside them (a directory, an unreadable
+/// file).
 pub fn standings(set: &PolicySet, warnings: &[Warning], seen: &[SeenFile], problems: &[Problem]) -> Vec<FileStatus> {
     let loaded: BTreeMap<String, String> = set.seen().into_iter().map(|file| (file.name, file.hash)).collect();
     let seen: BTreeMap<&str, &str> = seen.iter().map(|file| (file.name.as_str(), file.hash.as_str())).collect();
@@ -170,6 +164,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::policy::Files;
 
     fn policy(name: &str, priority: u32) -> String {
         format!(

@@ -101,8 +101,8 @@ pub(super) fn settings(old: &Files, new: &Files) -> Vec<Setting> {
         );
     }
     for one in &old {
-        if !pairs.iter().any(|(paired, _)| std::ptr::eq(*paired, one)) {
-            let free = |other: &&Document| !pairs.iter().any(|(_, paired)| std::ptr::eq(*paired, *other));
+        if !is_paired(&pairs, one) {
+            let free = |other: &&Document| !is_paired(&pairs, other);
             let other = new.iter().filter(free).find(|other| one.is_about_the_same(other, &built_in));
             pairs.extend(other.map(|other| (one, other)));
         }
@@ -110,8 +110,7 @@ pub(super) fn settings(old: &Files, new: &Files) -> Vec<Setting> {
     // Without a file of its own such a policy stands at its defaults.
     let none = |one: &Document| Document { keys: BTreeMap::new(), ..one.clone() };
     let single = |one: &&Document| one.kind != "PodPolicy";
-    let unpaired =
-        |one: &&Document| !pairs.iter().any(|(left, right)| std::ptr::eq(*left, *one) || std::ptr::eq(*right, *one));
+    let unpaired = |one: &&Document| !is_paired(&pairs, one);
     let before: Vec<(&Document, Document)> =
         old.iter().filter(single).filter(unpaired).map(|one| (one, none(one))).collect();
     let after: Vec<(&Document, Document)> =
@@ -123,8 +122,7 @@ pub(super) fn settings(old: &Files, new: &Files) -> Vec<Setting> {
         let (old, new) = if old { (at, none) } else { (none, at) };
         Setting::Policy { what: format!("{} {}", one.kind, one.name), old, new }
     };
-    let alone =
-        |one: &&Document| !pairs.iter().any(|(left, right)| std::ptr::eq(*left, *one) || std::ptr::eq(*right, *one));
+    let alone = |one: &&Document| !is_paired(&pairs, one);
     found.extend(old.iter().filter(alone).map(|one| only(one, true)));
     found.extend(new.iter().filter(alone).map(|one| only(one, false)));
     for (one, other) in pairs {
@@ -147,6 +145,11 @@ pub(super) fn settings(old: &Files, new: &Files) -> Vec<Setting> {
         }
     }
     found
+}
+
+/// Whether it is on either side of a pair.
+fn is_paired(pairs: &[(&Document, &Document)], one: &Document) -> bool {
+    pairs.iter().any(|(left, right)| std::ptr::eq(*left, one) || std::ptr::eq(*right, one))
 }
 
 impl Document {
