@@ -55,6 +55,21 @@ fn each_loads_alone_in_a_directory() {
     }
 }
 
+#[test]
+fn the_chart_ships_the_same_files() {
+    let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("charts/mullion/policies");
+    let names = |directory: &Path| -> BTreeSet<_> {
+        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+    };
+    let ours = shipped();
+    assert_eq!(names(&chart), ours.iter().map(|path| path.file_name().unwrap().to_owned()).collect());
+    for path in ours {
+        let copy = chart.join(path.file_name().unwrap());
+        let same = fs::read(&path).unwrap() == fs::read(&copy).unwrap();
+        assert!(same, "cp {} {}", path.display(), copy.display());
+    }
+}
+
 fn run(path: &Path) -> (Outcome, String) {
     let args = Test { paths: vec![path.to_owned()], output: Format::Text, filter: None, verbose: true };
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());

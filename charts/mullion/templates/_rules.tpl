@@ -1,12 +1,5 @@
 {{/* What each webhook is asked about. DELETE is nobody's: what cannot run may always go. */}}
 
-{{- define "mullion.labels" -}}
-app.kubernetes.io/name: mullion
-app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
-{{- end }}
-
 {{- define "mullion.rules.newPods" -}}
 - {apiGroups: [""], apiVersions: [v1], resources: [pods], operations: [CREATE], scope: Namespaced}
 {{- end }}
@@ -45,9 +38,34 @@ matchExpressions:
     values: {{ prepend .Values.admission.excludedNamespaces .Release.Namespace | uniq | toJson }}
 {{- end }}
 
-{{/* caBundle is not here: the controller keeps it, and an upgrade takes away only what the chart has set. */}}
+{{/*
+caBundle is here only where somebody gives it. Else the controller, or cert-manager, keeps it, and an upgrade takes away
+only what the chart has set.
+*/}}
 {{- define "mullion.client" -}}
+{{- $certificates := .root.Values.certificates }}
+{{- if and (eq $certificates.mode "Provided") $certificates.provided.caBundle -}}
+caBundle: {{ b64enc $certificates.provided.caBundle }}
+{{ end -}}
 service: {name: mullion-webhook, namespace: {{ .root.Release.Namespace }}, path: {{ .path }}, port: 443}
+{{- end }}
+
+{{- define "mullion.configuration.metadata" -}}
+name: mullion
+labels:
+  {{- include "mullion.labels" . | nindent 2 }}
+  {{- with .Values.admission.labels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- $annotations := .Values.admission.annotations }}
+{{- if eq .Values.certificates.mode "CertManager" }}
+{{- $from := printf "%s/mullion-webhook" .Release.Namespace }}
+{{- $annotations = merge (dict "cert-manager.io/inject-ca-from" $from) $annotations }}
+{{- end }}
+{{- with $annotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{- define "mullion.mutating" -}}

@@ -97,6 +97,7 @@ pub async fn an_upgrade_leaves_the_bundle(plane: &ControlPlane) -> Result<()> {
     // Whoever renders it again and applies it by another name, as GitOps tools do, has the same.
     let rendered = helm(&[
         "template",
+        "--no-hooks",
         "mullion",
         chart,
         "--set",
@@ -113,7 +114,8 @@ pub async fn an_upgrade_leaves_the_bundle(plane: &ControlPlane) -> Result<()> {
     let difference =
         plane.kubectl_with_input(&["diff", "--server-side", "--field-manager=gitops", "-f", "-"], &rendered).await?;
     ensure!(difference.is_empty(), "{difference}");
-    helm(&["uninstall", "mullion"]).await?;
+    // No kubelet is there to run the Job.
+    helm(&["uninstall", "mullion", "--no-hooks"]).await?;
     ensure!(
         Api::<MutatingWebhookConfiguration>::all(plane.client()).get_opt("mullion").await?.is_none(),
         "it is still there"

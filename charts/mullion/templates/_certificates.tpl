@@ -1,0 +1,13 @@
+{{/* The Secret that is mounted into the webhook; empty where it reads the controller's by itself. */}}
+{{- define "mullion.certificates.mounted" -}}
+{{- if eq .Values.certificates.mode "CertManager" -}}
+mullion-webhook-certificate
+{{- else if eq .Values.certificates.mode "Provided" -}}
+{{ .Values.certificates.provided.secretName }}
+{{- end }}
+{{- end }}
+
+{{- define "mullion.certificates.names" -}}
+- mullion-webhook.{{ .Release.Namespace }}.svc
+- mullion-webhook.{{ .Release.Namespace }}.svc.cluster.local
+{{- end }}

@@ -1,0 +1,77 @@
+{{/* What the schema cannot say: values that contradict each other, or the release. Each says what to do. */}}
+{{- define "mullion.guards" -}}
+{{- $values := .Values -}}
+{{- $namespace := .Release.Namespace -}}
+
+{{- if has $namespace (list "default" "kube-system" "kube-public" "kube-node-lease") -}}
+{{- fail (printf "Mullion is never asked about pods of its own namespace, so it must not be %s: install it with --namespace mullion-system --create-namespace" $namespace) -}}
+{{- end -}}
+
+{{- $ways := list -}}
+{{- range list "shipped" "files" "configMap" -}}
+{{- if get $values.policies . }}{{ $ways = append $ways (printf "policies.%s" .) }}{{ end -}}
+{{- end -}}
+{{- if gt (len $ways) 1 -}}
+{{- fail (printf "policies are given by %s, and only one of them can hold: keep one and leave the others empty" (join " and " $ways)) -}}
+{{- end -}}
+{{- range $name, $_ := $values.policies.files -}}
+{{- if not (regexMatch "^[-_A-Za-z0-9][-._A-Za-z0-9]*\\.(yaml|yml|json)$" $name) -}}
+{{- fail (printf "policies.files: %q is no name of a policy file, as in my.yaml (with --set-file, write the dot as \\.)" $name) -}}
+{{- end -}}
+{{- end -}}
+
+{{- $probe := $values.controller.probeNamespace -}}
+{{- if eq $probe $namespace -}}
+{{- fail (printf "controller.probeNamespace is Mullion's own namespace, %s, about which the API server never asks: name another, as default" $probe) -}}
+{{- end -}}
+{{- if has $probe $values.admission.excludedNamespaces -}}
+{{- fail (printf "controller.probeNamespace %s is one of admission.excludedNamespaces, so the controller would never see the API server ask: name another namespace" $probe) -}}
+{{- end -}}
+
+{{- $certificates := $values.certificates -}}
+{{- $provided := $certificates.provided -}}
+{{- if eq $certificates.mode "Provided" -}}
+{{- if not $provided.secretName -}}
+{{- fail "certificates.mode is Provided: name the Secret with tls.crt and tls.key by certificates.provided.secretName" -}}
+{{- end -}}
+{{- if has $provided.secretName (list "mullion-tls" "mullion-ca") -}}
+{{- fail (printf "certificates.provided.secretName %s is the name of a Secret that the controller keeps with certificates.mode Managed: choose another" $provided.secretName) -}}
+{{- end -}}
+{{- if and (not $provided.caBundle) (not $values.admission.annotations) -}}
+{{- fail "certificates.mode is Provided: give the CA by --set-file certificates.provided.caBundle=ca.crt, or, where something fills it in, the annotation that asks for it by admission.annotations" -}}
+{{- end -}}
+{{- if and $provided.caBundle (not (contains "-----BEGIN CERTIFICATE-----" $provided.caBundle)) -}}
+{{- fail "certificates.provided.caBundle is not PEM, which begins with -----BEGIN CERTIFICATE-----: --set-file certificates.provided.caBundle=ca.crt" -}}
+{{- end -}}
+{{- else if or $provided.secretName $provided.caBundle -}}
+{{- fail (printf "certificates.provided is given, and certificates.mode is %s: set certificates.mode=Provided, or leave it out" $certificates.mode) -}}
+{{- end -}}
+
+{{- $webhook := $values.webhook -}}
+{{- if eq (int $webhook.port) (int $webhook.adminPort) -}}
+{{- fail (printf "webhook.port and webhook.adminPort are both %d: choose another adminPort, as 8081" (int $webhook.port)) -}}
+{{- end -}}
+{{- if eq (int $webhook.adminPort) 443 -}}
+{{- fail "webhook.adminPort is 443, which is the Service's port for the API server: choose another, as 8080" -}}
+{{- end -}}
+{{- if $webhook.hostNetwork -}}
+{{- range $key := list "port" "adminPort" -}}
+{{- $port := get $webhook $key | int -}}
+{{- if lt $port 1024 -}}
+{{- fail (printf "webhook.%s is %d, and with webhook.hostNetwork only root opens ports below 1024 of a node: choose a higher one" $key $port) -}}
+{{- else if has $port (list 10250 10255 10256 10248 10249) -}}
+{{- fail (printf "webhook.%s is %d, which the kubelet or kube-proxy has on every node, and with webhook.hostNetwork it is the node's port: choose another" $key $port) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- range $door, $seconds := $values.admission.timeoutSeconds -}}
+{{- if or (gt (int $seconds) 5) (lt (int $seconds) 1) -}}
+{{- fail (printf "admission.timeoutSeconds.%s is %v: 1 to 5, since every pod waits that long while Mullion does not answer, once for each round of webhooks" $door $seconds) -}}
+{{- end -}}
+{{- end -}}
+
+{{- if and $values.withdraw.enabled (lt (int $values.withdraw.deadlineSeconds) 30) -}}
+{{- fail (printf "withdraw.deadlineSeconds is %d: at least 30, since controllers alone get that long to stop" (int $values.withdraw.deadlineSeconds)) -}}
+{{- end -}}
+{{- end }}

@@ -1,0 +1,103 @@
+{{/*
+What the pods of all programs have in common. Arguments: `root`, `program` (webhook, controller, withdraw), and for
+Deployments `settings`, the values of that program.
+*/}}
+
+{{- define "mullion.image" -}}
+{{- $image := .Values.image -}}
+{{ $image.repository }}:{{ $image.tag | default .Chart.AppVersion }}{{ with $image.digest }}@{{ . }}{{ end }}
+{{- end }}
+
+{{/* HOST:PORT to listen on; IPv6 addresses have colons of their own. */}}
+{{- define "mullion.address" -}}
+{{- $host := .root.Values.bindAddress -}}
+{{ contains ":" $host | ternary (printf "[%s]" $host) $host }}:{{ .port | int }}
+{{- end }}
+
+{{/* Who it is, and where it may run. Linux and its taints are not the user's choice: the image is for nothing else. */}}
+{{- define "mullion.pod.place" -}}
+serviceAccountName: mullion-{{ .program }}
+automountServiceAccountToken: true
+enableServiceLinks: false
+{{- with .root.Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .root.Values.priorityClass.name }}
+priorityClassName: {{ . }}
+{{- end }}
+nodeSelector:
+  {{- with .settings.nodeSelector }}
+  {{- omit . "kubernetes.io/os" | toYaml | nindent 2 }}
+  {{- end }}
+  kubernetes.io/os: linux
+tolerations:
+  - key: cattle.io/os
+    operator: Equal
+    value: linux
+    effect: NoSchedule
+  {{- with .settings.tolerations }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+
+{{/* ScheduleAnyway: in a cluster with one Linux node, or after all others are drained, every replica still starts. */}}
+{{- define "mullion.pod.spread" -}}
+{{- with .settings.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+topologySpreadConstraints:
+  {{- if .settings.topologySpreadConstraints }}
+  {{- toYaml .settings.topologySpreadConstraints | nindent 2 }}
+  {{- else }}
+  {{- $context := . }}
+  {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+  - topologyKey: {{ . }}
+    maxSkew: 1
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- include "mullion.selector" $context | nindent 8 }}
+    # Old and new pods of an upgrade are spread apart from each other.
+    matchLabelKeys: [pod-template-hash]
+  {{- end }}
+  {{- end }}
+{{- end }}
+
+{{- define "mullion.pod.security" -}}
+runAsNonRoot: true
+{{- with .root.Values.runAsUser }}
+runAsUser: {{ int64 . }}
+runAsGroup: {{ int64 . }}
+{{- end }}
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{- define "mullion.container.security" -}}
+allowPrivilegeEscalation: false
+capabilities:
+  drop: [ALL]
+readOnlyRootFilesystem: true
+{{- end }}
+
+{{- define "mullion.container.image" -}}
+image: {{ include "mullion.image" .root }}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+{{- end }}
+
+{{/* A minute to start, in which policies are read; the API server may come up at the same time. */}}
+{{- define "mullion.container.probes" -}}
+startupProbe:
+  httpGet: {path: /healthz, port: admin}
+  periodSeconds: 1
+  failureThreshold: 60
+readinessProbe:
+  httpGet: {path: /readyz, port: admin}
+  periodSeconds: 2
+  timeoutSeconds: 2
+livenessProbe:
+  httpGet: {path: /healthz, port: admin}
+  timeoutSeconds: 5
+{{- end }}
