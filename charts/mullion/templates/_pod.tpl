@@ -41,27 +41,37 @@ tolerations:
   {{- end }}
 {{- end }}
 
-{{/* ScheduleAnyway: in a cluster with one Linux node, or after all others are drained, every replica still starts. */}}
+{{/*
+Apart from each other, but never waiting for it: in a cluster with one Linux node, or after all others are drained, every
+replica still starts. Zones by affinity, since a constraint for a label that some nodes lack is no constraint on any node
+(PodTopologySpread scores only nodes that have all of them).
+*/}}
 {{- define "mullion.pod.spread" -}}
-{{- with .settings.affinity }}
 affinity:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
+  {{- if .settings.affinity }}
+  {{- toYaml .settings.affinity | nindent 2 }}
+  {{- else }}
+  podAntiAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 100
+        podAffinityTerm:
+          topologyKey: topology.kubernetes.io/zone
+          labelSelector:
+            matchLabels:
+              {{- include "mullion.selector" . | nindent 14 }}
+  {{- end }}
 topologySpreadConstraints:
   {{- if .settings.topologySpreadConstraints }}
   {{- toYaml .settings.topologySpreadConstraints | nindent 2 }}
   {{- else }}
-  {{- $context := . }}
-  {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
-  - topologyKey: {{ . }}
+  - topologyKey: kubernetes.io/hostname
     maxSkew: 1
     whenUnsatisfiable: ScheduleAnyway
     labelSelector:
       matchLabels:
-        {{- include "mullion.selector" $context | nindent 8 }}
-    # Old and new pods of an upgrade are spread apart from each other.
+        {{- include "mullion.selector" . | nindent 8 }}
+    {{- /* Old and new pods of an upgrade are spread apart from each other. */}}
     matchLabelKeys: [pod-template-hash]
-  {{- end }}
   {{- end }}
 {{- end }}
 
