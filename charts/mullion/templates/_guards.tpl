@@ -64,14 +64,4 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
-
-{{- range $door, $seconds := $values.admission.timeoutSeconds -}}
-{{- if or (gt (int $seconds) 5) (lt (int $seconds) 1) -}}
-{{- fail (printf "admission.timeoutSeconds.%s is %v: 1 to 5, since every pod waits that long while Mullion does not answer, once for each round of webhooks" $door $seconds) -}}
-{{- end -}}
-{{- end -}}
-
-{{- if and $values.withdraw.enabled (lt (int $values.withdraw.deadlineSeconds) 30) -}}
-{{- fail (printf "withdraw.deadlineSeconds is %d: at least 30, since controllers alone get that long to stop" (int $values.withdraw.deadlineSeconds)) -}}
-{{- end -}}
 {{- end }}

@@ -1,15 +1,19 @@
+{{/* The chart's own win: Deployments, Services and Helm find things by them. */}}
 {{- define "mullion.labels" -}}
-app.kubernetes.io/name: mullion
-app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
+{{- $own := dict
+  "app.kubernetes.io/name" "mullion"
+  "app.kubernetes.io/instance" .Release.Name
+  "app.kubernetes.io/version" .Chart.AppVersion
+  "app.kubernetes.io/managed-by" .Release.Service
+  "helm.sh/chart" (printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_")
+-}}
+{{- merge $own .Values.commonLabels | toYaml }}
 {{- end }}
 
 {{/* Those of one program's objects: `root`, `program`. */}}
 {{- define "mullion.programLabels" -}}
-{{ include "mullion.labels" .root }}
-app.kubernetes.io/component: {{ .program }}
+{{- $own := dict "app.kubernetes.io/component" .program -}}
+{{- include "mullion.labels" .root | fromYaml | merge $own | toYaml }}
 {{- end }}
 
 {{/* What a Deployment selects by, for ever: nothing that an upgrade changes. */}}

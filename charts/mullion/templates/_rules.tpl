@@ -53,10 +53,7 @@ service: {name: mullion-webhook, namespace: {{ .root.Release.Namespace }}, path:
 {{- define "mullion.configuration.metadata" -}}
 name: mullion
 labels:
-  {{- include "mullion.labels" . | nindent 2 }}
-  {{- with .Values.admission.labels }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
+  {{- merge (include "mullion.labels" . | fromYaml) .Values.admission.labels | toYaml | nindent 2 }}
 {{- $annotations := .Values.admission.annotations }}
 {{- if eq .Values.certificates.mode "CertManager" }}
 {{- $from := printf "%s/mullion-webhook" .Release.Namespace }}
