@@ -26,8 +26,8 @@
 //! - a field Windows cannot have: a row in [`engine::rules::linux_only`], its case in `tests/engine/fields.rs`,
 //!   and its values in `tests/generator/pieces.rs`, which the API server judges;
 //! - another check: its row and function in a family of [`engine::rules`], its page in `src/engine/rules/pages/`, its
-//!   fixtures in `tests/rules/<CODE>/` (`bad.yaml`, `good.yaml`); `make rules` writes the expected findings,
-//!   `policies/rules/` and the table in `README.md`;
+//!   fixtures in `tests/rules/<CODE>/` (`bad.yaml`, `good.yaml`); `make rules` writes the expected findings and
+//!   `policies/rules/`;
 //! - a Windows release: a row in [`engine::windows`];
 //! - an image name: a row in [`engine::image`];
 //! - a taint that marks Windows nodes: the default in `policies/default.yaml` and in [`policy::NodePolicy`];

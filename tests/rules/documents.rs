@@ -1,7 +1,6 @@
-//! What is made from the catalogue for people: a page per rule, their index, the table in README.md.
+//! What is made from the catalogue for people: a page per rule, and their index.
 
 use std::fmt::Write;
-use std::fs;
 
 use mullion::engine::rules::{Rule, catalogue};
 use mullion::report::rule_page::{action_name, page};
@@ -21,9 +20,6 @@ const FAMILIES: [(char, &str, &str); 8] = [
     ('7', "Cluster", "What the cluster around a pod would refuse."),
     ('8', "Manifests", "What the API server would refuse or drop, found in files only."),
 ];
-
-/// Where README.md's table begins and ends.
-const MARKS: [&str; 2] = ["<!-- rules: made by `make rules` -->\n", "<!-- end of rules -->\n"];
 
 fn file_name(rule: &Rule) -> String {
     format!("{}-{}.md", rule.code, rule.name)
@@ -53,7 +49,7 @@ pub fn index() -> Checked {
             continue;
         }
         write!(text, "\n## {title}\n\n{about}\n\n").unwrap();
-        text.push_str(&table(rules, ""));
+        text.push_str(&table(rules));
     }
     let lost =
         catalogue().filter(|rule| !FAMILIES.iter().any(|(family, ..)| rule.code.chars().nth(3) == Some(*family)));
@@ -61,30 +57,17 @@ pub fn index() -> Checked {
     all(&lost.chain(golden::file(&format!("{FOLDER}/README.md"), &text).err()).collect::<Vec<_>>())
 }
 
-pub fn readme() -> Checked {
-    let readme = fs::read_to_string(golden::path("README.md")).unwrap();
-    let [begin, end] = MARKS;
-    let (Some((before, rest)), true) = (readme.split_once(begin), readme.matches(begin).count() == 1) else {
-        return Err(format!("README.md needs the line {begin} once, where the table of the rules goes"));
-    };
-    let Some((_, after)) = rest.split_once(end) else {
-        return Err(format!("README.md needs the line {end} where the table of the rules ends"));
-    };
-    let table = table(catalogue(), "policies/rules/");
-    golden::file("README.md", &format!("{before}{begin}\n{table}\n{end}{after}"))
-}
-
 fn of_family(family: char) -> impl Iterator<Item = &'static Rule> {
     catalogue().filter(move |rule| rule.code.chars().nth(3) == Some(family))
 }
 
 /// A line per rule, each with a link to its page.
-fn table<'r>(rules: impl Iterator<Item = &'r Rule>, folder: &str) -> String {
+fn table<'r>(rules: impl Iterator<Item = &'r Rule>) -> String {
     let mut text = "| Code | Rule | Default | What it finds |\n|---|---|---|---|\n".to_owned();
     for rule in rules {
         let Rule { code, name, summary, default, .. } = rule;
         let action = action_name(*default);
-        writeln!(text, "| [{code}]({folder}{}) | {name} | {action} | {summary} |", file_name(rule)).unwrap();
+        writeln!(text, "| [{code}]({}) | {name} | {action} | {summary} |", file_name(rule)).unwrap();
     }
     text
 }

@@ -2,7 +2,7 @@
 //!
 //! For each rule: the page has its six headings, its example triggers the rule alone, its remedy is clean, and
 //! `tests/rules/<CODE>/` holds manifests with the findings and the repair they come to. What is made from the catalogue
-//! (`policies/rules/`, the table in README.md, `findings.txt`, `fixed.yaml`) must be as it would be made now;
+//! (`policies/rules/`, `findings.txt`, `fixed.yaml`) must be as it would be made now;
 //! `make rules` makes it. `cargo test --test rules MUL201` runs what is about one rule.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 #![allow(unreachable_pub, reason = "modules of one test program")]
@@ -28,7 +28,6 @@ fn main() -> ExitCode {
     let mut trials = vec![
         trial("documents::pages", documents::pages),
         trial("documents::index", documents::index),
-        trial("documents::readme", documents::readme),
         trial("page::every_text_has_a_rule", page::every_text_has_a_rule),
         trial("fixture::every_folder_has_a_rule", fixture::every_folder_has_a_rule),
         trial("kubernetes::rows_are_well_formed", kubernetes::rows_are_well_formed),

@@ -1,4 +1,4 @@
-//! A section in a directory of its own.
+//! A directory in which the commands of a page, or of a section, are run.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,20 +7,17 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::page::{File, Section, Shown};
+use crate::golden;
+use crate::page::Shown;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mullion");
 
-/// The files of a section, written.
+/// An empty directory, and what is written into it.
 pub struct Directory(TempDir);
 
 impl Directory {
-    pub fn of(section: &Section, base: &File) -> Self {
-        let directory = Self(tempfile::tempdir().unwrap());
-        let folders = section.files.iter().filter(|file| file.is_policy()).map(File::folder);
-        folders.for_each(|folder| directory.write(&format!("{folder}/cluster.yaml"), &base.text));
-        section.files.iter().for_each(|file| directory.write(&file.name, &file.text));
-        directory
+    pub fn empty() -> Self {
+        Self(tempfile::tempdir().unwrap())
     }
 
     fn path(&self) -> &Path {
@@ -38,6 +35,21 @@ impl Directory {
         let before = fs::read_to_string(self.path().join(name)).unwrap();
         self.write(name, &fs::read_to_string(other).unwrap());
         before
+    }
+
+    /// Puts a copy of a folder of the repository there, under its own name.
+    pub fn copy(&self, folder: &str) {
+        for entry in fs::read_dir(golden::path(folder)).unwrap() {
+            let entry = entry.unwrap();
+            let below = format!("{folder}/{}", entry.file_name().to_str().unwrap());
+            if entry.file_type().unwrap().is_dir() {
+                self.copy(&below);
+            } else {
+                let to = self.path().join(&below);
+                fs::create_dir_all(to.parent().unwrap()).unwrap();
+                fs::copy(entry.path(), to).unwrap();
+            }
+        }
     }
 
     /// What a terminal would show of a command line: both streams as they come, without colour, since it is none.

@@ -3,24 +3,16 @@
 //! Each section is a directory of its own, with `policies/cluster.yaml` of the first one in it. A yaml block is a file, a
 //! console block is run there and prints what the page shows, exit code included; `make rules` writes what is printed
 //! into the page. What needs a cluster is tried in `tests/cases/guide`, with what the page has.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
-#![allow(clippy::disallowed_methods, reason = "these read the page")]
-#![allow(unreachable_pub, reason = "modules of one test program")]
-
-#[path = "../rules/golden.rs"]
-#[allow(dead_code, reason = "the rules use all of it")]
-mod golden;
-mod page;
-mod run;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::thread;
 
 use mullion::policy::PolicySet;
-use page::{File, Section, Shown};
-use run::Directory;
 use serde_json::{Value, json};
+
+use crate::page::{self, File, Run, Section, Shown};
+use crate::run::Directory;
+use crate::{all, golden};
 
 const PAGE: &str = "docs/policy.md";
 
@@ -52,21 +44,30 @@ const ALSO: [(&str, &str, &str); 5] = [
     ("kustomization.yaml", "Kustomization", "guide/kustomize/kustomization.yaml"),
 ];
 
-/// What a check comes to: everything that is wrong, a line each.
-type Checked = Result<(), String>;
-
-/// All complaints as one, or none.
-fn all(complaints: &[String]) -> Checked {
-    if complaints.is_empty() { Ok(()) } else { Err(complaints.join("\n")) }
-}
-
-fn none(complaints: &[String]) {
-    all(complaints).unwrap_or_else(|complaints| panic!("{complaints}"));
-}
-
 fn sections() -> Vec<Section> {
-    let page = fs::read_to_string(golden::path(PAGE)).unwrap();
-    page::read(&page).unwrap_or_else(|wrong| panic!("{PAGE}, {wrong}"))
+    let sections = page::read(&fs::read_to_string(golden::path(PAGE)).unwrap());
+    let sections = sections.unwrap_or_else(|wrong| panic!("{PAGE}, {wrong}"));
+    for section in &sections {
+        let nameless = section.files.iter().find(|file| file.name.is_empty());
+        assert!(nameless.is_none(), "{PAGE}: the first line of a yaml block is its file name: {nameless:?}");
+        let other = section.runs.iter().find(|run| run.shown.is_some() && !run.command.starts_with("mullion "));
+        assert!(other.is_none(), "{PAGE}: only mullion is run: {other:?}");
+    }
+    sections
+}
+
+/// Commands without what they print: those for a cluster.
+fn bare(section: &Section) -> impl Iterator<Item = &Run> {
+    section.runs.iter().filter(|run| run.shown.is_none())
+}
+
+/// The files of a section, written.
+fn directory(section: &Section, base: &File) -> Directory {
+    let directory = Directory::empty();
+    let folders = section.files.iter().filter(|file| file.is_policy()).map(File::folder);
+    folders.for_each(|folder| directory.write(&format!("{folder}/cluster.yaml"), &base.text));
+    section.files.iter().for_each(|file| directory.write(&file.name, &file.text));
+    directory
 }
 
 /// Each section in its directory, beside all others.
@@ -75,7 +76,7 @@ fn in_each<T: Send>(does: impl Fn(&Section, &Directory) -> Vec<T> + Sync) -> Vec
     let base = sections.iter().flat_map(|section| &section.files).find(|file| file.name == BASE).unwrap();
     thread::scope(|scope| {
         let begin = |section| {
-            let directory = Directory::of(section, base);
+            let directory = directory(section, base);
             let does = &does;
             scope.spawn(move || does(section, &directory))
         };
@@ -108,7 +109,7 @@ impl Section {
     /// Whether it shows that what a folder holds has faults.
     fn shows_faults_of(&self, folder: &str) -> bool {
         let checks = |command: &str| command.contains("policy check") && command.ends_with(&format!(" {folder}"));
-        self.runs.iter().any(|run| checks(&run.command) && run.shown.code != 0)
+        self.runs.iter().any(|run| checks(&run.command) && run.code() != 0)
     }
 }
 
@@ -118,7 +119,8 @@ impl Section {
 fn every_command_prints_what_the_page_shows() {
     let runs = in_each(|section, directory| {
         // In their order: one may write what the next one reads.
-        section.runs.iter().map(|run| (run.line, run.shown.clone(), directory.run(&run.command))).collect()
+        let shown = section.runs.iter().filter_map(|run| Some((run, run.shown.clone()?)));
+        shown.map(|(run, shown)| (run.line, shown, directory.run(&run.command))).collect()
     });
     assert!(runs.len() >= 20, "{} commands", runs.len());
     let wrong = runs.into_iter().filter(|(_, shown, printed)| shown != printed);
@@ -164,7 +166,7 @@ fn every_policy_is_tested_and_its_cases_fail_without_it() {
         }
         complaints
     });
-    none(&complaints);
+    all(&complaints).unwrap_or_else(|complaints| panic!("{complaints}"));
 }
 
 /// Keys in the text load as they stand there: as those of a PodPolicy, or of a NodePolicy.
@@ -198,8 +200,7 @@ fn cases(name: &str) -> String {
 #[test]
 fn commands_that_are_not_run_here_are_tried_on_a_cluster() {
     let sections = sections();
-    let on_page: BTreeSet<&str> =
-        sections.iter().flat_map(|section| &section.elsewhere).map(|(_, command)| command.as_str()).collect();
+    let on_page: BTreeSet<&str> = sections.iter().flat_map(bare).map(|run| run.command.as_str()).collect();
     let known: BTreeSet<&str> = ELSEWHERE.iter().map(|(command, ..)| *command).collect();
     assert_eq!(on_page, known, "what blocks `sh` have, and what ELSEWHERE has");
     for (command, case, has) in ELSEWHERE {
@@ -222,7 +223,7 @@ fn files_that_no_command_reads_are_tried_on_a_cluster() {
             }
         }
     }
-    none(&complaints);
+    all(&complaints).unwrap_or_else(|complaints| panic!("{complaints}"));
     for (name, kind, case) in ALSO {
         let file = sections.iter().flat_map(|section| &section.files).find(|file| file.name == name).expect(name);
         let documents: Vec<Value> = serde_saphyr::from_multiple(&file.text).expect(name);
@@ -247,44 +248,5 @@ fn holds(value: &Value, document: &Value) -> bool {
         Value::Array(items) => items.iter().any(|item| holds(item, document)),
         Value::Object(map) => map.values().any(|value| holds(value, document)),
         _ => false,
-    }
-}
-
-// === the page itself ===
-
-#[test]
-fn nothing_on_a_page_goes_unread() {
-    for (block, why) in [
-        ("```yaml\nkind: PodPolicy\n```", "file name"),
-        ("```yaml\n# ../ours.yaml\n```", "file name"),
-        ("```yaml\n# /etc/ours.yaml\n```", "file name"),
-        ("```yaml\n# what it does.yaml\n```", "file name"),
-        ("```console\nmullion check\n```", "begins with"),
-        ("```console\n$ kubectl get pods\n```", "only mullion"),
-        ("```console\n```", "nothing is run"),
-        ("```console\n$ mullion check\n[1]\nmore\n```", "after the exit code"),
-        ("```text\nkind: PodPolicy\n```", "neither"),
-        ("```\nkind: PodPolicy\n```", "neither"),
-        ("- a\n  ```yaml\n  # a.yaml\n  ```", "indented"),
-        ("```yaml\n# a.yaml", "without an end"),
-        ("~~~yaml\n# a.yaml\n~~~", "backticks"),
-        ("    kind: PodPolicy", "indented"),
-    ] {
-        let wrong = page::read(block).expect_err(block);
-        assert!(wrong.why.contains(why), "{block}: {wrong}");
-    }
-}
-
-#[test]
-fn a_page_is_written_again_with_what_was_printed() {
-    let shown = |text: &str, code| Shown { lines: text.lines().map(str::to_owned).collect(), code };
-    for printed in [shown("", 0), shown("a", 0), shown("a\n\nb", 0), shown("a", 1), shown("", 2)] {
-        let page = "## A\n\nText.\n```console\n$ mullion check\nold\n[1]\n$ mullion help\nstays\n```\n\nMore.\n";
-        let new = page::rewritten(page, &[(5, printed.clone())]);
-        let sections = page::read(&new).unwrap();
-        let found: Vec<_> = sections[1].runs.iter().map(|run| &run.shown).collect();
-        assert_eq!(found, [&printed, &shown("stays", 0)], "{new}");
-        assert!(new.starts_with("## A\n\nText.\n") && new.ends_with("stays\n```\n\nMore.\n"), "{new}");
-        assert_eq!(page::rewritten(&new, &[]), new);
     }
 }

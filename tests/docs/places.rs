@@ -1,0 +1,64 @@
+//! Where each command of a page is run: here, on a cluster, or, with a reason, nowhere.
+
+use crate::page::{Run, Section};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// In a directory with the page's files and the repository's `examples`, `policies` and `charts`.
+    Here,
+    /// In such a directory too, with a cluster: `tests/installed`.
+    Cluster,
+    /// Not by these tests, and why.
+    Nowhere(&'static str),
+}
+
+/// Commands that are not run, by how they begin.
+const NOWHERE: [(&str, &str); 9] = [
+    ("make demo", ".ci/run runs it"),
+    ("make test", "what runs these tests"),
+    ("make image", "builds for minutes; tests/image has what it is made of"),
+    ("cargo install --path .", "builds for minutes what `make test` has built"),
+    ("podman push", "needs a registry of the reader's"),
+    ("kubectl port-forward", "needs a kubelet"),
+    ("curl ", "needs the port that is forwarded"),
+    ("kubectl logs ", "needs a kubelet"),
+    ("kubectl debug node/", "needs a kubelet"),
+];
+
+/// What only a cluster answers.
+const ASK_A_CLUSTER: [&str; 6] =
+    ["kubectl ", "helm ", "mullion withdraw", "mullion controller", "mullion webhook", "--kubeconfig"];
+
+/// The commands of a page in their order, each with its place. What reads a file that a command for a cluster writes is for
+/// a cluster as well.
+pub fn of(sections: &[Section]) -> Vec<(Run, Place)> {
+    let mut written: Vec<String> = Vec::new();
+    let mut all = Vec::new();
+    for run in sections.iter().flat_map(Section::commands) {
+        let command = run.command.as_str();
+        let asks = ASK_A_CLUSTER.iter().any(|words| command.contains(words));
+        let place = match exception(command) {
+            Some((_, why)) => Place::Nowhere(why),
+            None if asks || written.iter().any(|file| command.contains(file)) => Place::Cluster,
+            None => Place::Here,
+        };
+        if place == Place::Cluster {
+            let file = command.split_once("> ").and_then(|(_, file)| file.split_whitespace().next());
+            written.extend(file.map(str::to_owned));
+        }
+        all.push((run, place));
+    }
+    all
+}
+
+pub fn exception(command: &str) -> Option<(&'static str, &'static str)> {
+    NOWHERE.into_iter().find(|(begin, _)| command.starts_with(begin))
+}
+
+/// Exceptions that no page needs.
+pub fn unused<'p>(commands: impl Iterator<Item = &'p str> + Clone) -> impl Iterator<Item = &'static str> {
+    NOWHERE
+        .into_iter()
+        .map(|(begin, _)| begin)
+        .filter(move |begin| !commands.clone().any(|command| command.starts_with(begin)))
+}

@@ -1,0 +1,73 @@
+//! The yaml blocks of the pages: policies load, values are those of the chart, objects are of kinds that are known.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::page::File;
+use crate::pages::{Page, all_pages};
+use crate::{all, golden};
+
+/// Parts of objects, by the page and the first line: they parse, and no more is asked of them.
+const PARTS: [(&str, &str, &str); 4] = [
+    ("docs/gitops.md", "metadata:", "of an Argo CD Application"),
+    ("docs/gitops.md", "spec:", "of an Argo CD Application, and of a HelmRelease"),
+    ("docs/gitops.md", "data:", "of Argo CD's ConfigMap"),
+    ("docs/cli.md", "apiVersion: v1", "Helm's plugin.yaml"),
+];
+
+/// API groups that no test has a server for, and whose documentation was read instead.
+const FOREIGN: [&str; 4] = ["karpenter.sh/", "karpenter.k8s.aws/", "eksctl.io/", "cert-manager.io/"];
+
+fn is_values(file: &File) -> bool {
+    file.name.starts_with("values")
+}
+
+fn documents(page: &Page, file: &File, complaints: &mut Vec<String>) -> Vec<Value> {
+    serde_saphyr::from_multiple(&file.text).unwrap_or_else(|error| {
+        complaints.push(format!("{}:{}: {error}", page.name, file.line));
+        Vec::new()
+    })
+}
+
+#[test]
+fn every_yaml_block_is_what_it_says() {
+    let schema: Value =
+        serde_json::from_str(&fs::read_to_string(golden::path("charts/mullion/values.schema.json")).unwrap()).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let (mut complaints, mut parts) = (Vec::new(), Vec::new());
+    for page in all_pages() {
+        for file in page.sections.iter().flat_map(|section| &section.files) {
+            let at = format!("{}:{}", page.name, file.line);
+            let documents = documents(&page, file, &mut complaints);
+            let first = file.text.lines().next().unwrap_or_default();
+            let part = PARTS.iter().find(|(name, begins, _)| *name == page.name && first == *begins);
+            if let Some(part) = part {
+                parts.push(part);
+                continue;
+            }
+            if file.name.is_empty() {
+                complaints.push(format!("{at}: the first line of a yaml block is its file name, as `# values.yaml`"));
+            } else if is_values(file) {
+                let wrong = documents.iter().flat_map(|values| schema.iter_errors(values));
+                complaints.extend(wrong.map(|error| format!("{at}: {}: {error}", error.instance_path())));
+            } else {
+                let nameless =
+                    documents.iter().filter(|object| object["apiVersion"].is_null() || object["kind"].is_null());
+                complaints.extend(nameless.map(|_| format!("{at}: an object without apiVersion and kind")));
+            }
+        }
+    }
+    complaints.extend(PARTS.iter().filter(|part| !parts.contains(part)).map(|part| format!("no page has {part:?}")));
+    all(&complaints).unwrap_or_else(|complaints| panic!("{complaints}"));
+}
+
+/// Whether an API server can be asked about it: not Helm's values, nor kinds that it does not know.
+#[allow(dead_code, reason = "asked where there is one")]
+pub fn can_be_applied(file: &File) -> bool {
+    let known = |text: &str| {
+        !text.contains("mullion.dev/v1alpha1")
+            && !FOREIGN.iter().any(|group| text.contains(&format!("apiVersion: {group}")))
+    };
+    !file.name.is_empty() && !is_values(file) && known(&file.text)
+}
