@@ -14,6 +14,9 @@
 {{- if gt (len $ways) 1 -}}
 {{- fail (printf "policies are given by %s, and only one of them can hold: keep one and leave the others empty" (join " and " $ways)) -}}
 {{- end -}}
+{{- if has $values.policies.configMap (list "mullion-policies" "mullion-state") -}}
+{{- fail (printf "policies.configMap %s is the name of a ConfigMap of Mullion's own, which an upgrade takes away or the controller overwrites: choose another" $values.policies.configMap) -}}
+{{- end -}}
 {{- range $name, $_ := $values.policies.files -}}
 {{- if not (regexMatch "^[-_A-Za-z0-9][-._A-Za-z0-9]*\\.(yaml|yml|json)$" $name) -}}
 {{- fail (printf "policies.files: %q is no name of a policy file, as in my.yaml (with --set-file, write the dot as \\.)" $name) -}}
@@ -45,6 +48,10 @@
 {{- end -}}
 {{- else if or $provided.secretName $provided.caBundle -}}
 {{- fail (printf "certificates.provided is given, and certificates.mode is %s: set certificates.mode=Provided, or leave it out" $certificates.mode) -}}
+{{- end -}}
+
+{{- if and $certificates.certManager.issuerRef (ne $certificates.mode "CertManager") -}}
+{{- fail (printf "certificates.certManager.issuerRef is given, and certificates.mode is %s: set certificates.mode=CertManager, or leave it out" $certificates.mode) -}}
 {{- end -}}
 
 {{- $webhook := $values.webhook -}}
