@@ -15,6 +15,8 @@
 //! | `webhook` | [`WebhookRegistration`]: tells the API server about a webhook |
 //! | `chart` | what is registered: the objects of `charts/mullion` |
 //! | `mount` | [`ConfigMapMount`]: a ConfigMap as a kubelet mounts it |
+//! | `network` | [`own_network`], [`Network`]: pods have addresses, and Services reach them |
+//! | `kubelet` | [`Kubelet`]: pods of some nodes really run |
 //! | `mullion` | [`MullionProcess`]: the program under test |
 //!
 //! ```no_run
@@ -28,9 +30,11 @@
 //! ```
 
 mod chart;
+mod kubelet;
 mod mount;
 mod mullion;
 mod namespace;
+mod network;
 mod node;
 mod pki;
 mod plane;
@@ -39,9 +43,11 @@ mod tools;
 mod wait;
 mod webhook;
 
+pub use kubelet::{Image, Kubelet};
 pub use mount::ConfigMapMount;
 pub use mullion::{MullionBuilder, MullionProcess};
 pub use namespace::TestNamespace;
+pub use network::{Network, own_network};
 pub use node::{NodeSpec, UNMANAGED};
 pub use pki::ServingCert;
 pub use plane::{Builder, ControlPlane};

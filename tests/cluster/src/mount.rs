@@ -17,9 +17,14 @@ pub struct ConfigMapMount {
 impl ConfigMapMount {
     /// With its first version.
     pub fn new<T: AsRef<[u8]>>(files: &[(&str, T)]) -> Result<Self> {
-        let mut mount = Self { directory: tempfile::tempdir()?, version: 0 };
+        let mut mount = Self::empty(tempfile::tempdir()?);
         mount.publish(files)?;
         Ok(mount)
+    }
+
+    /// Without a version yet.
+    pub(crate) fn empty(directory: tempfile::TempDir) -> Self {
+        Self { directory, version: 0 }
     }
 
     /// Where it is mounted.

@@ -157,7 +157,7 @@ impl MullionProcess {
 }
 
 /// The first line of the answer to a plain HTTP GET.
-async fn status_line(address: SocketAddr, path: &str) -> Result<String> {
+pub(crate) async fn status_line(address: SocketAddr, path: &str) -> Result<String> {
     let mut stream = TcpStream::connect(address).await.context("connect")?;
     stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes()).await?;
     let mut answer = Vec::new();

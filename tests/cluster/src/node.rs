@@ -9,6 +9,9 @@ use serde_json::json;
 /// Objects with this annotation (any value) are left alone by KWOK: a node or pod keeps the status that the test gives it.
 pub const UNMANAGED: &str = "kwok.x-k8s.io/unmanaged";
 
+/// Nodes with this annotation are a [`crate::Kubelet`]'s, which runs their pods.
+pub(crate) const PLAYED: &str = "mullion-cluster/kubelet";
+
 /// A node with the labels, `nodeInfo`, capacity and conditions that a kubelet reports; change what matters to the test.
 ///
 /// ```
@@ -154,6 +157,12 @@ impl NodeSpec {
         self
     }
 
+    /// A node whose pods really run: KWOK leaves it and them to a [`crate::Kubelet`].
+    #[must_use]
+    pub fn played(self) -> Self {
+        self.annotation(PLAYED, "yes")
+    }
+
     /// Whether the node is to become ready.
     pub fn is_ready(&self) -> bool {
         self.ready
@@ -182,6 +191,9 @@ impl NodeSpec {
         labels.retain(|key, _| !self.removed_labels.contains(key));
         let mut annotations = self.annotations.clone();
         let mut conditions = Vec::new();
+        if annotations.contains_key(PLAYED) {
+            conditions.push(json!({"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}));
+        }
         if !self.ready {
             annotations.insert(UNMANAGED.to_owned(), "not ready".to_owned());
             conditions.push(json!({"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "container runtime is down"}));

@@ -1,10 +1,11 @@
 //! The control plane: its options, its start, and what a test does with it.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -17,7 +18,8 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::task::JoinSet;
 
 use crate::namespace::TestNamespace;
-use crate::node::NodeSpec;
+use crate::network::Network;
+use crate::node::{NodeSpec, PLAYED};
 use crate::pki::{self, Authority};
 use crate::process::{Group, Rank, free_port};
 use crate::tools::{Tool, Tools};
@@ -45,6 +47,7 @@ pub struct Builder {
     scheduler: bool,
     kwok: bool,
     verbosity: u8,
+    network: Option<Arc<Network>>,
 }
 
 impl Builder {
@@ -90,6 +93,14 @@ impl Builder {
         self
     }
 
+    /// Where pods have addresses: the API server answers at that of its Service and reaches Services' pods, and nodes that are
+    /// [`NodeSpec::played`] are left to a [`crate::Kubelet`].
+    #[must_use]
+    pub fn network(mut self, network: Network) -> Self {
+        self.network = Some(Arc::new(network));
+        self
+    }
+
     /// Starts the control plane and waits until the API server is ready.
     ///
     /// # Errors
@@ -125,10 +136,13 @@ impl Builder {
     }
 
     async fn bring_up(&self, tools: &Tools, group: &mut Group) -> Result<Parts> {
-        let authority = write_pki(group.folder())?;
+        let (host, port) = match &self.network {
+            Some(network) => (network.api_server(), 443), // as Service `kubernetes` has it
+            None => (Ipv4Addr::LOCALHOST, free_port()?),
+        };
+        let authority = write_pki(group.folder(), host)?;
         let etcd = format!("http://127.0.0.1:{}", free_port()?);
-        let port = free_port()?;
-        let url = format!("https://127.0.0.1:{port}");
+        let url = format!("https://{host}:{port}");
         let kubeconfig = write_kubeconfig(group.folder(), "admin", &authority, &url, "admin", &["system:masters"])?;
 
         group.start(Rank::Last, "etcd", Command::new(tools.path(Tool::Etcd)).args(etcd_flags(&etcd)))?;
@@ -138,17 +152,22 @@ impl Builder {
         let client = client_from(&kubeconfig).await?;
         api_server_ready(&client, || group.check()).await?;
 
+        let kwok_nodes = match &self.network {
+            Some(_) => format!("--manage-nodes-with-annotation-selector=!{PLAYED}"),
+            None => "--manage-all-nodes".to_owned(),
+        };
         for (wanted, tool, name, flags) in [
             (self.controller_manager, Tool::ControllerManager, "kube-controller-manager", CONTROLLER_MANAGER_FLAGS),
             (self.scheduler, Tool::Scheduler, "kube-scheduler", SCHEDULER_FLAGS),
             (self.kwok, Tool::Kwok, "kwok", KWOK_FLAGS),
         ] {
             if wanted {
-                group.start(
-                    Rank::Middle,
-                    name,
-                    Command::new(tools.path(tool)).args(flags).arg(format!("-v={}", self.verbosity)),
-                )?;
+                let mut command = Command::new(tools.path(tool));
+                command.args(flags).arg(format!("-v={}", self.verbosity));
+                if tool == Tool::Kwok {
+                    command.arg(&kwok_nodes);
+                }
+                group.start(Rank::Middle, name, &mut command)?;
             }
         }
         Ok(Parts { authority, url, kubeconfig, client, api_server: api_server_flags })
@@ -160,6 +179,7 @@ impl Builder {
         flags.push(format!("--secure-port={port}"));
         flags.push(format!("--enable-admission-plugins={}", self.admission_plugins.join(",")));
         flags.push(format!("-v={}", self.verbosity));
+        flags.extend(self.network.iter().flat_map(|network| network.api_server_flags()));
         flags.extend(self.api_server_flags.iter().cloned());
         flags
     }
@@ -203,7 +223,6 @@ const SCHEDULER_FLAGS: &[&str] = &[
 // With leases, as kubelets write them.
 const KWOK_FLAGS: &[&str] = &[
     "--kubeconfig=admin.kubeconfig",
-    "--manage-all-nodes",
     "--config=stages.yaml",
     "--node-lease-duration-seconds=40",
 ];
@@ -218,13 +237,14 @@ fn etcd_flags(url: &str) -> Vec<String> {
     ]
 }
 
-fn write_pki(folder: &Path) -> Result<Authority> {
+fn write_pki(folder: &Path, host: Ipv4Addr) -> Result<Authority> {
     let authority = Authority::new("mullion-cluster CA")?;
     let pki = folder.join("pki");
     std::fs::create_dir(&pki).with_context(|| format!("make {}", pki.display()))?;
     pki::write(&pki, "ca.crt", authority.pem())?;
-    let server =
-        authority.server(API_SERVER, &["10.0.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"])?;
+    let names =
+        [&host.to_string(), "10.0.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
+    let server = authority.server(API_SERVER, &names)?;
     pki::write(&pki, "server.crt", &server.certificate)?;
     pki::write(&pki, "server.key", &server.key)?;
     let (private, public) = pki::service_account_key()?;
@@ -332,6 +352,7 @@ impl ControlPlane {
             scheduler: true,
             kwok: true,
             verbosity: 0,
+            network: None,
         }
     }
 
@@ -345,7 +366,7 @@ impl ControlPlane {
         self.client.clone()
     }
 
-    /// `https://127.0.0.1:PORT`.
+    /// `https://127.0.0.1:PORT`, or the address of Service `kubernetes` in a [`Network`].
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -396,6 +417,11 @@ impl ControlPlane {
     /// A client with the same kind of identity as [`ControlPlane::kubeconfig_for`].
     pub async fn client_as(&self, user: &str, groups: &[&str]) -> Result<Client> {
         client_from(&self.kubeconfig_for(user, groups)?).await
+    }
+
+    /// The network it was started in.
+    pub(crate) fn network(&self) -> Option<Arc<Network>> {
+        self.options.network.clone()
     }
 
     /// What `kubectl <arguments>` prints, as a cluster administrator.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 
 /// Seconds that each rank gets between `SIGTERM` and `SIGKILL`, in stopping order.
 ///
@@ -40,7 +40,7 @@ pub(crate) enum Rank {
 /// A process of a group and the file that takes what it prints.
 #[derive(Debug)]
 struct Member {
-    name: &'static str,
+    name: String,
     child: Child,
     log: PathBuf,
 }
@@ -86,7 +86,8 @@ impl Group {
     }
 
     /// Starts a process in the group's folder with stdout and stderr in `logs/<name>.log`, out of reach of the terminal's Ctrl-C.
-    pub(crate) fn start(&mut self, rank: Rank, name: &'static str, command: &mut Command) -> Result<()> {
+    pub(crate) fn start(&mut self, rank: Rank, name: &str, command: &mut Command) -> Result<()> {
+        ensure!(self.orders.is_some(), "the group of processes is stopped already");
         let log = self.folder.join("logs").join(format!("{name}.log"));
         let out = File::options().append(true).create(true).open(&log);
         let out = out.with_context(|| format!("create {}", log.display()))?;
@@ -105,23 +106,35 @@ impl Group {
             Rank::Last => "last",
         };
         let pid = child.id();
-        self.members.push(Member { name, child, log });
+        self.members.push(Member { name: name.to_owned(), child, log });
         self.order(&format!("{verb} {pid}"))
     }
 
     /// Kills a member of the first rank, and starts it anew with the same log.
-    pub(crate) fn restart(&mut self, name: &'static str, command: &mut Command) -> Result<()> {
+    pub(crate) fn restart(&mut self, name: &str, command: &mut Command) -> Result<()> {
         self.kill(name)?;
         let at = self.members.iter().position(|member| member.name == name);
         let at = at.with_context(|| format!("no process called {name} was started here"))?;
-        let ended = self.members.remove(at);
-        // Somebody else's process may get the number.
-        self.order(&format!("gone {}", ended.child.id()))?;
+        self.forget(name)?;
         self.start(Rank::First, name, command)?;
         if let Some(range) = self.members.get_mut(at..) {
             range.rotate_right(1);
         }
         Ok(())
+    }
+
+    /// Takes a member of the first or the middle rank that has ended out of the group; its log stays.
+    pub(crate) fn forget(&mut self, name: &str) -> Result<()> {
+        let at = self.members.iter().position(|member| member.name == name);
+        let at = at.with_context(|| format!("no process called {name} was started here"))?;
+        let ended = self.members.remove(at);
+        // Somebody else's process may get the number.
+        self.order(&format!("gone {}", ended.child.id()))
+    }
+
+    /// The process id of a member.
+    pub(crate) fn pid(&self, name: &str) -> Option<u32> {
+        self.members.iter().find(|member| member.name == name).map(|member| member.child.id())
     }
 
     /// An error with the last words of the first process that has ended; `Ok` while all run.
@@ -182,7 +195,7 @@ impl Group {
     }
 
     /// Stops everything and waits for it; returns how each member ended, in the order of their start.
-    pub(crate) fn stop(&mut self) -> Vec<(&'static str, Option<ExitStatus>)> {
+    pub(crate) fn stop(&mut self) -> Vec<(String, Option<ExitStatus>)> {
         let patience = Instant::now() + PATIENCE;
         self.orders = None; // closes the pipe
         // The shell sees a process as gone once we have waited for it, so keep asking.
@@ -206,7 +219,7 @@ impl Group {
         if self.folder.exists() {
             fs::remove_dir_all(&self.folder).ok();
         }
-        self.members.iter_mut().map(|member| (member.name, member.child.try_wait().ok().flatten())).collect()
+        self.members.iter_mut().map(|member| (member.name.clone(), member.child.try_wait().ok().flatten())).collect()
     }
 
     fn order(&mut self, line: &str) -> Result<()> {
@@ -217,6 +230,20 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Group {
+    /// Sends every member `SIGKILL`; [`Group::close`] waits for their end.
+    pub(crate) fn kill_all(&mut self) {
+        for member in &mut self.members {
+            member.child.kill().ok();
+        }
+    }
+
+    /// What a drop does. Nothing can be started any more.
+    pub(crate) fn close(&mut self) {
         if self.orders.is_none() {
             return;
         }

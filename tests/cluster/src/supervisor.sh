@@ -1,16 +1,22 @@
 # Stops a group of processes when the program that started them ends, however it ends: its end of the pipe on
 # stdin closes with it, even on SIGKILL. Lines on stdin: "first|middle|last PID" (when to stop it), "gone PID" (one of the first
-# that ended), "logs FOLDER" (where to keep the logs). Arguments: the group's folder, removed at the end; seconds each of the three ranks gets before SIGKILL.
+# or the middle that ended), "logs FOLDER" (where to keep the logs). Arguments: the group's folder, removed at the end; seconds each of the three ranks gets before SIGKILL.
 folder=$1 first_seconds=$2 middle_seconds=$3 last_seconds=$4
 first= middle= last= logs=
 trap '' HUP INT TERM # the terminal's Ctrl-C is for the program; the closing pipe tells us
+
+without() { # PID PID...
+  gone=$1
+  shift
+  for pid; do [ "$pid" = "$gone" ] || echo "$pid"; done
+}
 
 while read -r verb value; do
   case $verb in
     first) first="$first $value" ;;
     middle) middle="$middle $value" ;;
     last) last="$last $value" ;;
-    gone) kept=; for pid in $first; do [ "$pid" = "$value" ] || kept="$kept $pid"; done; first=$kept ;;
+    gone) first=$(without "$value" $first) middle=$(without "$value" $middle) ;;
     logs) logs=$value ;;
   esac
 done

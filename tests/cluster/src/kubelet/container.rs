@@ -1,0 +1,243 @@
+//! One container of a pod: from its spec to a process, and what became of it.
+
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
+use std::{fs, iter};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use k8s_openapi::api::core::v1::{Container, ContainerState, ContainerStatus, Pod, PodSecurityContext, SecurityContext};
+use kube::ResourceExt as _;
+use serde_json::json;
+
+use super::Image;
+use super::environment::expand;
+use super::probe::Prober;
+use super::volumes::Volumes;
+use crate::network::Sandbox;
+
+/// Pauses between restarts: none before the first, then twice as long each time. A run of ten minutes starts this anew.
+const BACK_OFF: (Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(5));
+const GOOD_RUN: Duration = Duration::from_mins(10);
+/// What container runtimes set where the image sets nothing.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// What a container is doing.
+#[derive(Debug)]
+pub(super) enum State {
+    Waiting { reason: &'static str, message: String },
+    Running(Box<Run>),
+    Ended(End),
+}
+
+/// A process and its probes.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) since: String,
+    started_at: Instant,
+    startup: Option<Prober>,
+    readiness: Option<Prober>,
+    liveness: Option<Prober>,
+    pub(super) started: bool,
+    pub(super) ready: bool,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub(super) struct End {
+    since: String,
+    at: String,
+    pub(super) code: i32,
+    reason: &'static str,
+}
+
+/// A container with its history.
+#[derive(Debug)]
+pub(super) struct Played {
+    pub(super) spec: Container,
+    /// What its process is called in the kubelet's group of processes.
+    pub(super) process: String,
+    pub(super) state: State,
+    last: Option<End>,
+    restarts: i32,
+    pause: Duration,
+    not_before: Option<Instant>,
+}
+
+/// What the parts of a start need to know of the pod.
+pub(super) struct Site<'a> {
+    pub(super) pod: &'a Pod,
+    pub(super) folder: &'a Path,
+    pub(super) sandbox: &'a Sandbox,
+    pub(super) volumes: &'a Volumes,
+}
+
+impl Played {
+    pub(super) fn new(pod: &Pod, spec: Container) -> Self {
+        let process = format!("{}.{}.{}", pod.namespace().unwrap_or_default(), pod.name_any(), spec.name);
+        let state = State::Waiting { reason: "ContainerCreating", message: String::new() };
+        Self { spec, process, state, last: None, restarts: 0, pause: Duration::ZERO, not_before: None }
+    }
+
+    /// Takes up what an earlier kubelet reported.
+    pub(super) fn recall(&mut self, status: &ContainerStatus) {
+        self.restarts = status.restart_count;
+        let ran = |state: &ContainerState| state.running.is_some() || state.terminated.is_some();
+        if status.state.as_ref().is_some_and(ran) {
+            self.restarts += 1;
+        }
+    }
+
+    /// Whether it has ever run.
+    pub(super) fn has_run(&self) -> bool {
+        self.restarts > 0
+    }
+
+    /// Whether the pause before the next start is over.
+    pub(super) fn due(&self) -> bool {
+        matches!(self.state, State::Waiting { .. }) && self.not_before.is_none_or(|time| Instant::now() >= time)
+    }
+
+    /// The command that becomes the container, and its probes.
+    pub(super) fn prepare(&self, site: &Site<'_>, image: &Image, variables: &BTreeMap<String, String>) -> Result<(Command, Run)> {
+        let run = Run {
+            since: now(),
+            started_at: Instant::now(),
+            startup: self.spec.startup_probe.as_ref().map(|probe| Prober::new(probe, &self.spec)).transpose()?,
+            readiness: self.spec.readiness_probe.as_ref().map(|probe| Prober::new(probe, &self.spec)).transpose()?,
+            liveness: self.spec.liveness_probe.as_ref().map(|probe| Prober::new(probe, &self.spec)).transpose()?,
+            started: self.spec.startup_probe.is_none(),
+            ready: false,
+        };
+        Ok((command(&self.spec, site, image, variables)?, run))
+    }
+
+    /// Asks the probes; true means that the container has to be killed.
+    pub(super) async fn probe(&mut self, address: std::net::Ipv4Addr) -> bool {
+        let State::Running(run) = &mut self.state else { return false };
+        if !run.started {
+            match run.startup.as_mut() {
+                None => run.started = true,
+                Some(startup) => match startup.look(address).await {
+                    Some(true) => run.started = true,
+                    Some(false) => return true,
+                    None => {}
+                },
+            }
+            // The others wait for the first.
+            return false;
+        }
+        run.ready = match run.readiness.as_mut() {
+            None => true,
+            Some(readiness) => readiness.look(address).await == Some(true),
+        };
+        match run.liveness.as_mut() {
+            None => false,
+            Some(liveness) => liveness.look(address).await == Some(false),
+        }
+    }
+
+    /// The process has ended; whether it is started again is for `again` to say.
+    pub(super) fn ended(&mut self, status: ExitStatus, again: bool) {
+        let State::Running(run) = &self.state else { return };
+        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
+        let reason = if code == 0 { "Completed" } else { "Error" };
+        let end = End { since: run.since.clone(), at: now(), code, reason };
+        if !again {
+            self.state = State::Ended(end);
+            return;
+        }
+        if run.started_at.elapsed() > GOOD_RUN {
+            self.pause = Duration::ZERO;
+        }
+        self.not_before = Some(Instant::now() + self.pause);
+        let message = format!("back-off {}s restarting failed container", self.pause.as_secs());
+        self.pause = (self.pause * 2).clamp(BACK_OFF.0, BACK_OFF.1);
+        self.restarts += 1;
+        self.last = Some(end);
+        self.state = State::Waiting { reason: "CrashLoopBackOff", message };
+    }
+
+    /// The entry of `containerStatuses`.
+    pub(super) fn status(&self) -> serde_json::Value {
+        let ended = |end: &End| {
+            json!({"terminated": {"exitCode": end.code, "reason": end.reason, "startedAt": end.since, "finishedAt": end.at}})
+        };
+        let (state, started, ready) = match &self.state {
+            State::Waiting { reason, message } => (json!({"waiting": {"reason": reason, "message": message}}), false, false),
+            State::Running(run) => (json!({"running": {"startedAt": run.since}}), run.started, run.started && run.ready),
+            State::Ended(end) => (ended(end), false, false),
+        };
+        json!({
+            "name": self.spec.name,
+            "image": self.spec.image,
+            "imageID": self.spec.image,
+            "restartCount": self.restarts,
+            "started": started,
+            "ready": ready,
+            "state": state,
+            "lastState": self.last.as_ref().map(ended).unwrap_or_default(),
+        })
+    }
+}
+
+/// The present, as the API writes it.
+pub(super) fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+fn command(
+    spec: &Container,
+    site: &Site<'_>,
+    image: &Image,
+    variables: &BTreeMap<String, String>,
+) -> Result<Command> {
+    let pod = site.pod.spec.as_ref().context("a pod without a spec")?;
+    let own = spec.security_context.clone().unwrap_or_default();
+    let common = pod.security_context.clone().unwrap_or_default();
+    let (user, group) = identity(&own, &common, image)?;
+
+    let mut mounts: Vec<(String, PathBuf, bool)> = Vec::new();
+    for mount in spec.volume_mounts.iter().flatten() {
+        ensure!(mount.sub_path.is_none() && mount.sub_path_expr.is_none(), "{}: subPath is not played", mount.mount_path);
+        let (source, read_only) = site.volumes.source(&mount.name)?;
+        mounts.push((mount.mount_path.clone(), source.to_owned(), read_only || mount.read_only == Some(true)));
+    }
+    mounts.sort(); // what holds a mount point comes before it
+    let mut lines = String::new();
+    for (target, source, read_only) in &mounts {
+        let source = source.to_str().context("a path that is not UTF-8")?;
+        ensure!(!target.contains(char::is_whitespace) && !source.contains(char::is_whitespace), "white space in {target}");
+        lines.extend([if *read_only { "ro " } else { "rw " }, source, " ", target, "\n"]);
+    }
+
+    let root = site.folder.join(format!("{}.root", spec.name));
+    fs::create_dir_all(&root)?;
+    let hostname = site.pod.name_any();
+    let mut command = Command::new("nsenter");
+    command.arg(site.sandbox.enter()).args(["--", "unshare", "--mount", "--uts", "--", "sh", "-c"]);
+    command.args([include_str!("container.sh"), "container"]).arg(&root);
+    command.args([&hostname, &user.to_string(), &group.to_string()]);
+    command.arg(if own.read_only_root_filesystem == Some(true) { "yes" } else { "no" });
+    command.arg(&image.program).arg(lines).arg(spec.working_dir.as_deref().unwrap_or("/"));
+    let words = |list: &Option<Vec<String>>| -> Vec<String> { list.iter().flatten().map(|word| expand(word, variables)).collect() };
+    match words(&spec.command) {
+        entrypoint if entrypoint.is_empty() => command.args(iter::once(Image::ENTRYPOINT.to_owned())),
+        entrypoint => command.args(entrypoint),
+    };
+    command.args(words(&spec.args));
+    command.env_clear().env("PATH", PATH).env("HOSTNAME", &hostname).envs(variables);
+    Ok(command)
+}
+
+/// The container's user and group ids.
+fn identity(own: &SecurityContext, common: &PodSecurityContext, image: &Image) -> Result<(i64, i64)> {
+    let user = own.run_as_user.or(common.run_as_user).unwrap_or(image.user);
+    let group = own.run_as_group.or(common.run_as_group).unwrap_or(image.user);
+    if user == 0 && own.run_as_non_root.or(common.run_as_non_root) == Some(true) {
+        bail!("container has runAsNonRoot and image will run as root");
+    }
+    Ok((user, group))
+}

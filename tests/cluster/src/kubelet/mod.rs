@@ -1,0 +1,207 @@
+//! A kubelet for pods that really run: each container of a pod on one of its nodes is a process of this machine.
+//!
+//! ```text
+//! watch of pods → one worker for each pod (pod) → files (volumes), variables (environment), process (container), probes (probe)
+//!                                ↓
+//!                        status of the pod, deletion at the end
+//! ```
+//!
+//! What it does not know it does not leave out: such a container stays `CreateContainerConfigError`, and the message says why.
+
+mod container;
+mod environment;
+mod pod;
+mod probe;
+mod volumes;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use futures::{StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Api, Client, ResourceExt as _};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::network::{Network, Sandbox};
+use crate::node::PLAYED;
+use crate::plane::ControlPlane;
+use crate::process::Group;
+
+/// For the API server to tell of a node.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A container image: what stands for it on this machine.
+#[derive(Clone, Debug)]
+pub struct Image {
+    /// The program that is its entrypoint, at `/mullion`.
+    pub program: PathBuf,
+    /// The user (and group) that it names; 0 for root.
+    pub user: i64,
+}
+
+impl Image {
+    /// Where the program is inside.
+    pub(crate) const ENTRYPOINT: &'static str = "/mullion";
+}
+
+/// A running kubelet. Dropping it kills its containers, as a node does that loses power: nothing is reported any more.
+pub struct Kubelet {
+    shared: Arc<Shared>,
+    task: JoinHandle<()>,
+}
+
+/// What the workers of one kubelet share.
+struct Shared {
+    client: Client,
+    network: Arc<Network>,
+    group: Mutex<Group>,
+    images: Mutex<BTreeMap<String, Image>>,
+    /// Nodes' own places in the network, for pods with `hostNetwork`.
+    nodes: tokio::sync::Mutex<BTreeMap<String, Sandbox>>,
+}
+
+impl Kubelet {
+    /// Plays the kubelet of all nodes of the plane that are [`crate::NodeSpec::played`], from now on.
+    ///
+    /// # Errors
+    /// The plane was started without [`crate::Builder::network`].
+    pub fn start(plane: &ControlPlane, images: impl IntoIterator<Item = (String, Image)>) -> Result<Self> {
+        let shared = Arc::new(Shared {
+            client: plane.client(),
+            network: plane.network().context("the control plane has no network: start it with Builder::network()")?,
+            group: Mutex::new(Group::new()?),
+            images: Mutex::new(images.into_iter().collect()),
+            nodes: tokio::sync::Mutex::default(),
+        });
+        let task = tokio::spawn(watch_pods(Arc::clone(&shared)));
+        Ok(Self { shared, task })
+    }
+
+    /// Has another image from now on, or another program under the same name.
+    pub fn image(&self, name: &str, image: Image) {
+        self.shared.images.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), image);
+    }
+
+    /// What a container has printed in all its runs.
+    pub fn log(&self, namespace: &str, pod: &str, container: &str) -> Result<String> {
+        let path = self.shared.group().log(&format!("{namespace}.{pod}.{container}"));
+        let bytes = fs::read(&path).with_context(|| format!("read {}", path.display()))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Sends a container's program `SIGKILL`; it is started again as its pod says.
+    ///
+    /// # Errors
+    /// It does not run.
+    pub fn kill(&self, namespace: &str, pod: &str, container: &str) -> Result<()> {
+        let name = format!("{namespace}.{pod}.{container}");
+        ensure!(self.shared.signal(&name, "KILL"), "{name} does not run");
+        Ok(())
+    }
+
+    /// Has the logs kept in `target/cluster-logs/` at the end, as a panic does; returns the folder they will be in.
+    pub fn keep_logs(&self) -> PathBuf {
+        self.shared.group().keep_logs()
+    }
+}
+
+impl Drop for Kubelet {
+    fn drop(&mut self) {
+        self.task.abort();
+        let mut group = self.shared.group();
+        group.kill_all();
+        group.close();
+    }
+}
+
+impl Shared {
+    fn group(&self) -> MutexGuard<'_, Group> {
+        self.group.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn image_of(&self, name: &str) -> Option<Image> {
+        self.images.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// Sends a signal to what runs in a container; false if nothing does.
+    fn signal(&self, process: &str, signal: &str) -> bool {
+        let Some(pid) = self.group().pid(process) else { return false };
+        // The process of the group waits outside for the one inside.
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        let inside = children.split_whitespace().next().map_or_else(|| pid.to_string(), str::to_owned);
+        let sent = Command::new("sh").args(["-c", &format!("kill -{signal} {inside}")]).stderr(Stdio::null()).status();
+        sent.is_ok_and(|status| status.success())
+    }
+
+    /// The place of a node in the network, made when it is first needed.
+    async fn node(&self, name: &str) -> Result<Sandbox> {
+        let mut nodes = self.nodes.lock().await;
+        if let Some(sandbox) = nodes.get(name) {
+            return Ok(sandbox.clone());
+        }
+        let sandbox = self.network.sandbox(&self.group, &format!("node.{name}")).await?;
+        nodes.insert(name.to_owned(), sandbox.clone());
+        Ok(sandbox)
+    }
+}
+
+/// The pod as it is now; `None` once it is gone.
+type Updates = watch::Sender<Option<Pod>>;
+
+async fn watch_pods(shared: Arc<Shared>) {
+    let mut workers: BTreeMap<String, (Updates, JoinHandle<()>)> = BTreeMap::new();
+    let mut listed = BTreeSet::new();
+    let mut events = watcher(Api::<Pod>::all(shared.client.clone()), watcher::Config::default()).default_backoff().boxed();
+    loop {
+        // An error is one of the API server's bad moments; the stream tries again by itself.
+        let event = match events.try_next().await {
+            Ok(Some(event)) => event,
+            Ok(None) => return,
+            Err(_) => continue,
+        };
+        match event {
+            watcher::Event::Init => listed.clear(),
+            watcher::Event::InitApply(pod) => {
+                listed.extend(pod.uid());
+                hand_over(&shared, &mut workers, pod).await;
+            }
+            watcher::Event::InitDone => {
+                for (uid, (updates, _)) in &workers {
+                    if !listed.contains(uid) {
+                        updates.send_replace(None);
+                    }
+                }
+            }
+            watcher::Event::Apply(pod) => hand_over(&shared, &mut workers, pod).await,
+            watcher::Event::Delete(pod) => {
+                if let Some((updates, _)) = workers.get(&pod.uid().unwrap_or_default()) {
+                    updates.send_replace(None);
+                }
+            }
+        }
+        workers.retain(|_, (_, worker)| !worker.is_finished());
+    }
+}
+
+/// Gives a pod to its worker, and a new one of our nodes a worker.
+async fn hand_over(shared: &Arc<Shared>, workers: &mut BTreeMap<String, (Updates, JoinHandle<()>)>, pod: Pod) {
+    let (Some(uid), Some(node)) = (pod.uid(), pod.spec.as_ref().and_then(|spec| spec.node_name.clone())) else { return };
+    if let Some((updates, _)) = workers.get(&uid) {
+        updates.send_replace(Some(pod));
+        return;
+    }
+    let nodes: Api<Node> = Api::all(shared.client.clone());
+    let ours = crate::wait_for(&format!("the node {node}"), DEADLINE, async || nodes.get_opt(&node).await).await;
+    if ours.ok().flatten().is_some_and(|node| node.annotations().contains_key(PLAYED)) {
+        let (updates, seen) = watch::channel(Some(pod.clone()));
+        let worker = tokio::spawn(pod::play(Arc::clone(shared), pod, seen));
+        workers.insert(uid, (updates, worker));
+    }
+}

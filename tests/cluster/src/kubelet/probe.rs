@@ -1,0 +1,131 @@
+//! Probes: when to ask, and what the answers mean.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use k8s_openapi::api::core::v1::{Container, Probe};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use tokio::task::JoinHandle;
+
+use crate::mullion::status_line;
+
+/// An HTTP probe and what it has seen of one run of its container.
+#[derive(Debug)]
+pub(super) struct Prober {
+    target: Target,
+    period: Duration,
+    timeout: Duration,
+    count: Count,
+    next: Instant,
+    asking: Option<JoinHandle<bool>>,
+}
+
+/// How many answers of one kind in a row make a result.
+#[derive(Clone, Copy, Debug)]
+struct Count {
+    success: i32,
+    failure: i32,
+    /// Answers in a row: above zero good ones, below bad ones.
+    run: i32,
+    result: Option<bool>,
+}
+
+#[derive(Clone, Debug)]
+struct Target {
+    port: u16,
+    path: String,
+}
+
+impl Prober {
+    /// For a run of the container that starts now.
+    pub(super) fn new(probe: &Probe, container: &Container) -> Result<Self> {
+        let http = probe.http_get.as_ref().context("only httpGet probes are played")?;
+        ensure!(http.scheme.as_deref().unwrap_or("HTTP") == "HTTP", "only HTTP probes are played");
+        let seconds = |value: Option<i32>, or: u64| Duration::from_secs(value.map_or(or, |value| value.unsigned_abs().into()));
+        Ok(Self {
+            target: Target {
+                port: port(&http.port, container)?,
+                path: http.path.clone().unwrap_or_else(|| "/".to_owned()),
+            },
+            period: seconds(probe.period_seconds, 10),
+            timeout: seconds(probe.timeout_seconds, 1),
+            count: Count {
+                success: probe.success_threshold.unwrap_or(1),
+                failure: probe.failure_threshold.unwrap_or(3),
+                run: 0,
+                result: None,
+            },
+            next: Instant::now() + seconds(probe.initial_delay_seconds, 0),
+            asking: None,
+        })
+    }
+
+    /// Takes an answer that has come, and asks again when it is time; the result so far.
+    pub(super) async fn look(&mut self, address: Ipv4Addr) -> Option<bool> {
+        if let Some(asking) = self.asking.take_if(|asking| asking.is_finished()) {
+            self.count.take(asking.await.unwrap_or(false));
+        }
+        let now = Instant::now();
+        if self.asking.is_none() && now >= self.next {
+            self.next = now + self.period;
+            let (target, timeout) = (self.target.clone(), self.timeout);
+            self.asking = Some(tokio::spawn(async move {
+                tokio::time::timeout(timeout, get(address, &target)).await.is_ok_and(|answer| answer.is_ok())
+            }));
+        }
+        self.count.result
+    }
+}
+
+impl Count {
+    fn take(&mut self, good: bool) {
+        let run = self.run;
+        self.run = if good { run.max(0).saturating_add(1) } else { run.min(0).saturating_sub(1) };
+        if self.run >= self.success {
+            self.result = Some(true);
+        } else if self.run <= -self.failure {
+            self.result = Some(false);
+        }
+    }
+}
+
+/// A number or the name of one of the container's ports.
+pub(super) fn port(port: &IntOrString, container: &Container) -> Result<u16> {
+    match port {
+        IntOrString::Int(number) => Ok(u16::try_from(*number)?),
+        IntOrString::String(name) => {
+            let named = container.ports.iter().flatten().find(|port| port.name.as_deref() == Some(name));
+            Ok(u16::try_from(named.with_context(|| format!("no port is called {name:?}"))?.container_port)?)
+        }
+    }
+}
+
+/// Good answers are 200 to 399.
+async fn get(address: Ipv4Addr, target: &Target) -> Result<()> {
+    let line = status_line((IpAddr::from(address), target.port).into(), &target.path).await?;
+    match line.split(' ').nth(1).and_then(|code| code.parse().ok()) {
+        Some(200..=399) => Ok(()),
+        _ => bail!("{line}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_change_at_the_thresholds() {
+        let mut count = Count { success: 2, failure: 3, run: 0, result: None };
+        let mut seen = String::new();
+        for answer in "+-++--+---+-++".chars() {
+            count.take(answer == '+');
+            seen.push(match count.result {
+                None => '?',
+                Some(true) => '+',
+                Some(false) => '-',
+            });
+        }
+        assert_eq!(seen, "???++++++----+");
+    }
+}
