@@ -78,7 +78,8 @@ cluster-test: needs
 	@tools="$$(tests/cluster/tools/build.sh)" && export KUBEBUILDER_ASSETS="$$tools" && \
 	$(CARGO) test --locked -p mullion-cluster --test control_plane && \
 	$(CARGO) test --locked --test registry && \
-	$(CARGO) test --locked --test on_cluster
+	$(CARGO) test --locked --test on_cluster && \
+	$(CARGO) test --locked --test installed
 
 # Figures for people: nothing is asserted. The webhook's take about two minutes, the controller's about five.
 .PHONY: bench

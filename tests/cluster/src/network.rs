@@ -16,10 +16,12 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU8, AtomicU16, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use std::{env, fs};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use k8s_openapi::api::core::v1::Sysctl;
 
 use crate::process::{Group, Rank};
 use crate::wait::{Seen, wait_for};
@@ -106,11 +108,12 @@ impl Network {
     }
 
     /// A network namespace with the next free address, which lasts as long as the process `name` of the group.
-    pub(crate) async fn sandbox(&self, group: &std::sync::Mutex<Group>, name: &str) -> Result<Sandbox> {
-        let [high, low] = self.taken.fetch_add(1, Ordering::Relaxed).checked_add(1).context("no address is left")?.to_be_bytes();
+    pub(crate) async fn sandbox(&self, group: &Mutex<Group>, name: &str, sysctls: &[Sysctl]) -> Result<Sandbox> {
+        let [high, low] =
+            self.taken.fetch_add(1, Ordering::Relaxed).checked_add(1).context("no address is left")?.to_be_bytes();
         let address = Ipv4Addr::new(10, 128 + self.number, high, low);
         let pid = {
-            let mut group = group.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut group = group.lock().unwrap_or_else(PoisonError::into_inner);
             group.start(Rank::Middle, name, Command::new("unshare").args(["--net", "--", "sleep", "infinity"]))?;
             group.pid(name).context("a process without an id")?
         };
@@ -126,13 +129,19 @@ impl Network {
         let pid = pid.to_string();
         ip(["link", "add", &cable, "master", &self.bridge(), "type", "veth", "peer", "name", "eth0", "netns", &pid])?;
         ip(["link", "set", &cable, "up"])?;
-        // Container runtimes let everybody bind to every port.
         let inside = format!(
             "ip link set lo up; ip address add {address}/16 dev eth0; ip link set eth0 up; ip route add default via {}; \
-             echo 0 >/proc/sys/net/ipv4/ip_unprivileged_port_start",
+             while [ $# -gt 0 ]; do echo \"$2\" >\"/proc/sys/$1\"; shift 2; done",
             self.gateway()
         );
-        run(Command::new("nsenter").arg(sandbox.enter()).args(["--", "sh", "-ec", &inside]))?;
+        let mut settings = Vec::new();
+        for sysctl in sysctls {
+            ensure!(sysctl.name.starts_with("net."), "the sysctl {} is not played", sysctl.name);
+            settings.extend([sysctl.name.replace('.', "/"), sysctl.value.clone()]);
+        }
+        let mut setup = Command::new("nsenter");
+        setup.arg(sandbox.enter()).args(["--", "sh", "-ec", &inside, "sandbox"]).args(settings);
+        run(&mut setup)?;
         Ok(sandbox)
     }
 }
@@ -156,7 +165,9 @@ fn ip<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Result<()> {
 }
 
 fn run(command: &mut Command) -> Result<()> {
-    let done = command.output().with_context(|| format!("run {} (packages iproute2, util-linux)", command.get_program().display()))?;
+    let done = command
+        .output()
+        .with_context(|| format!("run {} (packages iproute2, util-linux)", command.get_program().display()))?;
     if !done.status.success() {
         bail!("{command:?}: {}", String::from_utf8_lossy(&done.stderr).trim());
     }

@@ -9,7 +9,7 @@ use serde_json::json;
 /// Objects with this annotation (any value) are left alone by KWOK: a node or pod keeps the status that the test gives it.
 pub const UNMANAGED: &str = "kwok.x-k8s.io/unmanaged";
 
-/// Nodes with this annotation are a [`crate::Kubelet`]'s, which runs their pods.
+/// Nodes with this label are a [`crate::Kubelet`]'s, which runs their pods.
 pub(crate) const PLAYED: &str = "mullion-cluster/kubelet";
 
 /// A node with the labels, `nodeInfo`, capacity and conditions that a kubelet reports; change what matters to the test.
@@ -160,7 +160,7 @@ impl NodeSpec {
     /// A node whose pods really run: KWOK leaves it and them to a [`crate::Kubelet`].
     #[must_use]
     pub fn played(self) -> Self {
-        self.annotation(PLAYED, "yes")
+        self.label(PLAYED, "")
     }
 
     /// Whether the node is to become ready.
@@ -191,7 +191,7 @@ impl NodeSpec {
         labels.retain(|key, _| !self.removed_labels.contains(key));
         let mut annotations = self.annotations.clone();
         let mut conditions = Vec::new();
-        if annotations.contains_key(PLAYED) {
+        if labels.contains_key(PLAYED) {
             conditions.push(json!({"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}));
         }
         if !self.ready {

@@ -153,7 +153,7 @@ impl Builder {
         api_server_ready(&client, || group.check()).await?;
 
         let kwok_nodes = match &self.network {
-            Some(_) => format!("--manage-nodes-with-annotation-selector=!{PLAYED}"),
+            Some(_) => format!("--manage-nodes-with-label-selector=!{PLAYED}"),
             None => "--manage-all-nodes".to_owned(),
         };
         for (wanted, tool, name, flags) in [
@@ -221,11 +221,8 @@ const SCHEDULER_FLAGS: &[&str] = &[
     "--kube-api-burst=2000",
 ];
 // With leases, as kubelets write them.
-const KWOK_FLAGS: &[&str] = &[
-    "--kubeconfig=admin.kubeconfig",
-    "--config=stages.yaml",
-    "--node-lease-duration-seconds=40",
-];
+const KWOK_FLAGS: &[&str] =
+    &["--kubeconfig=admin.kubeconfig", "--config=stages.yaml", "--node-lease-duration-seconds=40"];
 
 fn etcd_flags(url: &str) -> Vec<String> {
     vec![
@@ -242,8 +239,7 @@ fn write_pki(folder: &Path, host: Ipv4Addr) -> Result<Authority> {
     let pki = folder.join("pki");
     std::fs::create_dir(&pki).with_context(|| format!("make {}", pki.display()))?;
     pki::write(&pki, "ca.crt", authority.pem())?;
-    let names =
-        [&host.to_string(), "10.0.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
+    let names = [&host.to_string(), "10.0.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc"];
     let server = authority.server(API_SERVER, &names)?;
     pki::write(&pki, "server.crt", &server.certificate)?;
     pki::write(&pki, "server.key", &server.key)?;

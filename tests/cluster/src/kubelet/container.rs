@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use std::{fs, iter};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use k8s_openapi::api::core::v1::{Container, ContainerState, ContainerStatus, Pod, PodSecurityContext, SecurityContext};
+use k8s_openapi::api::core::v1::{
+    Container, ContainerState, ContainerStatus, Pod, PodSecurityContext, SecurityContext,
+};
 use kube::ResourceExt as _;
 use serde_json::json;
 
@@ -101,7 +103,12 @@ impl Played {
     }
 
     /// The command that becomes the container, and its probes.
-    pub(super) fn prepare(&self, site: &Site<'_>, image: &Image, variables: &BTreeMap<String, String>) -> Result<(Command, Run)> {
+    pub(super) fn prepare(
+        &self,
+        site: &Site<'_>,
+        image: &Image,
+        variables: &BTreeMap<String, String>,
+    ) -> Result<(Command, Run)> {
         let run = Run {
             since: now(),
             started_at: Instant::now(),
@@ -162,12 +169,14 @@ impl Played {
 
     /// The entry of `containerStatuses`.
     pub(super) fn status(&self) -> serde_json::Value {
-        let ended = |end: &End| {
-            json!({"terminated": {"exitCode": end.code, "reason": end.reason, "startedAt": end.since, "finishedAt": end.at}})
-        };
+        let ended = |end: &End| json!({"terminated": {"exitCode": end.code, "reason": end.reason, "startedAt": end.since, "finishedAt": end.at}});
         let (state, started, ready) = match &self.state {
-            State::Waiting { reason, message } => (json!({"waiting": {"reason": reason, "message": message}}), false, false),
-            State::Running(run) => (json!({"running": {"startedAt": run.since}}), run.started, run.started && run.ready),
+            State::Waiting { reason, message } => {
+                (json!({"waiting": {"reason": reason, "message": message}}), false, false)
+            }
+            State::Running(run) => {
+                (json!({"running": {"startedAt": run.since}}), run.started, run.started && run.ready)
+            }
             State::Ended(end) => (ended(end), false, false),
         };
         json!({
@@ -188,12 +197,7 @@ pub(super) fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-fn command(
-    spec: &Container,
-    site: &Site<'_>,
-    image: &Image,
-    variables: &BTreeMap<String, String>,
-) -> Result<Command> {
+fn command(spec: &Container, site: &Site<'_>, image: &Image, variables: &BTreeMap<String, String>) -> Result<Command> {
     let pod = site.pod.spec.as_ref().context("a pod without a spec")?;
     let own = spec.security_context.clone().unwrap_or_default();
     let common = pod.security_context.clone().unwrap_or_default();
@@ -201,7 +205,11 @@ fn command(
 
     let mut mounts: Vec<(String, PathBuf, bool)> = Vec::new();
     for mount in spec.volume_mounts.iter().flatten() {
-        ensure!(mount.sub_path.is_none() && mount.sub_path_expr.is_none(), "{}: subPath is not played", mount.mount_path);
+        ensure!(
+            mount.sub_path.is_none() && mount.sub_path_expr.is_none(),
+            "{}: subPath is not played",
+            mount.mount_path
+        );
         let (source, read_only) = site.volumes.source(&mount.name)?;
         mounts.push((mount.mount_path.clone(), source.to_owned(), read_only || mount.read_only == Some(true)));
     }
@@ -209,7 +217,10 @@ fn command(
     let mut lines = String::new();
     for (target, source, read_only) in &mounts {
         let source = source.to_str().context("a path that is not UTF-8")?;
-        ensure!(!target.contains(char::is_whitespace) && !source.contains(char::is_whitespace), "white space in {target}");
+        ensure!(
+            !target.contains(char::is_whitespace) && !source.contains(char::is_whitespace),
+            "white space in {target}"
+        );
         lines.extend([if *read_only { "ro " } else { "rw " }, source, " ", target, "\n"]);
     }
 
@@ -222,7 +233,9 @@ fn command(
     command.args([&hostname, &user.to_string(), &group.to_string()]);
     command.arg(if own.read_only_root_filesystem == Some(true) { "yes" } else { "no" });
     command.arg(&image.program).arg(lines).arg(spec.working_dir.as_deref().unwrap_or("/"));
-    let words = |list: &Option<Vec<String>>| -> Vec<String> { list.iter().flatten().map(|word| expand(word, variables)).collect() };
+    let words = |list: &Option<Vec<String>>| -> Vec<String> {
+        list.iter().flatten().map(|word| expand(word, variables)).collect()
+    };
     match words(&spec.command) {
         entrypoint if entrypoint.is_empty() => command.args(iter::once(Image::ENTRYPOINT.to_owned())),
         entrypoint => command.args(entrypoint),

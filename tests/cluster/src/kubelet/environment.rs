@@ -39,7 +39,9 @@ pub(super) async fn variables(
     }
     for variable in container.env.iter().flatten() {
         let value = match (&variable.value, &variable.value_from) {
-            (_, Some(source)) => value_from(client, pod, source, addresses).await.with_context(|| variable.name.clone())?,
+            (_, Some(source)) => {
+                value_from(client, pod, source, addresses).await.with_context(|| variable.name.clone())?
+            }
             (value, None) => Some(expand(value.as_deref().unwrap_or_default(), &known)),
         };
         known.extend(value.map(|value| (variable.name.clone(), value)));
@@ -111,9 +113,12 @@ fn of_service(service: &Service, known: &mut BTreeMap<String, String>) {
             known.insert(format!("{name}_SERVICE_PORT_{}", variable_name(called)), number.to_string());
         }
         let prefix = format!("{name}_PORT_{number}_{protocol}");
-        for (suffix, value) in
-            [("", &url), ("_PROTO", &protocol.to_lowercase()), ("_PORT", &number.to_string()), ("_ADDR", &host.to_owned())]
-        {
+        for (suffix, value) in [
+            ("", &url),
+            ("_PROTO", &protocol.to_lowercase()),
+            ("_PORT", &number.to_string()),
+            ("_ADDR", &host.to_owned()),
+        ] {
             known.insert(format!("{prefix}{suffix}"), value.clone());
         }
     }

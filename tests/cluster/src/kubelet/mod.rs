@@ -146,7 +146,7 @@ impl Shared {
         if let Some(sandbox) = nodes.get(name) {
             return Ok(sandbox.clone());
         }
-        let sandbox = self.network.sandbox(&self.group, &format!("node.{name}")).await?;
+        let sandbox = self.network.sandbox(&self.group, &format!("node.{name}"), &[]).await?;
         nodes.insert(name.to_owned(), sandbox.clone());
         Ok(sandbox)
     }
@@ -158,7 +158,8 @@ type Updates = watch::Sender<Option<Pod>>;
 async fn watch_pods(shared: Arc<Shared>) {
     let mut workers: BTreeMap<String, (Updates, JoinHandle<()>)> = BTreeMap::new();
     let mut listed = BTreeSet::new();
-    let mut events = watcher(Api::<Pod>::all(shared.client.clone()), watcher::Config::default()).default_backoff().boxed();
+    let mut events =
+        watcher(Api::<Pod>::all(shared.client.clone()), watcher::Config::default()).default_backoff().boxed();
     loop {
         // An error is one of the API server's bad moments; the stream tries again by itself.
         let event = match events.try_next().await {
@@ -192,14 +193,16 @@ async fn watch_pods(shared: Arc<Shared>) {
 
 /// Gives a pod to its worker, and a new one of our nodes a worker.
 async fn hand_over(shared: &Arc<Shared>, workers: &mut BTreeMap<String, (Updates, JoinHandle<()>)>, pod: Pod) {
-    let (Some(uid), Some(node)) = (pod.uid(), pod.spec.as_ref().and_then(|spec| spec.node_name.clone())) else { return };
+    let (Some(uid), Some(node)) = (pod.uid(), pod.spec.as_ref().and_then(|spec| spec.node_name.clone())) else {
+        return;
+    };
     if let Some((updates, _)) = workers.get(&uid) {
         updates.send_replace(Some(pod));
         return;
     }
     let nodes: Api<Node> = Api::all(shared.client.clone());
     let ours = crate::wait_for(&format!("the node {node}"), DEADLINE, async || nodes.get_opt(&node).await).await;
-    if ours.ok().flatten().is_some_and(|node| node.annotations().contains_key(PLAYED)) {
+    if ours.ok().flatten().is_some_and(|node| node.labels().contains_key(PLAYED)) {
         let (updates, seen) = watch::channel(Some(pod.clone()));
         let worker = tokio::spawn(pod::play(Arc::clone(shared), pod, seen));
         workers.insert(uid, (updates, worker));

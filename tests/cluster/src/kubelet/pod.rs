@@ -157,7 +157,9 @@ impl Worker {
         let sandbox = if spec.host_network == Some(true) {
             node.clone()
         } else {
-            self.shared.network.sandbox(&self.shared.group, &self.sandbox_name()).await?
+            let security = spec.security_context.as_ref();
+            let sysctls = security.and_then(|security| security.sysctls.as_deref()).unwrap_or_default();
+            self.shared.network.sandbox(&self.shared.group, &self.sandbox_name(), sysctls).await?
         };
         let addresses = Addresses { pod: sandbox.address, host: node.address };
         let volumes = Volumes::new(self.shared.client.clone(), &self.folder, addresses);
@@ -203,7 +205,8 @@ impl Worker {
         if !self.containers.get(at).is_some_and(|container| container.due() && waited) || self.place.is_none() {
             return;
         }
-        let started = timeout(REQUESTS, self.start(at)).await.unwrap_or_else(|late| Err(("CreateContainerError", late.into())));
+        let started =
+            timeout(REQUESTS, self.start(at)).await.unwrap_or_else(|late| Err(("CreateContainerError", late.into())));
         if let Err((reason, why)) = started {
             self.tried = Some(Instant::now());
             if let Some(container) = self.containers.get_mut(at) {
@@ -220,7 +223,8 @@ impl Worker {
         let name = container.spec.image.clone().unwrap_or_default();
         let image = self.shared.image_of(&name).with_context(|| format!("image {name:?} not found"));
         let image = image.map_err(|why| ("ErrImagePull", why))?;
-        let variables = variables(&self.shared.client, &self.pod, &container.spec, place.addresses).await.map_err(broken)?;
+        let variables =
+            variables(&self.shared.client, &self.pod, &container.spec, place.addresses).await.map_err(broken)?;
         let site = Site { pod: &self.pod, folder: &self.folder, sandbox: &place.sandbox, volumes: &place.volumes };
         let (mut command, run) = container.prepare(&site, &image, &variables).map_err(broken)?;
         let started = self.shared.group().start(Rank::First, &container.process, &mut command);
@@ -260,9 +264,11 @@ impl Worker {
             if since.0 != holds {
                 *since = (holds, now());
             }
-            let mut condition = json!({"type": kind, "status": if holds { "True" } else { "False" }, "lastTransitionTime": since.1});
+            let mut condition =
+                json!({"type": kind, "status": if holds { "True" } else { "False" }, "lastTransitionTime": since.1});
             if !holds && kind.ends_with("Ready") {
-                let reason = if matches!(phase, "Succeeded" | "Failed") { "PodCompleted" } else { "ContainersNotReady" };
+                let reason =
+                    if matches!(phase, "Succeeded" | "Failed") { "PodCompleted" } else { "ContainersNotReady" };
                 condition["reason"] = json!(reason);
             } else {
                 condition["reason"] = Value::Null;
@@ -325,7 +331,11 @@ impl Worker {
         self.report().await;
         let (api, name) = (self.api(), self.pod.name_any());
         let preconditions = Preconditions { uid: self.pod.uid(), ..Preconditions::default() };
-        let params = DeleteParams { grace_period_seconds: Some(0), preconditions: Some(preconditions), ..DeleteParams::default() };
+        let params = DeleteParams {
+            grace_period_seconds: Some(0),
+            preconditions: Some(preconditions),
+            ..DeleteParams::default()
+        };
         loop {
             match timeout(REQUESTS, api.delete(&name, &params)).await {
                 Ok(Ok(_)) => break,

@@ -42,7 +42,8 @@ impl Prober {
     pub(super) fn new(probe: &Probe, container: &Container) -> Result<Self> {
         let http = probe.http_get.as_ref().context("only httpGet probes are played")?;
         ensure!(http.scheme.as_deref().unwrap_or("HTTP") == "HTTP", "only HTTP probes are played");
-        let seconds = |value: Option<i32>, or: u64| Duration::from_secs(value.map_or(or, |value| value.unsigned_abs().into()));
+        let seconds =
+            |value: Option<i32>, or: u64| Duration::from_secs(value.map_or(or, |value| value.unsigned_abs().into()));
         Ok(Self {
             target: Target {
                 port: port(&http.port, container)?,

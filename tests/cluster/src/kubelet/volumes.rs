@@ -139,7 +139,13 @@ impl Volumes {
         chosen(texts.chain(bytes).collect(), items, optional)
     }
 
-    async fn secret(&self, pod: &Pod, name: &str, items: Option<&[KeyToPath]>, optional: Option<bool>) -> Result<Files> {
+    async fn secret(
+        &self,
+        pod: &Pod,
+        name: &str,
+        items: Option<&[KeyToPath]>,
+        optional: Option<bool>,
+    ) -> Result<Files> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
         let Some(found) = api.get_opt(name).await? else {
             return missing(&format!("secret {name:?}"), optional);

@@ -1,0 +1,66 @@
+//! Mullion as a user installs it: the unmodified chart, by Helm, on a real control plane that asks it through its Service.
+//!
+//! The pods that its Deployments make really run, each with its own address, files and environment (`Kubelet` in
+//! `tests/cluster`); Windows nodes and their pods are played by KWOK. `cargo test --test installed NAME` runs the trials
+//! whose name contains NAME. Needs the control-plane tools (`make test` builds them) and user namespaces.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "tests: a failure is a panic, and literals are passed as they are written"
+)]
+#![allow(unreachable_pub, reason = "modules of one test program")]
+
+mod install;
+mod site;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+use crate::site::Sites;
+
+/// One trial for each of these functions, named by its path; each has a site for as long as it runs.
+macro_rules! trials {
+    ($runtime:expr, $sites:expr, [$($module:ident::$name:ident),* $(,)?]) => {
+        vec![$({
+            let (handle, sites) = ($runtime.handle().clone(), Arc::clone(&$sites));
+            Trial::test(concat!(stringify!($module), "::", stringify!($name)), move || {
+                // A task of its own: a panic inside it becomes this trial's failure and nobody else's.
+                let running = handle.spawn(async move {
+                    let site = sites.get().await?;
+                    let outcome = $module::$name(&site).await;
+                    if outcome.is_ok() {
+                        site.passed();
+                    }
+                    outcome
+                });
+                match handle.block_on(running) {
+                    Ok(Ok(())) => Ok(()),
+                    Ok(Err(error)) => Err(Failed::from(format!("{error:#}"))),
+                    Err(panicked) => Err(Failed::from(panicked.to_string())),
+                }
+            })
+        }),*]
+    };
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    if !arguments.list
+        && let Err(why) = mullion_cluster::own_network()
+    {
+        eprintln!("{why:#}");
+        return ExitCode::FAILURE;
+    }
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let sites = Arc::new(Sites::default());
+    let trials = trials!(runtime, sites, [install::the_defaults_work]);
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    // In the runtime: the end of a kubelet ends its tasks.
+    runtime.block_on(async { drop(sites) });
+    conclusion.exit_code()
+}

@@ -1,0 +1,134 @@
+//! The cluster that trials install Mullion in, one after the other.
+
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::ListParams;
+use mullion_cluster::{ControlPlane, Image, Kubelet, Network, NodeSpec, Tool};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+/// For anything that a cluster does by itself.
+pub const DEADLINE: Duration = Duration::from_secs(120);
+/// Where Mullion is installed, as all its documents have it.
+pub const NAMESPACE: &str = "mullion-system";
+
+/// A cluster with two Linux nodes, whose pods really run, and two Windows nodes of different builds.
+pub struct Site {
+    pub kubelet: Kubelet, // first: it ends before what it talks to
+    pub plane: ControlPlane,
+}
+
+impl Site {
+    async fn start() -> Result<Self> {
+        let plane = ControlPlane::builder().network(Network::up()?).start().await?;
+        let kubelet = Kubelet::start(&plane, [(image("registry.mullion.dev/mullion"), program())])?;
+        let nodes = [
+            NodeSpec::linux("l1").played(),
+            NodeSpec::linux("l2").played(),
+            NodeSpec::windows("w2019", "10.0.17763.6293"),
+            NodeSpec::windows("w2022", "10.0.20348.2655"),
+        ];
+        plane.create_nodes(&nodes).await?;
+        Ok(Self { kubelet, plane })
+    }
+
+    /// What `helm <arguments>` prints.
+    pub async fn helm(&self, arguments: &[&str]) -> Result<String> {
+        let home = self.plane.dir();
+        let mut helm = tokio::process::Command::new(self.plane.tools().path(Tool::Helm));
+        helm.args(arguments).stdin(Stdio::null()).kill_on_drop(true).env("KUBECONFIG", self.plane.kubeconfig());
+        for folder in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
+            helm.env(folder, home.join("helm"));
+        }
+        let done = helm.output().await.context("run helm")?;
+        let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+        ensure!(done.status.success(), "helm {}: {}\n{out}", arguments.join(" "), err.trim());
+        Ok(out.into_owned())
+    }
+
+    /// The pods of one of Mullion's Deployments, but for those that are being deleted.
+    pub async fn pods_of(&self, deployment: &str) -> Result<Vec<Pod>> {
+        let component = deployment.trim_start_matches("mullion-");
+        let selector = format!("app.kubernetes.io/name=mullion,app.kubernetes.io/component={component}");
+        let pods: Api<Pod> = Api::namespaced(self.plane.client(), NAMESPACE);
+        let mut pods = pods.list(&ListParams::default().labels(&selector)).await?.items;
+        pods.retain(|pod| pod.metadata.deletion_timestamp.is_none());
+        Ok(pods)
+    }
+
+    /// Installs the chart as the README says, or brings an installed one to these arguments (`--set`, …).
+    pub async fn install(&self, arguments: &[&str]) -> Result<String> {
+        let chart = chart();
+        let chart = chart.to_str().context("a path that is not UTF-8")?;
+        let usual = ["upgrade", "--install", "mullion", chart, "-n", NAMESPACE, "--create-namespace", "--wait"];
+        self.helm(&[&usual[..], arguments].concat()).await
+    }
+}
+
+/// `charts/mullion`, as it is.
+pub fn chart() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("charts/mullion")
+}
+
+/// The name of the image of this version in a repository.
+pub fn image(repository: &str) -> String {
+    format!("{repository}:{}", env!("CARGO_PKG_VERSION"))
+}
+
+/// The image as the Dockerfile makes it, with the program under test.
+pub fn program() -> Image {
+    Image { program: env!("CARGO_BIN_EXE_mullion").into(), user: 65532 }
+}
+
+/// Sites, one at a time. A trial that passes leaves its own to the next; any other's is thrown away.
+#[derive(Default)]
+pub struct Sites {
+    site: Arc<Mutex<Option<Site>>>,
+}
+
+impl Sites {
+    pub async fn get(&self) -> Result<Turn> {
+        let mut slot = Arc::clone(&self.site).lock_owned().await;
+        let site = match slot.take() {
+            Some(site) => site,
+            None => Site::start().await?,
+        };
+        Ok(Turn { slot, site: Some(site) })
+    }
+}
+
+/// A site while one trial has it.
+pub struct Turn {
+    slot: OwnedMutexGuard<Option<Site>>,
+    site: Option<Site>,
+}
+
+impl Turn {
+    /// The trial has passed.
+    pub fn passed(mut self) {
+        *self.slot = self.site.take();
+    }
+}
+
+impl Deref for Turn {
+    type Target = Site;
+
+    fn deref(&self) -> &Site {
+        self.site.as_ref().expect("it is given back at the end")
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if let Some(site) = self.site.take() {
+            site.plane.keep_logs();
+            site.kubelet.keep_logs();
+        }
+    }
+}
