@@ -15,11 +15,12 @@
 //! Whose a taint is, the node's record says, and kubelets can write that: only a taint that a policy or `mullion-state`
 //! knows goes (see [`Trust`](crate::engine::node::Trust)).
 //!
-//! Rights it needs: `get`, `list` and `patch` on nodes; where no `--lease-namespace` is given, `list` on leases and configmaps of
-//! all namespaces (names `mullion-controller` and `mullion-state` are enough; without the right, its own namespace is the
-//! only one told); in each of Mullion's namespaces `get` on that lease, `get` and `patch` on that ConfigMap, `create` on configmaps; `list`,
-//! `create` and `delete` on runtimeclasses; `list` on pods, podtemplates, replicationcontrollers, deployments,
-//! statefulsets, daemonsets, replicasets, jobs and cronjobs (without one of these, the RuntimeClasses stay).
+//! Rights it needs: `get`, `list` and `patch` on nodes; where no `--lease-namespace` is given, `list` on leases and
+//! configmaps of all namespaces (names `mullion-controller` and `mullion-state` are enough; without the right, its own
+//! namespace is the only one told); in each of Mullion's namespaces `get` on that lease, `get` and `patch` on that
+//! ConfigMap, `create` on configmaps; `list`, `create` and `delete` on runtimeclasses; `list` on pods, podtemplates,
+//! replicationcontrollers, deployments, statefulsets, daemonsets, replicasets, jobs and cronjobs (without one of these,
+//! the RuntimeClasses stay).
 
 mod calls;
 mod classes;
