@@ -48,6 +48,8 @@ pub mod registry;
 pub mod reload;
 pub mod report;
 #[cfg(feature = "server")]
+mod signals;
+#[cfg(feature = "server")]
 pub mod state;
 #[cfg(feature = "server")]
 pub mod telemetry;

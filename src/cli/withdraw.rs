@@ -11,7 +11,6 @@ use clap::Args;
 use jiff::SignedDuration;
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +21,7 @@ use super::{Io, Outcome};
 use crate::controller::withdraw::{self as work, Class, Hearing, Left, Options, Report, Step};
 use crate::policy::NodePolicy;
 use crate::report::counted;
+use crate::signals::Signals;
 use crate::webhook::tls::install_crypto;
 use crate::world::connect;
 
@@ -78,10 +78,7 @@ enum Early {
 }
 
 async fn start(args: &Withdraw, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let mut signals = [SignalKind::interrupt(), SignalKind::terminate()]
-        .map(|kind| signal(kind).context("cannot listen for signals"))
-        .into_iter()
-        .collect::<anyhow::Result<Vec<_>>>()?;
+    let mut signals = Signals::install().context("cannot listen for signals")?;
     let policies = policies(args, io)?;
     let client = connect::client(args.kubeconfig.as_deref()).await?;
     let options = Options { policies, namespace: args.lease_namespace.clone(), dry_run: args.dry_run };
@@ -108,7 +105,7 @@ async fn start(args: &Withdraw, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         loop {
             let why = tokio::select! {
                 report = &mut work => break report?,
-                () = interrupted(&mut signals), if early.is_none() => Early::Interrupted,
+                _ = signals.next(), if early.is_none() => Early::Interrupted,
                 () = &mut too_late, if early.is_none() => Early::Late,
             };
             early = Some(why);
@@ -143,11 +140,6 @@ fn policies(args: &Withdraw, io: &mut Io<'_>) -> io::Result<Vec<NodePolicy>> {
             Ok(Vec::new())
         }
     }
-}
-
-async fn interrupted(signals: &mut [Signal]) {
-    let each = signals.iter_mut().map(|signal| Box::pin(signal.recv()));
-    futures::future::select_all(each).await;
 }
 
 fn text(args: &Withdraw, report: &Report, io: &mut Io<'_>) -> io::Result<()> {

@@ -7,7 +7,6 @@ use anyhow::{Context as _, anyhow};
 use jiff::Timestamp;
 use kube::Client;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch as channel;
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +19,7 @@ use super::reachability::Probing;
 use super::{Args, admin, lease};
 use crate::policy::PolicySet;
 use crate::reload::{self, Beginning, Source, Step, begin, hindrances};
+use crate::signals::Signals;
 use crate::state::last_good;
 use crate::telemetry::{self, PolicyStatus};
 use crate::webhook::server::{ConnectionLimits, run_to_end, serve};
@@ -32,8 +32,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 async fn start(args: &Args) -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
+    let mut signals = Signals::install().context("cannot listen for signals")?;
     let stop = CancellationToken::new();
 
     let built_in = Arc::new(PolicySet::built_in());
@@ -43,8 +42,7 @@ async fn start(args: &Args) -> anyhow::Result<()> {
     if !args.policies.is_empty() {
         let read = tokio::select! {
             read = self::policies(args, &policy_status) => Some(read?),
-            _ = terminate.recv() => None,
-            _ = interrupt.recv() => None,
+            _ = signals.next() => None,
         };
         let Some((set, source)) = read else {
             tracing::info!("asked to stop while the policies were being read");
@@ -90,8 +88,7 @@ async fn start(args: &Args) -> anyhow::Result<()> {
         let work = terms.run(&follower);
         tokio::pin!(work);
         let ended = tokio::select! {
-            _ = terminate.recv() => Ok(()),
-            _ = interrupt.recv() => Ok(()),
+            _ = signals.next() => Ok(()),
             () = &mut work => {
                 stop.cancel();
                 Err(anyhow!("a duty of the leader ended by itself"))

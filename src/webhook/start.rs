@@ -9,7 +9,6 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use arc_swap::ArcSwap;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::args::Args;
@@ -24,6 +23,7 @@ use super::{admin, routes};
 use crate::engine::world::World;
 use crate::policy::PolicySet;
 use crate::reload::{Beginning, Source, Step, begin, hindrances};
+use crate::signals::{Ask, Signals};
 use crate::state::{Follower, follow, last_good};
 use crate::world::{connect, file, live};
 
@@ -53,7 +53,7 @@ async fn start(args: &Args) -> anyhow::Result<()> {
     state.metrics.tls_expiry(certificate.expiry());
     let source = tokio::select! {
         source = policies(args, &state, client.clone()) => source?,
-        () = signals.any() => {
+        _ = signals.next() => {
             tracing::info!("asked to stop while the policies were being read");
             return Ok(());
         }
@@ -82,7 +82,7 @@ async fn start(args: &Args) -> anyhow::Result<()> {
         }
     };
     tokio::select! {
-        () = signals.wait(&state, args.drain_delay) => {}
+        () = asked_to_stop(signals, &state, args.drain_delay) => {}
         _ = &mut main => bail!("the HTTPS server ended by itself"),
         _ = &mut admin => bail!("the admin server ended by itself"),
         () = watches => bail!("the watches of the cluster ended by themselves"),
@@ -210,41 +210,16 @@ async fn policies(args: &Args, state: &State, client: Option<kube::Client>) -> a
     Ok(Some(source))
 }
 
-/// What ends the process.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn install() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    /// Returns with the first of them.
-    async fn any(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-
-    /// Returns when it is time to stop accepting: at once on SIGINT (a person waits) or a second signal, else
-    /// `delay` after SIGTERM, unready meanwhile.
-    async fn wait(mut self, state: &State, delay: Duration) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {
-                state.draining.store(true, Ordering::Release);
-                return;
-            }
-            _ = self.terminate.recv() => {}
-        }
-        state.draining.store(true, Ordering::Release);
+/// Returns when it is time to stop accepting: at once on SIGINT (a person waits) or a second signal, else `delay` after
+/// SIGTERM, unready meanwhile.
+async fn asked_to_stop(mut signals: Signals, state: &State, delay: Duration) {
+    let ask = signals.next().await;
+    state.draining.store(true, Ordering::Release);
+    if ask == Ask::Terminate {
         tracing::info!(seconds = delay.as_secs_f64(), "asked to stop; still accepting for a while");
         tokio::select! {
             () = tokio::time::sleep(delay) => {}
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+            _ = signals.next() => {}
         }
     }
 }
