@@ -17,6 +17,8 @@ use tempfile::TempDir;
 
 #[path = "cli/bad_input.rs"]
 mod bad_input;
+#[path = "cli/manual.rs"]
+mod manual;
 #[path = "cli/outputs.rs"]
 mod outputs;
 #[path = "cli/policy_diff.rs"]

@@ -7,16 +7,19 @@ use std::fmt;
 use std::io::{self, BufWriter};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub mod check;
 pub mod compat;
+pub mod completions;
 pub mod documents;
 pub mod explain;
 pub mod image;
 pub mod input;
 mod io_handles;
 pub mod knowledge;
+mod kubectl;
+pub mod man;
 pub mod mutate;
 mod outcome;
 pub mod policy;
@@ -29,6 +32,7 @@ pub mod rules;
 pub mod withdraw;
 
 pub use io_handles::Io;
+use kubectl::Caller;
 pub use outcome::Outcome;
 
 /// Places and checks pods by operating system in mixed Windows/Linux Kubernetes clusters.
@@ -66,6 +70,10 @@ pub enum Command {
     /// Take everything of Mullion off nodes, and delete the RuntimeClasses nothing names
     #[cfg(feature = "server")]
     Withdraw(withdraw::Withdraw),
+    /// Print what makes a shell complete the command line
+    Completions(completions::Completions),
+    /// Print the manual page, or write one of each command
+    Man(man::Manual),
 }
 
 /// Runs the program with `args`, the program's name first.
@@ -74,8 +82,11 @@ where
     I: IntoIterator<Item = T>,
     T: Into<OsString> + Clone,
 {
-    let cli = match Cli::try_parse_from(args) {
-        Ok(cli) => cli,
+    let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
+    let caller = args.first().map_or(Caller::Shell, |program| Caller::of(program));
+    // What kubectl asks is no command line: its last word may be half a one.
+    let command = match (caller != Caller::Completion).then(|| parse(caller, &args)).transpose() {
+        Ok(command) => command,
         Err(error) => {
             let failed = error.print().is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe);
             // Help and version were asked for and go to stdout; everything else is wrong usage.
@@ -89,7 +100,11 @@ where
     let mut stdout = BufWriter::new(stdout);
     let mut stderr = stderr;
     let mut io = Io { stdin: &mut io::stdin(), stdout: &mut stdout, stderr: &mut stderr, colour_stdout };
-    let result = dispatch(cli.command, &mut io).and_then(|outcome| Ok(io.stdout.flush().map(|()| outcome)?));
+    let result = match command {
+        Some(command) => dispatch(command, &mut io),
+        None => kubectl::candidates(args.get(1..).unwrap_or_default(), &mut io).map_err(Into::into),
+    };
+    let result = result.and_then(|outcome| Ok(io.stdout.flush().map(|()| outcome)?));
     match result {
         Ok(outcome) => outcome.into(),
         // `mullion check … | head`: the reader has seen enough.
@@ -100,6 +115,11 @@ where
             Outcome::Unreadable.into()
         }
     }
+}
+
+fn parse(caller: Caller, args: &[OsString]) -> Result<Command, clap::Error> {
+    let matches = Cli::command().bin_name(caller.typed()).try_get_matches_from(args)?;
+    Cli::from_arg_matches(&matches).map(|cli| cli.command)
 }
 
 fn dispatch(command: Command, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
@@ -117,6 +137,8 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         Command::Controller(args) => crate::controller::run(&args).map(|()| Outcome::Clean),
         #[cfg(feature = "server")]
         Command::Withdraw(args) => withdraw::run(&args, io),
+        Command::Completions(args) => completions::run(&args, io),
+        Command::Man(args) => man::run(&args, io),
     }
 }
 

@@ -33,6 +33,7 @@ mod namespaces;
 mod nodes;
 mod outage;
 mod placement;
+mod plugin;
 mod policies;
 mod proxy;
 mod reachability;
@@ -119,6 +120,7 @@ fn main() -> ExitCode {
             stability::a_daemon_sets_pods_are_never_refused,
             outage::pods_are_created_while_the_webhook_is_away,
             namespaces::a_pod_in_a_new_namespace_is_placed_by_its_annotation,
+            plugin::kubectl_runs_and_completes_it,
         ]
     ));
     let alone = Arc::new(turns::OneAtATime::default());

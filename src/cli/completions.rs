@@ -1,0 +1,31 @@
+//! `mullion completions`: what a shell has to know to complete command lines.
+
+use clap::{Args, CommandFactory as _};
+use clap_complete::{Shell, generate};
+
+use super::{Cli, Io, Outcome};
+
+/// Arguments of `completions`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "bash:       mullion completions bash > ~/.local/share/bash-completion/completions/mullion\n\
+    zsh:        mullion completions zsh > ~/.zfunc/_mullion, with fpath+=~/.zfunc before compinit in ~/.zshrc\n\
+    fish:       mullion completions fish > ~/.config/fish/completions/mullion.fish\n\
+    powershell: mullion completions powershell >> $PROFILE\n\
+    elvish:     mullion completions elvish >> ~/.config/elvish/rc.elv\n\n\
+    For kubectl mullion, link mullion as kubectl_complete-mullion into a directory of PATH: kubectl asks that.")]
+pub struct Completions {
+    /// Shell to write them for
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+/// Prints the script.
+pub fn run(args: &Completions, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+    let mut command = Cli::command();
+    let name = command.get_name().to_owned();
+    // Not straight to stdout: the generators panic where a pipe is closed.
+    let mut script = Vec::new();
+    generate(args.shell, &mut command, name, &mut script);
+    io.stdout.write_all(&script)?;
+    Ok(Outcome::Clean)
+}

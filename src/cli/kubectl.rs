@@ -1,0 +1,120 @@
+//! `kubectl mullion`: the same program under the names by which kubectl looks for its plugins.
+//!
+//! kubectl runs `kubectl-NAME` for `kubectl NAME`, and asks `kubectl_complete-NAME` for completions: it passes the words
+//! after the plugin's name, the one to complete last, and reads a candidate per line, `VALUE<tab>DESCRIPTION`, and
+//! `:NUMBER` at the end, a sum of Cobra's directives.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::Path;
+
+use clap::CommandFactory as _;
+use clap_complete::CompletionCandidate;
+use clap_complete::engine::complete;
+
+use super::{Cli, Io, Outcome};
+
+/// No blank after the candidate: the word goes on.
+const NO_SPACE: u8 = 2;
+/// The shell adds no names of files: they are among the candidates where they make sense.
+const NO_FILES: u8 = 4;
+
+/// Who started the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Caller {
+    /// A shell, as `mullion`.
+    Shell,
+    /// kubectl, as its plugin.
+    Plugin,
+    /// kubectl, for completions.
+    Completion,
+}
+
+impl Caller {
+    /// By the name of the program: the path it was started with.
+    pub(super) fn of(program: &OsStr) -> Self {
+        let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy();
+        let name = name.strip_suffix(".exe").unwrap_or(&name);
+        match name {
+            "kubectl-mullion" => Self::Plugin,
+            "kubectl_complete-mullion" => Self::Completion,
+            _ => Self::Shell,
+        }
+    }
+
+    /// What to type for the program: it stands so in usage lines.
+    pub(super) fn typed(self) -> &'static str {
+        match self {
+            Self::Plugin => "kubectl mullion",
+            Self::Shell | Self::Completion => "mullion",
+        }
+    }
+}
+
+/// Prints what the last of `words` may become.
+pub(super) fn candidates(words: &[OsString], io: &mut Io<'_>) -> io::Result<Outcome> {
+    // The program's own name is the first word.
+    let line = [&[OsString::from("mullion")], words].concat();
+    let here = std::env::current_dir().ok();
+    let found = complete(&mut Cli::command(), line, words.len(), here.as_deref())?;
+    for candidate in &found {
+        writeln!(io.stdout, "{}", described(candidate))?;
+    }
+    writeln!(io.stdout, ":{}", directive(&found))?;
+    Ok(Outcome::Clean)
+}
+
+fn described(candidate: &CompletionCandidate) -> String {
+    let value = candidate.get_value().to_string_lossy();
+    let help = candidate.get_help().map(ToString::to_string).unwrap_or_default();
+    match help.lines().next() {
+        Some(help) if !help.is_empty() => format!("{value}\t{help}"),
+        _ => value.into_owned(),
+    }
+}
+
+fn directive(found: &[CompletionCandidate]) -> u8 {
+    let goes_on = |candidate: &CompletionCandidate| {
+        let value = candidate.get_value().to_string_lossy();
+        value.ends_with(['/', '\\', '='])
+    };
+    match found {
+        [only] if goes_on(only) => NO_FILES | NO_SPACE,
+        _ => NO_FILES,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_says_who_calls() {
+        let table = [
+            ("mullion", Caller::Shell),
+            ("/usr/bin/mullion", Caller::Shell),
+            ("./kubectl-mullion", Caller::Plugin),
+            ("kubectl-mullion.exe", Caller::Plugin),
+            ("/opt/bin/kubectl_complete-mullion", Caller::Completion),
+            ("kubectl_complete-mullion.exe", Caller::Completion),
+            ("kubectl-mullions", Caller::Shell),
+            ("", Caller::Shell),
+            ("/", Caller::Shell),
+        ];
+        for (program, caller) in table {
+            assert_eq!(Caller::of(OsStr::new(program)), caller, "{program}");
+        }
+    }
+
+    #[test]
+    fn only_a_single_candidate_that_goes_on_keeps_the_cursor() {
+        let of = |values: &[&str]| {
+            let found: Vec<_> = values.iter().map(|value| CompletionCandidate::new(*value)).collect();
+            directive(&found)
+        };
+        assert_eq!(of(&["manifests/"]), 6);
+        assert_eq!(of(&["manifests/", "moon"]), 4);
+        assert_eq!(of(&["check"]), 4);
+        assert_eq!(of(&[]), 4);
+    }
+}

@@ -1,0 +1,45 @@
+//! `kubectl mullion`: the real kubectl finds its plugin, runs it and completes its command line.
+
+use std::ffi::OsString;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use mullion_cluster::{Tool, Tools};
+use tokio::process::Command;
+
+use crate::shared::*;
+
+/// What `kubectl WORDS` prints, and on stderr, with the plugins of `folder`.
+async fn kubectl(folder: &Path, words: &[&str]) -> Result<(String, String)> {
+    let rest = std::env::var_os("PATH").unwrap_or_default();
+    let path: OsString = [folder.as_os_str(), &rest].join(OsString::from(":").as_os_str());
+    let output = Command::new(Tools::locate()?.path(Tool::Kubectl)).args(words).env("PATH", path).output().await?;
+    let text = |bytes| String::from_utf8(bytes).context("UTF-8");
+    Ok((text(output.stdout)?, text(output.stderr)?))
+}
+
+pub async fn kubectl_runs_and_completes_it(shared: &Shared) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    for name in ["kubectl-mullion", "kubectl_complete-mullion"] {
+        symlink(env!("CARGO_BIN_EXE_mullion"), folder.path().join(name))?;
+    }
+    let folder = folder.path();
+    let (_, err) = kubectl(folder, &["mullion", "check", "--output"]).await?;
+    ensure!(err.contains("kubectl mullion check") || err.contains("a value is required"), "{err}");
+    let (help, _) = kubectl(folder, &["mullion", "policy", "--help"]).await?;
+    ensure!(help.contains("Usage: kubectl mullion policy <COMMAND>"), "{help}");
+    let (offered, told) = kubectl(folder, &["__complete", "mullion", "check", "--fail-on", ""]).await?;
+    ensure!(offered == "deny\tThose that refuse\nwarn\tThose that warn, too\n:4\n", "{offered:?}: {told}");
+
+    let dump = shared.plane.kubectl(&["get", "nodes,runtimeclasses,namespaces", "-o", "json"]).await?;
+    let (world, pod) = (folder.join("world.json"), folder.join("pod.yaml"));
+    std::fs::write(&world, dump)?;
+    let windows = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - name: c\n    \
+        image: mcr.microsoft.com/windows/nanoserver:ltsc2022\n";
+    std::fs::write(&pod, windows)?;
+    let path = |path: &Path| path.display().to_string();
+    let (explained, told) = kubectl(folder, &["mullion", "explain", &path(&pod), "--world", &path(&world)]).await?;
+    ensure!(explained.contains("win2022") && !explained.contains("win2019"), "{explained}{told}");
+    Ok(())
+}
