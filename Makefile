@@ -78,6 +78,7 @@ cluster-test: needs
 	@tools="$$(tests/cluster/tools/build.sh)" && export KUBEBUILDER_ASSETS="$$tools" && \
 	$(CARGO) test --locked -p mullion-cluster --test control_plane && \
 	$(CARGO) test --locked --test registry && \
+	$(CARGO) test --locked --test chart && \
 	$(CARGO) test --locked --test on_cluster && \
 	$(CARGO) test --locked --test installed
 

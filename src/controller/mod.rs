@@ -16,21 +16,25 @@
 //!
 //! While `mullion withdraw` keeps Mullion out of the cluster ([`withdraw`]), it changes none of this and says so.
 //!
-//! Rights it needs:
+//! Rights it needs, which are those that the chart gives:
 //!
-//! | on | verbs |
-//! |---|---|
-//! | nodes | `list`, `watch`, `patch` |
-//! | namespaces, daemonsets | `list`, `watch` |
-//! | pods | `get`, `list`, `watch`, `patch` |
-//! | replicasets, jobs | `get` |
-//! | runtimeclasses | `list`, `watch`, `create`, `patch` |
-//! | events of `events.k8s.io` | `create`, `patch` |
-//! | mutating- and validatingwebhookconfigurations named `mullion` | `get`; with `--webhook-service` also `list`, `watch`, `patch` |
-//! | in the probe namespace: pods | `create` (a dry run needs it, and stores nothing) |
-//! | in its own namespace: leases of `coordination.k8s.io` | `create`; on `mullion-controller` `get`, `update` |
-//! | in its own namespace: configmaps | `create`; on `mullion-state` `get`, `list`, `watch`, `patch` |
-//! | in its own namespace, with `--webhook-service`: secrets | `create`; on `mullion-ca` and `mullion-tls` `get`, `list`, `watch`, `patch`, `delete` |
+//! | on | named | in | verbs | when |
+//! |---|---|---|---|---|
+//! | nodes |  | the cluster | `list`, `watch`, `patch` |  |
+//! | namespaces, daemonsets |  | the cluster | `list`, `watch` |  |
+//! | pods |  | the cluster | `get`, `list`, `watch`, `patch` |  |
+//! | replicasets, jobs |  | the cluster | `get` |  |
+//! | runtimeclasses |  | the cluster | `list`, `watch`, `create`, `patch` |  |
+//! | events |  | the cluster | `create`, `patch` | ; of `events.k8s.io` |
+//! | mutatingwebhookconfigurations, validatingwebhookconfigurations | `mullion` | the cluster | `get` |  |
+//! | mutatingwebhookconfigurations, validatingwebhookconfigurations | `mullion` | the cluster | `list`, `watch`, `patch` | `--webhook-service` |
+//! | pods |  | the probe namespace | `create` | ; a dry run needs it, and stores nothing |
+//! | leases |  | its own namespace | `create` |  |
+//! | leases | `mullion-controller` | its own namespace | `get`, `update` |  |
+//! | configmaps |  | its own namespace | `create` |  |
+//! | configmaps | `mullion-state` | its own namespace | `get`, `list`, `watch`, `patch` |  |
+//! | secrets |  | its own namespace | `create` | `--webhook-service` |
+//! | secrets | `mullion-ca`, `mullion-tls` | its own namespace | `get`, `list`, `watch`, `patch`, `delete` | `--webhook-service` |
 
 pub mod admin;
 mod bound;

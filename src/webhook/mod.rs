@@ -7,15 +7,15 @@
 //!             state: world, policies, images, what was kept ← world::live, reload, registries, state
 //! ```
 //!
-//! Rights it needs; it writes nothing:
+//! Rights it needs, which are those that the chart gives; it writes nothing:
 //!
-//! | on | verbs |
-//! |---|---|
-//! | nodes, namespaces, runtimeclasses | `list`, `watch` |
-//! | namespaces | `get`, for one that is too new for the watch; without, its labels and annotations say nothing at first |
-//! | in its own namespace: configmap `mullion-state` | `get`, `list`, `watch`; without, it remembers only what it saw itself |
-//! | with `--tls-secret`: that secret | `list`, `watch` |
-//! | where a RegistryPolicy has pull secrets used: secrets | `get` |
+//! | on | named | in | verbs | when |
+//! |---|---|---|---|---|
+//! | nodes, runtimeclasses |  | the cluster | `list`, `watch` |  |
+//! | namespaces |  | the cluster | `get`, `list`, `watch` | ; `get` is for one that is too new for the watch. Without, its labels and annotations say nothing at first |
+//! | configmaps | `mullion-state` | its own namespace | `get`, `list`, `watch` | ; without, it remembers only what it saw itself |
+//! | secrets | `mullion-tls` | its own namespace | `list`, `watch` | `--tls-secret`; of the name given there |
+//! | secrets |  | where pods have pull secrets | `get` | pull secrets; where a RegistryPolicy has them used |
 //!
 //! [`run`] puts the parts together; everything below it is usable on its own, as the tests do.
 

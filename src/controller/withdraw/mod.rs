@@ -15,12 +15,18 @@
 //! Whose a taint is, the node's record says, and kubelets can write that: only a taint that a policy or `mullion-state`
 //! knows goes (see [`Trust`](crate::engine::node::Trust)).
 //!
-//! Rights it needs: `get`, `list` and `patch` on nodes; where no `--lease-namespace` is given, `list` on leases and
-//! configmaps of all namespaces (names `mullion-controller` and `mullion-state` are enough; without the right, its own
-//! namespace is the only one told); in each of Mullion's namespaces `get` on that lease, `get` and `patch` on that
-//! ConfigMap, `create` on configmaps; `list`, `create` and `delete` on runtimeclasses; `list` on pods, podtemplates,
-//! replicationcontrollers, deployments, statefulsets, daemonsets, replicasets, jobs and cronjobs (without one of these,
-//! the RuntimeClasses stay).
+//! Rights it needs, which are those that the chart gives to its Job:
+//!
+//! | on | named | in | verbs | when |
+//! |---|---|---|---|---|
+//! | nodes |  | the cluster | `get`, `list`, `patch` |  |
+//! | runtimeclasses |  | the cluster | `list`, `create`, `delete` |  |
+//! | pods, podtemplates, replicationcontrollers, deployments, statefulsets, daemonsets, replicasets, jobs, cronjobs |  | the cluster | `list` | ; without one of these, the RuntimeClasses stay |
+//! | leases | `mullion-controller` | its own namespace | `get` |  |
+//! | configmaps | `mullion-state` | its own namespace | `get`, `patch` |  |
+//! | configmaps |  | its own namespace | `create` |  |
+//! | leases | `mullion-controller` | the cluster | `list` | without `--lease-namespace`; else its own namespace is the only one told |
+//! | configmaps | `mullion-state` | the cluster | `list` | without `--lease-namespace` |
 
 mod calls;
 mod classes;

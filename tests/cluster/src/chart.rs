@@ -1,38 +1,130 @@
 //! What Mullion's chart installs, as `helm template` renders it.
 
 use std::collections::BTreeMap;
-use std::process::Command;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
 use crate::tools::{Tool, Tools, repository};
 
-/// The namespace in which the chart is installed.
-pub(crate) const NAMESPACE: &str = "mullion-system";
+/// The namespace that the documents install the chart in.
+const NAMESPACE: &str = "mullion-system";
 
-/// The chart's object of a kind under these values (`key=value`). Each set of values is rendered once in a process.
-pub(crate) fn object(kind: &str, values: &[String]) -> Result<Value> {
-    static RENDERED: Mutex<BTreeMap<Vec<String>, Vec<Value>>> = Mutex::new(BTreeMap::new());
-    let mut rendered = RENDERED.lock().unwrap_or_else(PoisonError::into_inner);
-    let objects = match rendered.get(values) {
-        Some(objects) => objects.clone(),
-        None => rendered.entry(values.to_vec()).or_insert(render(values)?).clone(),
-    };
-    let found = objects.into_iter().find(|object| object.get("kind").and_then(Value::as_str) == Some(kind));
-    found.with_context(|| format!("the chart has no {kind}"))
+/// Mullion's chart and the values it is rendered with; the release is called `mullion`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Chart {
+    namespace: String,
+    arguments: Vec<OsString>,
 }
 
-fn render(values: &[String]) -> Result<Vec<Value>> {
-    let chart = repository().join("charts/mullion");
-    let mut helm = Command::new(Tools::locate()?.path(Tool::Helm));
-    helm.args(["template", "mullion", "--namespace", NAMESPACE]).arg(&chart);
-    for value in values {
-        helm.args(["--set", value]);
+impl Default for Chart {
+    fn default() -> Self {
+        Self { namespace: NAMESPACE.to_owned(), arguments: Vec::new() }
     }
-    let done = helm.output().context("run helm")?;
-    ensure!(done.status.success(), "helm template {}: {}", chart.display(), String::from_utf8_lossy(&done.stderr));
-    let text = String::from_utf8(done.stdout).context("what helm wrote")?;
-    serde_saphyr::from_multiple(&text).with_context(|| format!("read what helm wrote:\n{text}"))
+}
+
+impl Chart {
+    /// The chart's folder.
+    pub fn folder() -> PathBuf {
+        repository().join("charts/mullion")
+    }
+
+    /// Installed there instead of in `mullion-system`.
+    #[must_use]
+    pub fn namespace(mut self, namespace: &str) -> Self {
+        namespace.clone_into(&mut self.namespace);
+        self
+    }
+
+    /// A value on top of those of before, as `--set` takes it: `admission.failurePolicy=Fail`.
+    #[must_use]
+    pub fn value(self, value: &str) -> Self {
+        self.argument("--set").argument(value)
+    }
+
+    /// A values file on top of those of before.
+    #[must_use]
+    pub fn values(self, file: &Path) -> Self {
+        self.argument("--values").argument(file)
+    }
+
+    /// Any other argument of `helm template`.
+    #[must_use]
+    pub fn argument(mut self, argument: impl Into<OsString>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// What `helm template` writes.
+    ///
+    /// # Errors
+    /// Helm's own words.
+    pub fn text(&self) -> Result<String> {
+        let done = Command::new(Tools::locate()?.path(Tool::Helm))
+            .args(["template", "mullion", "--namespace", &self.namespace])
+            .arg(Self::folder())
+            .args(&self.arguments)
+            .stdin(Stdio::null())
+            .output()
+            .context("run helm")?;
+        if !done.status.success() {
+            bail!("helm template: {}", String::from_utf8_lossy(&done.stderr).trim());
+        }
+        String::from_utf8(done.stdout).context("what helm wrote")
+    }
+
+    /// The objects, hooks among them, in Helm's order. Each set of values is rendered once in a process.
+    pub fn objects(&self) -> Result<Vec<Value>> {
+        static RENDERED: Mutex<BTreeMap<Chart, Vec<Value>>> = Mutex::new(BTreeMap::new());
+        if let Some(objects) = RENDERED.lock().unwrap_or_else(PoisonError::into_inner).get(self) {
+            return Ok(objects.clone());
+        }
+        let text = self.text()?;
+        let objects: Vec<Value> =
+            serde_saphyr::from_multiple(&text).with_context(|| format!("read what helm wrote:\n{text}"))?;
+        RENDERED.lock().unwrap_or_else(PoisonError::into_inner).insert(self.clone(), objects.clone());
+        Ok(objects)
+    }
+
+    /// The rules that a service account of the chart (`mullion-webhook`) is bound to, each with the namespace that it holds
+    /// in; `None` is the whole cluster. Hooks' accounts, too.
+    pub fn rules_of(&self, account: &str) -> Result<Vec<(Option<String>, Value)>> {
+        let objects = self.objects()?;
+        let text = |object: &Value, pointer: &str| object.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        let list = |object: &Value, key: &str| object.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+        let mut found = Vec::new();
+        for binding in &objects {
+            let Some(kind) = text(binding, "/kind").filter(|kind| kind.ends_with("RoleBinding")) else { continue };
+            let ours = list(binding, "subjects").iter().any(|subject| {
+                text(subject, "/kind").as_deref() == Some("ServiceAccount")
+                    && text(subject, "/name").as_deref() == Some(account)
+                    && text(subject, "/namespace").as_deref() == Some(&self.namespace)
+            });
+            if !ours {
+                continue;
+            }
+            let namespace = if kind == "RoleBinding" { text(binding, "/metadata/namespace") } else { None };
+            let role = objects.iter().find(|role| {
+                text(role, "/kind") == text(binding, "/roleRef/kind")
+                    && text(role, "/metadata/name") == text(binding, "/roleRef/name")
+                    && text(role, "/metadata/namespace") == namespace
+            });
+            let role = role.with_context(|| format!("the chart has no role for {binding}"))?;
+            found.extend(list(role, "rules").into_iter().map(|rule| (namespace.clone(), rule)));
+        }
+        if found.is_empty() {
+            bail!("the chart gives {account} no rights");
+        }
+        Ok(found)
+    }
+
+    /// The first object of a kind.
+    pub fn object(&self, kind: &str) -> Result<Value> {
+        let found = self.objects()?.into_iter().find(|object| object.get("kind").and_then(Value::as_str) == Some(kind));
+        found.with_context(|| format!("the chart has no {kind}"))
+    }
 }

@@ -13,7 +13,7 @@
 //! | `namespace` | [`TestNamespace`]: a namespace of a test's own |
 //! | `wait` | [`wait_for`]: every wait with a deadline |
 //! | `webhook` | [`WebhookRegistration`]: tells the API server about a webhook |
-//! | `chart` | what is registered: the objects of `charts/mullion` |
+//! | `chart` | [`Chart`]: what `charts/mullion` installs |
 //! | `mount` | [`ConfigMapMount`]: a ConfigMap as a kubelet mounts it |
 //! | `network` | [`own_network`], [`Network`]: pods have addresses, and Services reach them |
 //! | `kubelet` | [`Kubelet`]: pods of some nodes really run |
@@ -43,6 +43,7 @@ mod tools;
 mod wait;
 mod webhook;
 
+pub use chart::Chart;
 pub use kubelet::{Image, Kubelet};
 pub use mount::ConfigMapMount;
 pub use mullion::{MullionBuilder, MullionProcess};

@@ -11,7 +11,7 @@ use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::chart;
+use crate::chart::Chart;
 use crate::namespace::TestNamespace;
 use crate::plane::within;
 use crate::wait::{Seen, wait_for};
@@ -177,7 +177,8 @@ impl WebhookRegistration {
     }
 
     fn configuration<K: DeserializeOwned>(&self, kind: &str, url: &str, failure: Option<FailurePolicy>) -> Result<K> {
-        let mut object = chart::object(kind, &self.values)?;
+        let chart = self.values.iter().fold(Chart::default(), |chart, value| chart.value(value));
+        let mut object = chart.object(kind)?;
         self.adapt(&mut object, url, failure).with_context(|| format!("the chart's {kind} has no webhooks"))?;
         serde_json::from_value(object).with_context(|| format!("build the {kind} {:?}", self.name))
     }

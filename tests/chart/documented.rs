@@ -1,0 +1,93 @@
+//! `values.yaml` and `values.schema.json` are about the same values, and both say what each is.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use mullion_cluster::Chart;
+use serde_json::Value;
+
+use crate::rendered::read;
+
+/// Not Mullion's values: what Helm gives to a chart below another.
+const OF_HELM: [&str; 2] = ["global", "enabled"];
+
+pub fn schema_and_values_agree() -> Result<()> {
+    let schema = std::fs::read_to_string(Chart::folder().join("values.schema.json"))?;
+    let schema: Value = serde_json::from_str(&schema).context("values.schema.json")?;
+    let path = Chart::folder().join("values.yaml");
+    let (mut wrong, mut known) = (Vec::new(), BTreeSet::new());
+    compare("", &schema, &read(&path)?, &mut known, &mut wrong);
+    let commented = commented(&std::fs::read_to_string(&path)?)?;
+    wrong.extend(
+        known.difference(&commented).map(|value| format!("{value}: no comment in values.yaml says what it is")),
+    );
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    ensure!(known.len() > 70, "{} values", known.len());
+    Ok(())
+}
+
+fn compare(at: &str, schema: &Value, value: &Value, known: &mut BTreeSet<String>, wrong: &mut Vec<String>) {
+    if schema["description"].as_str().is_none_or(|words| !words.ends_with('.') || words.len() < 8) {
+        wrong.push(format!("{at}: no description in values.schema.json"));
+    }
+    let Some(properties) = schema["properties"].as_object().filter(|_| schema["additionalProperties"] == false) else {
+        // What passes through to Kubernetes, and plain values.
+        if schema["type"].is_null() && schema["enum"].is_null() {
+            wrong.push(format!("{at}: the schema takes anything"));
+        }
+        return;
+    };
+    let Some(values) = value.as_object() else {
+        wrong.push(format!("{at} is no object in values.yaml"));
+        return;
+    };
+    // An object that is empty by default has its keys named in the comment.
+    if values.is_empty() {
+        return;
+    }
+    for key in values.keys().filter(|key| !properties.contains_key(*key)) {
+        wrong.push(format!("{at}.{key} is not in values.schema.json"));
+    }
+    for (key, below) in properties {
+        let path = format!("{at}.{key}");
+        match values.get(key) {
+            Some(value) => {
+                if value.as_object().is_none_or(serde_json::Map::is_empty) {
+                    known.insert(path.clone());
+                }
+                compare(&path, below, value, known, wrong);
+            }
+            // Kubernetes' own keys, of which none is a default.
+            None if *below == Value::Bool(false) => {}
+            None if at.is_empty() && OF_HELM.contains(&key.as_str()) => {}
+            None => wrong.push(format!("{path} is not in values.yaml")),
+        }
+    }
+}
+
+/// The keys that a comment is about: the one right above, which keys of the same object that follow without an empty line
+/// share, or that of the object they are in (but not that of a whole part, as `webhook`, unless it is for the switch).
+fn commented(content: &str) -> Result<BTreeSet<String>> {
+    let (mut found, mut parents): (BTreeSet<String>, Vec<(usize, String)>) = (BTreeSet::new(), Vec::new());
+    let mut said: BTreeSet<usize> = BTreeSet::new();
+    for (number, line) in content.lines().enumerate() {
+        let text = line.trim_start();
+        let indent = line.len() - text.len();
+        if text.is_empty() {
+            said.clear();
+        } else if text.starts_with('#') {
+            said.insert(indent);
+        } else if !text.starts_with("- ") {
+            let Some((key, _)) = text.split_once(':') else { bail!("values.yaml:{}: {line}", number + 1) };
+            said.retain(|other| *other <= indent);
+            parents.retain(|(other, _)| *other < indent);
+            let parent = parents.last().map_or("", |(_, path)| path);
+            let path = format!("{parent}.{key}");
+            if said.contains(&indent) || (parents.len() > 1 || key == "enabled") && found.contains(parent) {
+                found.insert(path.clone());
+            }
+            parents.push((indent, path));
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,189 @@
+//! What every pod of the chart has.
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+
+use crate::rendered::{Rendered, list, selects, text};
+
+/// Mullion's own pods never depend on Mullion: where it is not asked about its own namespace, they place themselves.
+pub fn pinned_to_linux(file: &Rendered) -> Result<()> {
+    for owner in file.templates()? {
+        let spec = owner.spec();
+        ensure!(spec["nodeSelector"]["kubernetes.io/os"] == "linux", "{}: {}", owner.name(), spec["nodeSelector"]);
+        // Rancher's taint of Linux nodes, in whatever words.
+        let tolerated = list(spec, "/tolerations").iter().any(|one| {
+            one["key"] == "cattle.io/os"
+                && (one["operator"] == "Exists" || one["value"] == "linux")
+                && (one["effect"].is_null() || one["effect"] == "NoSchedule")
+        });
+        ensure!(tolerated, "{}: {}", owner.name(), spec["tolerations"]);
+        // Everything tolerated would bring them onto nodes that are to be empty.
+        let all = list(spec, "/tolerations").iter().any(|one| one["operator"] == "Exists" && one.get("key").is_none());
+        ensure!(!all, "{} tolerates everything", owner.name());
+    }
+    Ok(())
+}
+
+/// A CPU limit makes an admission webhook wait for its next period, which every pod of the cluster then waits for.
+pub fn requests_and_no_cpu_limit(file: &Rendered) -> Result<()> {
+    for owner in file.templates()? {
+        for container in owner.containers() {
+            let resources = &container["resources"];
+            for wanted in ["/requests/cpu", "/requests/memory", "/limits/memory"] {
+                ensure!(!text(resources, wanted).is_empty(), "{}: no {wanted}: {resources}", owner.name());
+            }
+            ensure!(resources["limits"].get("cpu").is_none(), "{}: {resources}", owner.name());
+        }
+    }
+    Ok(())
+}
+
+/// Pod Security `restricted`; the API server says so, too, and names no field that it does not know.
+pub fn nothing_that_pod_security_restricts(file: &Rendered) -> Result<()> {
+    for owner in file.templates()? {
+        let (name, spec) = (owner.name(), owner.spec());
+        let pod = &spec["securityContext"];
+        ensure!(
+            pod["runAsNonRoot"] == true && pod["seccompProfile"] == json!({"type": "RuntimeDefault"}),
+            "{name}: {pod}"
+        );
+        // OpenShift gives each namespace its own range of users, and refuses any other: null has none named.
+        for user in ["runAsUser", "runAsGroup"] {
+            ensure!(pod[user] == *file.value("/runAsUser"), "{name}: {user} {}", pod[user]);
+        }
+        ensure!(pod.get("fsGroup").is_none() && pod.get("supplementalGroups").is_none(), "{name}: {pod}");
+        for container in owner.containers() {
+            let own = &container["securityContext"];
+            ensure!(own["allowPrivilegeEscalation"] == false, "{name}: {own}");
+            ensure!(own["readOnlyRootFilesystem"] == true, "{name}: {own}");
+            ensure!(own["capabilities"] == json!({"drop": ["ALL"]}), "{name}: {own}");
+            for never in ["runAsUser", "runAsGroup", "privileged", "procMount", "seLinuxOptions", "windowsOptions"] {
+                ensure!(own.get(never).is_none(), "{name}: {never}");
+            }
+        }
+        let host = owner.is_deployment() && name.ends_with("-webhook") && file.is_on("/webhook/hostNetwork")
+            || name.ends_with("-controller") && file.is_on("/controller/hostNetwork");
+        ensure!((spec["hostNetwork"] == true) == host, "{name}: hostNetwork {}", spec["hostNetwork"]);
+        if host {
+            // Else it asks the node's resolver, which knows no Service.
+            ensure!(spec["dnsPolicy"] == "ClusterFirstWithHostNet", "{name}: dnsPolicy {}", spec["dnsPolicy"]);
+        }
+        for never in ["hostPID", "hostIPC", "shareProcessNamespace", "nodeName"] {
+            ensure!(spec.get(never).is_none_or(|value| *value == false), "{name}: {never}");
+        }
+        for volume in list(spec, "/volumes") {
+            ensure!(volume.get("hostPath").is_none(), "{name}: {volume}");
+        }
+    }
+    Ok(())
+}
+
+pub fn probes_ask_the_admin_port(file: &Rendered) -> Result<()> {
+    for owner in file.deployments()? {
+        let part = owner.name().replace("Deployment mullion-", "");
+        let admin = file.value(&format!("/{part}/adminPort"));
+        let container = *owner.containers().first().context("no container")?;
+        let port_of = |wanted: &Value| -> Value {
+            list(container, "/ports")
+                .iter()
+                .find(|port| port["name"] == *wanted || port["containerPort"] == *wanted)
+                .map_or(Value::Null, |port| port["containerPort"].clone())
+        };
+        for (probe, path) in [("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")] {
+            let get = &container[probe]["httpGet"];
+            ensure!(get["path"] == path && port_of(&get["port"]) == *admin, "{part}: {probe} {get}, port {admin}");
+        }
+        // No more than what a slow start takes may kill it: a webhook waits in readiness, not in liveness.
+        let bind =
+            list(container, "/args").iter().filter_map(Value::as_str).find_map(|one| one.strip_prefix("--admin-bind="));
+        let bind: std::net::SocketAddr = bind.context("no --admin-bind")?.parse()?;
+        ensure!(json!(bind.port()) == *admin && bind.ip().is_unspecified(), "{part}: {bind}");
+    }
+    Ok(())
+}
+
+pub fn volumes_are_there_and_used(file: &Rendered) -> Result<()> {
+    for owner in file.templates()? {
+        let name = owner.name();
+        let volumes: Vec<_> = list(owner.spec(), "/volumes").iter().map(|volume| text(volume, "/name")).collect();
+        let mounts: Vec<_> = owner.containers().into_iter().flat_map(|one| list(one, "/volumeMounts")).collect();
+        for mount in &mounts {
+            ensure!(volumes.contains(&text(mount, "/name")), "{name}: no volume for {mount}");
+            ensure!(mount["readOnly"] == true || text(mount, "/mountPath") == "/tmp", "{name}: writable: {mount}");
+        }
+        for volume in &volumes {
+            ensure!(mounts.iter().any(|mount| mount["name"] == *volume), "{name}: {volume} is not mounted");
+        }
+        let account = text(owner.spec(), "/serviceAccountName");
+        if file.is_on("/serviceAccount/create") || file.value("/serviceAccount/create").is_null() {
+            file.named("ServiceAccount", account).with_context(|| name.clone())?;
+        }
+        let class = text(owner.spec(), "/priorityClassName");
+        ensure!(class == text(&file.values, "/priorityClass/name"), "{name}: priority class {class:?}");
+        if file.is_on("/priorityClass/create") {
+            let value = file.named("PriorityClass", class)?["value"].as_i64().context("no value")?;
+            // Higher ones are Kubernetes' own; system-cluster-critical is 2000000000 and is refused outside kube-system on GKE.
+            ensure!(value <= 1_000_000_000 && !class.starts_with("system-"), "{class} {value}");
+        }
+    }
+    Ok(())
+}
+
+/// A drain takes one replica after the other: neither both nor none.
+pub fn budgets_leave_a_way(file: &Rendered) -> Result<()> {
+    for owner in file.deployments()? {
+        let part = owner.name().replace("Deployment mullion-", "");
+        let labels = &owner.template["metadata"]["labels"];
+        let budgets: Vec<_> = file
+            .of_kind("PodDisruptionBudget")?
+            .filter(|budget| selects(&budget["spec"]["selector"]["matchLabels"], labels))
+            .collect();
+        if part == "webhook" || !budgets.is_empty() {
+            ensure!(budgets.len() == 1, "{part}: {} budgets", budgets.len());
+            let spec = &budgets[0]["spec"];
+            let replicas = owner.owner["spec"]["replicas"].as_u64().context("no replicas")?;
+            ensure!(spec.get("minAvailable").is_none(), "{part}: with one replica a drain would wait for ever: {spec}");
+            // Percentages are rounded up (k8s.io/apimachinery/pkg/util/intstr).
+            let goes = match &spec["maxUnavailable"] {
+                Value::String(percent) => {
+                    (percent.trim_end_matches('%').parse::<u64>().context(percent.clone())? * replicas).div_ceil(100)
+                }
+                number => number.as_u64().context("no maxUnavailable")?,
+            };
+            ensure!(goes >= 1 && (goes < replicas || replicas == 1), "{part}: {goes} of {replicas}: {spec}");
+            ensure!(
+                spec["unhealthyPodEvictionPolicy"] == "AlwaysAllow",
+                "{part}: a broken pod holds up a drain: {spec}"
+            );
+        }
+        // A selector of one part that takes another's pods would count them.
+        for other in file.deployments()?.iter().filter(|other| other.name() != owner.name()) {
+            let selector = &owner.owner["spec"]["selector"]["matchLabels"];
+            ensure!(selects(selector, labels), "{part}: {selector} does not take {labels}");
+            ensure!(!selects(selector, &other.template["metadata"]["labels"]), "{part}: {selector}");
+        }
+    }
+    Ok(())
+}
+
+pub fn replicas_spread(file: &Rendered) -> Result<()> {
+    for owner in file.deployments()? {
+        let constraints = list(owner.spec(), "/topologySpreadConstraints");
+        let labels = &owner.template["metadata"]["labels"];
+        let keys: Vec<_> = constraints.iter().map(|one| text(one, "/topologyKey")).collect();
+        ensure!(keys.contains(&"kubernetes.io/hostname"), "{}: {keys:?}", owner.name());
+        for one in constraints {
+            // A cluster with one Linux node, or one that is half up, still gets both replicas.
+            ensure!(one["whenUnsatisfiable"] == "ScheduleAnyway", "{}: {one}", owner.name());
+            ensure!(selects(&one["labelSelector"]["matchLabels"], labels), "{}: {one}", owner.name());
+        }
+        let strategy = &owner.owner["spec"]["strategy"];
+        if owner.spec()["hostNetwork"] == true {
+            // On as many nodes as replicas a third pod finds no free port until another goes.
+            ensure!(strategy["rollingUpdate"]["maxUnavailable"] == 1, "{}: {strategy}", owner.name());
+        } else if owner.name().ends_with("-webhook") {
+            ensure!(strategy["rollingUpdate"]["maxUnavailable"] == 0, "{}: {strategy}", owner.name());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! Rendering again: nothing may differ, or GitOps tools see drift for ever.
+
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use mullion_cluster::{Chart, Tool, Tools};
+use serde_json::Value;
+
+use crate::rendered::{Rendered, read};
+
+pub fn helm_lint_has_nothing_to_say(file: &Rendered) -> Result<()> {
+    let done = Command::new(Tools::locate()?.path(Tool::Helm))
+        .args(["lint", "--strict", "--namespace", "mullion-system", "--values"])
+        .arg(&file.path)
+        .arg(Chart::folder())
+        .output()
+        .context("run helm")?;
+    let said = String::from_utf8(done.stdout)?;
+    ensure!(done.status.success() && !said.contains("[WARNING]") && !said.contains("[ERROR]"), "{said}");
+    Ok(())
+}
+
+/// Byte for byte, and whatever the order in which values are written.
+pub fn rendered_again_it_is_the_same(file: &Rendered) -> Result<()> {
+    let first = file.chart().text()?;
+    ensure!(file.chart().text()? == first, "another text the second time");
+    let folder = tempfile::tempdir()?;
+    let own = read(&file.path)?;
+    for (name, reversed) in [("sorted.yaml", false), ("reversed.yaml", true)] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, written(&own, reversed))?;
+        ensure!(Chart::default().values(&path).text()? == first, "{name} renders as something else");
+    }
+    Ok(())
+}
+
+/// As JSON, with the keys of every object in order of name or in the opposite one.
+fn written(value: &Value, reversed: bool) -> String {
+    match value {
+        Value::Object(members) => {
+            let mut parts: Vec<_> = members
+                .iter()
+                .map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), written(value, reversed)))
+                .collect();
+            parts.sort();
+            if reversed {
+                parts.reverse();
+            }
+            format!("{{{}}}", parts.join(","))
+        }
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(|item| written(item, reversed)).collect::<Vec<_>>().join(","))
+        }
+        scalar => scalar.to_string(),
+    }
+}
+
+/// No Secret, no certificate but what the values give, no template function whose answer another run would not repeat.
+pub fn nothing_is_generated(file: &Rendered) -> Result<()> {
+    if let Some(secret) = file.of_kind("Secret")?.next() {
+        bail!("a Secret: {}", secret["metadata"]["name"]);
+    }
+    let given = file.value("/certificates/mode") == "Provided";
+    for webhook in crate::meaning::webhooks(file)? {
+        let bundle = &webhook["clientConfig"]["caBundle"];
+        ensure!(bundle.is_string() == given, "{}: caBundle {bundle}", webhook["name"]);
+    }
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! The API server, with the kinds that the chart can use, and one request after the other to it.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result, ensure};
+use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use kube::discovery::{Scope, pinned_kind};
+use kube::{Api, Client};
+use mullion_cluster::{ControlPlane, wait_for};
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, OnceCell};
+
+use crate::rendered::text;
+
+pub const DEADLINE: std::time::Duration = std::time::Duration::from_secs(120);
+
+/// One control plane for all, started by the first that asks.
+#[derive(Default)]
+pub struct Server {
+    plane: OnceCell<ControlPlane>,
+    kinds: Mutex<BTreeMap<String, (kube::discovery::ApiResource, Scope)>>,
+    installing: Mutex<()>,
+}
+
+impl Server {
+    pub async fn plane(&self) -> Result<&ControlPlane> {
+        self.plane
+            .get_or_try_init(|| async {
+                let plane = ControlPlane::builder().kwok(false).scheduler(false).start().await?;
+                let kinds = include_str!("kinds.yaml");
+                plane.kubectl_with_input(&["create", "--validate=strict", "-f", "-"], kinds).await?;
+                plane.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=120s"]).await?;
+                Ok(plane)
+            })
+            .await
+    }
+
+    pub fn keep_logs(&self) {
+        if let Some(plane) = self.plane.get() {
+            eprintln!("the control plane's logs are kept in {}", plane.keep_logs().display());
+        }
+    }
+
+    /// The API for an object's kind, in its own namespace.
+    async fn api(&self, client: Client, object: &Value) -> Result<Api<DynamicObject>> {
+        let (version, kind) = (text(object, "/apiVersion"), text(object, "/kind"));
+        let key = format!("{version} {kind}");
+        let mut kinds = self.kinds.lock().await;
+        if !kinds.contains_key(&key) {
+            let (group, version) = version.rsplit_once('/').unwrap_or(("", version));
+            let gvk = GroupVersionKind::gvk(group, version, kind);
+            let found = wait_for(&key, DEADLINE, || pinned_kind(&client, &gvk)).await?;
+            kinds.insert(key.clone(), (found.0, found.1.scope));
+        }
+        let (resource, scope) = kinds.get(&key).context("just put there")?;
+        Ok(match scope {
+            Scope::Cluster => Api::all_with(client, resource),
+            Scope::Namespaced => {
+                let namespace = text(object, "/metadata/namespace");
+                ensure!(!namespace.is_empty(), "{key} without a namespace");
+                Api::namespaced_with(client, namespace, resource)
+            }
+        })
+    }
+
+    /// What would be stored, whoever else has a part in it.
+    pub async fn dry_run(&self, object: &Value) -> Result<Value> {
+        self.patch(object, PatchParams::apply("chart-test").force().dry_run()).await
+    }
+
+    /// Server-side apply by that manager; what is stored then.
+    pub async fn apply(&self, object: &Value, manager: &str) -> Result<Value> {
+        self.patch(object, PatchParams::apply(manager)).await
+    }
+
+    /// The same, whoever else wrote what is in it.
+    pub async fn apply_forced(&self, object: &Value, manager: &str) -> Result<Value> {
+        self.patch(object, PatchParams::apply(manager).force()).await
+    }
+
+    /// With an error for every field that the server does not know.
+    async fn patch(&self, object: &Value, parameters: PatchParams) -> Result<Value> {
+        let api = self.api(self.plane().await?.client(), object).await?;
+        let parameters = parameters.validation_strict();
+        let name = text(object, "/metadata/name");
+        let stored = api.patch(name, &parameters, &Patch::Apply(object)).await;
+        let stored = stored.map_err(|why| match why {
+            // The rest of such an error says the same twice more.
+            kube::Error::Api(status) => anyhow::anyhow!("{} {name}: {}", text(object, "/kind"), status.message),
+            other => anyhow::Error::from(other).context(format!("{} {name}", text(object, "/kind"))),
+        })?;
+        Ok(serde_json::to_value(stored)?)
+    }
+
+    /// What apply would store by that manager.
+    pub async fn apply_dry(&self, object: &Value, manager: &str) -> Result<Value> {
+        self.patch(object, PatchParams::apply(manager).dry_run()).await
+    }
+
+    /// A strategic merge patch by that manager.
+    pub async fn strategic(&self, object: &Value, manager: &str, patch: Value) -> Result<Value> {
+        let api = self.api(self.plane().await?.client(), object).await?;
+        let parameters = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
+        Ok(serde_json::to_value(
+            api.patch(text(object, "/metadata/name"), &parameters, &Patch::Strategic(patch)).await?,
+        )?)
+    }
+
+    /// The turn of a trial that installs: names are fixed, so one does at a time. What another left is taken away.
+    pub async fn alone(&self) -> Result<tokio::sync::MutexGuard<'_, ()>> {
+        let turn = self.installing.lock().await;
+        let plane = self.plane().await?;
+        self.namespace("mullion-system", json!({})).await?;
+        let whole = "mutatingwebhookconfigurations,validatingwebhookconfigurations,clusterroles,clusterrolebindings,\
+            priorityclasses,deployments,services,serviceaccounts,configmaps,roles,rolebindings,networkpolicies,\
+            poddisruptionbudgets,certificates,issuers,servicemonitors,prometheusrules";
+        let ours = "--selector=app.kubernetes.io/name=mullion";
+        plane.kubectl(&["delete", whole, ours, "--all-namespaces", "--ignore-not-found"]).await?;
+        plane.kubectl(&["delete", "secrets", "--selector=owner=helm", "--namespace=mullion-system"]).await?;
+        Ok(turn)
+    }
+
+    pub async fn get(&self, object: &Value) -> Result<Value> {
+        let api = self.api(self.plane().await?.client(), object).await?;
+        Ok(serde_json::to_value(api.get(text(object, "/metadata/name")).await?)?)
+    }
+
+    pub async fn delete(&self, object: &Value) -> Result<()> {
+        let api = self.api(self.plane().await?.client(), object).await?;
+        api.delete(text(object, "/metadata/name"), &kube::api::DeleteParams::default()).await?;
+        Ok(())
+    }
+
+    /// A namespace of that name with labels, whether it was there or not.
+    pub async fn namespace(&self, name: &str, labels: Value) -> Result<()> {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
+        self.apply(&namespace, "chart-test").await.map(drop)
+    }
+}

@@ -1,0 +1,243 @@
+//! From each values file to each other: what the controller filled in stays, nothing drifts, nothing needs to be deleted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use mullion_cluster::Tool;
+use serde_json::{Value, json};
+
+use crate::rendered::{Rendered, list, text};
+use crate::server::Server;
+
+/// Who applies the chart, as Helm 4 and GitOps tools name themselves.
+const HELM: &str = "helm";
+const OTHER: &str = "argocd-controller";
+const CONTROLLER: &str = "mullion-controller";
+const BUNDLE: &str = "Y2E="; // "ca"
+const CONFIGURATIONS: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
+
+fn configurations(file: &Rendered) -> Result<Vec<&Value>> {
+    CONFIGURATIONS.iter().map(|kind| file.named(kind, "mullion")).collect()
+}
+
+/// As the controller does it: `caBundle` of every webhook, by name, and nothing else.
+async fn fill(server: &Server, configuration: &Value) -> Result<Value> {
+    let stored = server.get(configuration).await?;
+    let names = list(&stored, "/webhooks").iter().map(|webhook| &webhook["name"]);
+    let webhooks: Vec<_> = names.map(|name| json!({"name": name, "clientConfig": {"caBundle": BUNDLE}})).collect();
+    server.strategic(configuration, CONTROLLER, json!({"webhooks": webhooks})).await
+}
+
+fn bundles(configuration: &Value) -> BTreeMap<&str, &Value> {
+    list(configuration, "/webhooks").iter().map(|one| (text(one, "/name"), &one["clientConfig"]["caBundle"])).collect()
+}
+
+/// Every ordered pair. Webhooks that were there keep their bundle, and those that go come back without one.
+pub async fn each_to_each_keeps_the_bundle(server: &Server, files: &[Arc<Rendered>]) -> Result<()> {
+    let _alone = server.alone().await?;
+    let managed: Vec<_> = files.iter().filter(|file| file.value("/certificates/mode") == "Managed").collect();
+    ensure!(managed.len() > 6, "{} values files with managed certificates", managed.len());
+    let mut kept = 0;
+    for before in &managed {
+        for after in &managed {
+            for (from, to) in configurations(before)?.into_iter().zip(configurations(after)?) {
+                server.apply(from, HELM).await.with_context(|| before.name.clone())?;
+                let filled = fill(server, from).await?;
+                ensure!(bundles(&filled).values().all(|bundle| **bundle == BUNDLE), "{filled}");
+                let stored =
+                    server.apply(to, HELM).await.with_context(|| format!("{} to {}", before.name, after.name))?;
+                let had = bundles(&filled);
+                for (name, bundle) in bundles(&stored) {
+                    let expected = if had.contains_key(name) { json!(BUNDLE) } else { Value::Null };
+                    ensure!(*bundle == expected, "{} to {}: {name}: {bundle}", before.name, after.name);
+                    kept += usize::from(!expected.is_null());
+                }
+                let names = |object: &Value| -> Vec<String> {
+                    list(object, "/webhooks").iter().map(|one| text(one, "/name").to_owned()).collect()
+                };
+                ensure!(
+                    names(&stored).iter().collect::<BTreeSet<_>>() == names(to).iter().collect(),
+                    "{} to {}: webhooks stay that are not wanted: {:?}",
+                    before.name,
+                    after.name,
+                    names(&stored)
+                );
+            }
+        }
+    }
+    ensure!(kept > managed.len() * managed.len(), "{kept} bundles");
+    for configuration in configurations(managed[0])? {
+        server.delete(configuration).await?;
+    }
+    Ok(())
+}
+
+/// All objects of each file over those of the one before, as `helm upgrade` applies them: an immutable field that differs
+/// between two files (a Deployment's selector, a role of a binding) would have to be deleted by hand. Applied again, by
+/// whomever, each is as it is stored.
+pub async fn no_immutable_field_changes(server: &Server, files: &[Arc<Rendered>]) -> Result<()> {
+    let _alone = server.alone().await?;
+    server.namespace("mullion-system", json!({})).await?;
+    let mut installed: Vec<Value> = Vec::new();
+    // To the first again at the end: the way back.
+    for file in files.iter().chain(files.first()) {
+        let wanted: Vec<_> = file.objects()?.iter().filter(|object| !is_hook(object)).cloned().collect();
+        for gone in installed.iter().filter(|one| !wanted.iter().any(|other| identity(other) == identity(one))) {
+            server.delete(gone).await?;
+        }
+        let classes = |objects: &[Value]| -> Vec<Value> {
+            objects.iter().filter(|object| object["kind"] == "PriorityClass").cloned().collect()
+        };
+        // The one immutable field that is a value's: whoever changes it deletes the class first, as its comment says.
+        for old in classes(&installed) {
+            if classes(&wanted).iter().any(|new| identity(new) == identity(&old) && new["value"] != old["value"]) {
+                server.delete(&old).await?;
+            }
+        }
+        for object in &wanted {
+            // Where Managed was before, the bundle is the controller's: `--force-conflicts`, as values.yaml says.
+            let taken_over = is_configuration(object) && file.value("/certificates/mode") == "Provided";
+            let applied =
+                if taken_over { server.apply_forced(object, HELM).await } else { server.apply(object, HELM).await };
+            applied.with_context(|| file.name.clone())?;
+        }
+        for object in &wanted {
+            if is_configuration(object) && file.value("/certificates/mode") == "Managed" {
+                fill(server, object).await?;
+            }
+            let stored = settled(&server.get(object).await?);
+            for manager in [HELM, OTHER] {
+                let again = settled(&server.apply_dry(object, manager).await.with_context(|| file.name.clone())?);
+                ensure!(
+                    again == stored,
+                    "{}: {manager} would change {:?}:\n{stored}\n{again}",
+                    file.name,
+                    identity(object)
+                );
+            }
+        }
+        installed = wanted;
+    }
+    for object in &installed {
+        server.delete(object).await?;
+    }
+    Ok(())
+}
+
+fn is_configuration(object: &Value) -> bool {
+    CONFIGURATIONS.iter().any(|kind| object["kind"] == *kind)
+}
+
+fn is_hook(object: &Value) -> bool {
+    object["metadata"]["annotations"].get("helm.sh/hook").is_some()
+}
+
+fn identity(object: &Value) -> [&str; 3] {
+    ["/kind", "/metadata/namespace", "/metadata/name"].map(|pointer| text(object, pointer))
+}
+
+/// Without what every write changes, and what controllers report.
+fn settled(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("managedFields");
+        metadata.remove("resourceVersion");
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            annotations.remove("deployment.kubernetes.io/revision");
+        }
+        if metadata.get("annotations").is_some_and(|all| *all == json!({})) {
+            metadata.remove("annotations");
+        }
+    }
+    if let Some(members) = object.as_object_mut() {
+        members.remove("status");
+    }
+    object
+}
+
+/// Helm 4 itself, then kubectl over it, then Helm again, and the way back; the bundles stay, and at the end nothing does.
+pub async fn helm_and_kubectl_keep_the_bundle_and_do_not_drift(server: &Server, files: &[Arc<Rendered>]) -> Result<()> {
+    let _alone = server.alone().await?;
+    let plane = server.plane().await?;
+    server.namespace("mullion-system", json!({})).await?;
+    let (first, last) = (named(files, "default")?, named(files, "everything")?);
+    let chart = mullion_cluster::Chart::folder();
+    let helm = async |arguments: &[&str]| -> Result<String> {
+        let home = plane.dir().join("tools");
+        let done = tokio::process::Command::new(plane.tools().path(Tool::Helm))
+            .args(["--kubeconfig", &plane.kubeconfig().to_string_lossy(), "--namespace", "mullion-system"])
+            .args(arguments)
+            .envs(["CACHE", "CONFIG", "DATA"].map(|kind| (format!("HELM_{kind}_HOME"), home.join(kind))))
+            .stdin(std::process::Stdio::null())
+            .output()
+            .await?;
+        ensure!(done.status.success(), "helm {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+        Ok(String::from_utf8(done.stdout)?)
+    };
+    let (chart, first_values, last_values) =
+        (chart.to_string_lossy(), first.path.to_string_lossy(), last.path.to_string_lossy());
+    let bundled = async |file: &Rendered, what: &str| -> Result<()> {
+        for configuration in configurations(file)? {
+            let stored = server.get(configuration).await?;
+            let all = bundles(&stored);
+            ensure!(!all.is_empty() && all.values().all(|bundle| **bundle == BUNDLE), "after {what}: {all:?}");
+        }
+        Ok(())
+    };
+    helm(&["install", "mullion", &chart, "--values", &first_values]).await?;
+    for configuration in configurations(first)? {
+        fill(server, configuration).await?;
+    }
+    // --reset-values: with an empty values file, as default.yaml is, Helm takes those of the release before.
+    // Both ways in which Helm 4 writes: the server merges, or Helm does.
+    for server_side in ["true", "false"] {
+        let flag = format!("--server-side={server_side}");
+        helm(&["upgrade", "mullion", &chart, "--values", &last_values, "--reset-values", "--no-hooks", &flag]).await?;
+        as_rendered(server, last, &format!("helm upgrade {flag}")).await?;
+        for configuration in configurations(last)? {
+            fill(server, configuration).await?;
+        }
+        helm(&["upgrade", "mullion", &chart, "--values", &first_values, "--reset-values", "--no-hooks", &flag]).await?;
+        as_rendered(server, first, &format!("helm upgrade {flag}")).await?;
+        bundled(first, &format!("helm upgrade {flag}")).await?;
+    }
+    let manifests = first.chart().argument("--no-hooks").text()?;
+    let applied =
+        plane.kubectl_with_input(&["apply", "--server-side", "--force-conflicts", "-f", "-"], &manifests).await?;
+    ensure!(
+        applied.contains("mutatingwebhookconfiguration.admissionregistration.k8s.io/mullion serverside-applied"),
+        "{applied}"
+    );
+    bundled(first, "kubectl apply").await?;
+    // Nothing differs between what is stored and what is rendered: `kubectl diff` ends with 1 if anything does.
+    plane.kubectl_with_input(&["diff", "--server-side", "--force-conflicts", "-f", "-"], &manifests).await?;
+    helm(&["rollback", "mullion", "1", "--no-hooks"]).await?;
+    bundled(first, "helm rollback").await?;
+    helm(&["uninstall", "mullion", "--no-hooks"]).await?;
+    for object in first.objects()?.iter().filter(|object| !is_hook(object)) {
+        mullion_cluster::wait_for(&format!("{:?} to be gone", identity(object)), crate::server::DEADLINE, async || {
+            match server.get(object).await {
+                Ok(_) => Err("still there".to_owned()),
+                Err(error) if format!("{error:#}").contains("not found") => Ok(()),
+                Err(error) => Err(format!("{error:#}")),
+            }
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// What is stored is what is rendered: whoever applies that over it changes nothing.
+async fn as_rendered(server: &Server, file: &Rendered, what: &str) -> Result<()> {
+    for object in file.objects()?.iter().filter(|object| !is_hook(object)) {
+        let stored = settled(&server.get(object).await.with_context(|| format!("after {what}"))?);
+        let again = settled(&server.dry_run(object).await.with_context(|| format!("after {what}, over {stored}"))?);
+        ensure!(again == stored, "after {what}, {:?} is\n{stored}\nand not\n{again}", identity(object));
+    }
+    Ok(())
+}
+
+fn named<'a>(files: &'a [Arc<Rendered>], name: &str) -> Result<&'a Rendered> {
+    files.iter().find(|file| file.name == name).map(AsRef::as_ref).with_context(|| format!("no values file {name}"))
+}

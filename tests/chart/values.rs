@@ -1,0 +1,145 @@
+//! Values that are refused, with the words Helm prints, and those that are taken.
+
+use anyhow::{Result, bail, ensure};
+use mullion_cluster::Chart;
+
+/// What is set, and what Helm's answer must say: the value's place, and what it takes.
+const WRONG: &[(&str, &[&str])] = &[
+    // Misspelt, at every depth.
+    ("webhok.replicas=3", &["additional properties 'webhok' not allowed"]),
+    ("webhook.replica=3", &["at '/webhook'", "additional properties 'replica' not allowed"]),
+    ("controller.hostNetwork=true", &["at '/controller'", "'hostNetwork' not allowed"]),
+    ("admission.timeoutSeconds.mutate=1", &["at '/admission/timeoutSeconds'", "'mutate' not allowed"]),
+    ("admission.failurepolicy=Fail", &["at '/admission'", "'failurepolicy' not allowed"]),
+    ("certificates.certManager.issuer=x", &["at '/certificates/certManager'", "'issuer' not allowed"]),
+    ("monitoring.serviceMonitor.enable=true", &["at '/monitoring/serviceMonitor'", "'enable' not allowed"]),
+    ("certificates.provided.tls=x", &["at '/certificates/provided'", "'tls' not allowed"]),
+    ("webhook.podDisruptionBudget.minAvailable=1", &["'minAvailable' not allowed"]),
+    // Out of bounds.
+    ("admission.timeoutSeconds.mutating=6", &["at '/admission/timeoutSeconds/mutating'", "got 6, want 5"]),
+    ("admission.timeoutSeconds.validating=0", &["at '/admission/timeoutSeconds/validating'", "got 0, want 1"]),
+    ("webhook.port=70000", &["at '/webhook/port'", "want 65,535"]),
+    ("webhook.adminPort=0", &["at '/webhook/adminPort'", "got 0, want 1"]),
+    ("webhook.replicas=0", &["at '/webhook/replicas'", "got 0, want 1"]),
+    ("controller.replicas=-1", &["at '/controller/replicas'", "want 1"]),
+    ("runAsUser=0", &["at '/runAsUser'", "got 0, want 1"]),
+    ("priorityClass.value=2000000000", &["at '/priorityClass/value'", "want 1×10⁰⁹"]),
+    ("withdraw.deadlineSeconds=10", &["at '/withdraw/deadlineSeconds'", "got 10, want 30"]),
+    ("webhook.drainSeconds=-1", &["at '/webhook/drainSeconds'", "want 0"]),
+    ("networkPolicy.apiServerPorts={65536}", &["at '/networkPolicy/apiServerPorts/0'", "want 65,535"]),
+    // Other words than there are.
+    ("admission.failurePolicy=fail", &["at '/admission/failurePolicy'", "'Ignore', 'Fail'"]),
+    ("certificates.mode=managed", &["at '/certificates/mode'", "'Managed', 'CertManager', 'Provided'"]),
+    ("policies.shipped=Default", &["at '/policies/shipped'", "'default', 'compatible', 'strict', 'audit'"]),
+    ("webhook.log=warning", &["at '/webhook/log'", "'error', 'warn', 'info', 'debug', 'trace'"]),
+    ("image.pullPolicy=always", &["at '/image/pullPolicy'", "'Always', 'IfNotPresent', 'Never'"]),
+    // Of the wrong type.
+    ("webhook.hostNetwork=yes", &["at '/webhook/hostNetwork'", "got string, want boolean"]),
+    ("webhook.replicas=two", &["at '/webhook/replicas'", "got string, want integer"]),
+    ("webhook.replicas=1.5", &["at '/webhook/replicas'", "want integer"]),
+    ("admission.pods=1", &["at '/admission/pods'", "got number, want boolean"]),
+    ("admission.excludedNamespaces=dev", &["at '/admission/excludedNamespaces'", "got string, want array"]),
+    ("webhook.tolerations.key=os", &["at '/webhook/tolerations'", "got object, want array"]),
+    ("image.pullSecrets={registry}", &["at '/image/pullSecrets/0'", "got string, want object"]),
+    ("admission.labels.a=true", &["at '/admission/labels/a'", "got boolean, want string"]),
+    ("webhook=null,controller=2", &["at '/controller'", "got number, want object"]),
+    // Names and forms.
+    ("admission.excludedNamespaces={dev-*}", &["at '/admission/excludedNamespaces/0'", "does not match pattern"]),
+    ("admission.excludedNamespaces={a,a}", &["at '/admission/excludedNamespaces'", "items at 0 and 1 are equal"]),
+    ("controller.probeNamespace=Default", &["at '/controller/probeNamespace'", "does not match pattern"]),
+    ("policies.configMap=my_policies", &["at '/policies/configMap'", "does not match pattern"]),
+    ("image.digest=sha256:0123", &["at '/image/digest'", "does not match pattern"]),
+    ("image.tag=1.0@sha256:0123", &["at '/image/tag'", "does not match pattern"]),
+    ("bindAddress=localhost", &["at '/bindAddress'", "does not match pattern"]),
+    ("webhook.extraArgs={webhook}", &["at '/webhook/extraArgs/0'", "does not match pattern"]),
+    ("webhook.resources.limits.cpu=1", &["at '/webhook/resources/limits/cpu'", "false schema"]),
+    (
+        "webhook.extraVolumeMounts[0].name=a,webhook.extraVolumeMounts[0].mountPath=/a,webhook.extraVolumeMounts[0].subPath=b",
+        &["at '/webhook/extraVolumeMounts/0/subPath'", "false schema"],
+    ),
+    ("webhook.podDisruptionBudget.maxUnavailable=0", &["at '/webhook/podDisruptionBudget/maxUnavailable'", "want 1"]),
+    ("certificates.certManager.duration=90d", &["at '/certificates/certManager/duration'", "does not match pattern"]),
+    ("monitoring.serviceMonitor.interval=30", &["at '/monitoring/serviceMonitor/interval'", "want string"]),
+    // What a schema cannot say.
+    ("policies.shipped=strict,policies.configMap=mine", &["policies.shipped and policies.configMap", "only one"]),
+    ("policies.files.readme=x", &["policies.files", "no name of a policy file"]),
+    ("controller.probeNamespace=mullion-system", &["controller.probeNamespace is Mullion's own namespace"]),
+    (
+        "admission.excludedNamespaces={default}",
+        &["controller.probeNamespace default is one of admission.excludedNamespaces"],
+    ),
+    ("certificates.mode=Provided", &["certificates.provided.secretName"]),
+    ("certificates.mode=Provided,certificates.provided.secretName=mine", &["certificates.provided.caBundle"]),
+    (
+        "certificates.mode=Provided,certificates.provided.secretName=mine,certificates.provided.caBundle=LS0t",
+        &["not PEM"],
+    ),
+    ("certificates.provided.secretName=mine", &["certificates.mode is Managed", "certificates.mode=Provided"]),
+    ("webhook.adminPort=9443", &["webhook.port and webhook.adminPort are both 9443"]),
+    ("webhook.hostNetwork=true,webhook.port=443", &["only root opens ports below 1024"]),
+    ("webhook.hostNetwork=true,webhook.port=10250", &["which the kubelet"]),
+];
+
+pub fn wrong_ones_are_refused_in_words() -> Result<()> {
+    let mut wrong = Vec::new();
+    for (value, words) in WRONG {
+        match Chart::default().value(value).text() {
+            Ok(_) => wrong.push(format!("{value} is taken")),
+            Err(said) => {
+                let said = format!("{said:#}");
+                let missing: Vec<_> = words.iter().filter(|words| !said.contains(*words)).collect();
+                if !missing.is_empty() {
+                    wrong.push(format!("{value}: {missing:?} is not in:\n{said}"));
+                }
+            }
+        }
+    }
+    // It would never be asked about what runs there.
+    for namespace in ["default", "kube-system"] {
+        match Chart::default().namespace(namespace).text() {
+            Err(said) if said.to_string().contains("--namespace mullion-system") => {}
+            other => wrong.push(format!("{namespace}: {other:?}")),
+        }
+    }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    Ok(())
+}
+
+/// At their bounds, in the forms in which people write them, and what Helm itself adds to a chart below another.
+pub fn right_ones_are_taken() -> Result<()> {
+    let right = [
+        "admission.timeoutSeconds.mutating=5,admission.timeoutSeconds.validating=1",
+        "webhook.port=65535,webhook.adminPort=1",
+        "webhook.resources.requests.cpu=1",
+        "webhook.resources.limits.memory=1.5Gi",
+        "webhook.podDisruptionBudget.maxUnavailable=50%",
+        "priorityClass.name=,priorityClass.create=false",
+        "certificates.mode=CertManager,certificates.certManager.renewBefore=1h30m",
+        "rbac.pullSecrets={*}",
+        "bindAddress=::",
+        "global.imageRegistry=x",
+        "enabled=true",
+        "policies.files.a\\.yaml=x",
+        "image.repository=localhost:5000/mullion",
+        "runAsUser=null",
+    ];
+    for value in right {
+        if let Err(said) = Chart::default().value(value).text() {
+            bail!("{value}: {said:#}");
+        }
+    }
+    Ok(())
+}
+
+pub fn old_servers_are_refused() -> Result<()> {
+    let rendered = |version: &str| Chart::default().argument("--kube-version").argument(version).text();
+    for old in ["1.29.0", "1.29.15", "1.27.3"] {
+        let Err(said) = rendered(old) else { bail!("{old} is taken") };
+        ensure!(said.to_string().contains("chart requires kubeVersion: >=1.30.0-0"), "{old}: {said:#}");
+    }
+    // Providers add words of their own to the version.
+    for new in ["1.30.0", "v1.30.0-eks-036c24b", "v1.31.2-gke.1000", "v1.30.5+k3s1", "1.36.3"] {
+        rendered(new)?;
+    }
+    Ok(())
+}
