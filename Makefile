@@ -38,6 +38,12 @@ editor: ## Ask yaml-language-server what it makes of the schemas: completion, ex
 	@test -d target/editor/$(LANGUAGE_SERVER) || npm install --silent --no-save --prefix target/editor/$(LANGUAGE_SERVER) $(LANGUAGE_SERVER)
 	@node tests/editor/check.mjs target/editor/$(LANGUAGE_SERVER)/node_modules/yaml-language-server/bin/yaml-language-server
 
+# Not part of `test`, which holds the same files against the metrics that the processes export: it needs Prometheus.
+.PHONY: monitoring
+monitoring: needs ## Ask promtool about the alerts, their cases and the dashboard's queries
+	@command -v promtool >/dev/null || { echo "promtool is missing: it comes with Prometheus (Debian: apt-get install prometheus)" >&2; exit 1; }
+	$(CARGO) test --locked --test monitoring -- --include-ignored
+
 .PHONY: fmt
 fmt: ## Format the code
 	$(CARGO) fmt --all
@@ -59,7 +65,7 @@ doc: needs
 .PHONY: unit
 unit: needs
 	$(CARGO) test --locked --no-default-features
-	$(CARGO) test --locked --lib --test cli --test webhook
+	$(CARGO) test --locked --lib --test cli --test webhook --test monitoring
 	$(CARGO) test --locked -p mullion-cluster --lib
 
 # The engine must not be able to reach a network, a clock or a cluster: none of these crates is in its graph.

@@ -1,6 +1,7 @@
 //! The controller's metrics. Names stand here and nowhere else; no label carries the name of a node.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use prometheus_client::encoding::text::encode;
@@ -11,7 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use crate::engine::Door;
-use crate::telemetry::{CERTIFICATE_EXPIRY_HELP, CertificateLabels, PolicyStatus, register_watches};
+use crate::telemetry::{CertificateTimes, PolicyStatus, register_watches, registry};
 
 /// Every metric of one controller. Clones share the numbers.
 #[derive(Clone)]
@@ -34,7 +35,7 @@ struct Inner {
     state_writes: Family<OutcomeLabels, Counter>,
     withdrawn: Gauge,
     certificate_writes: Family<CertificateWriteLabels, Counter>,
-    certificate_expiry: Family<CertificateLabels, Gauge>,
+    certificates: CertificateTimes,
 }
 
 /// How one write ended.
@@ -52,7 +53,7 @@ pub enum Outcome {
 
 /// What was written for the webhook's certificates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum CertificateObject {
+pub enum CertificateObject {
     /// Secret `mullion-ca`.
     Ca,
     /// Secret `mullion-tls`.
@@ -115,7 +116,7 @@ impl Metrics {
     /// All at zero, with those of the policy files.
     pub fn about(policies: &PolicyStatus) -> Self {
         let mut inner = Inner {
-            registry: Registry::with_prefix("mullion"),
+            registry: Registry::default(),
             node_patches: Family::default(),
             class_writes: Family::default(),
             pod_patches: Family::default(),
@@ -131,44 +132,12 @@ impl Metrics {
             state_writes: Family::default(),
             withdrawn: Gauge::default(),
             certificate_writes: Family::default(),
-            certificate_expiry: Family::default(),
+            certificates: CertificateTimes::default(),
         };
-        let r = &mut inner.registry;
-        r.register("node_patches", "Patches of nodes, by how they ended", inner.node_patches.clone());
-        r.register("runtime_class_writes", "Writes of RuntimeClasses, by how they ended", inner.class_writes.clone());
-        r.register(
-            "pod_patches",
-            "Patches of pods that lacked tolerations, by how they ended",
-            inner.pod_patches.clone(),
-        );
-        r.register(
-            "missed_pods",
-            "Pods created without Mullion that cannot be helped any more",
-            inner.missed_pods.clone(),
-        );
-        r.register("windows_nodes", "Windows nodes, virtual ones included", inner.windows_nodes.clone());
-        r.register("nodes_waiting", "Nodes whose taint waits for pods that do not tolerate it", inner.waiting.clone());
-        let help = "Nodes of which something is left alone because somebody undoes it";
-        r.register("nodes_contested", help, inner.contested.clone());
-        let help = "Nodes that would be changed, were it not for mode Audit in the NodePolicy";
-        r.register("nodes_withheld", help, inner.withheld.clone());
-        r.register(
-            "leader",
-            "1 while this process holds the lease and works, 0 while it stands by",
-            inner.leader.clone(),
-        );
-        let help = "Whether the API server reached the webhook when it was last seen: 1 or 0";
-        r.register("webhook_reachable", help, inner.webhook_reachable.clone());
-        let help = "When the API server was last seen to reach the webhook, in seconds since 1970";
-        r.register("webhook_last_reached_timestamp", help, inner.webhook_reached.clone());
-        r.register("webhook_probes", "Probes of the webhook, by what they showed", inner.probes.clone());
-        r.register("state_writes", "Updates of ConfigMap mullion-state, by how they ended", inner.state_writes.clone());
-        r.register("withdrawn", "1 while mullion withdraw keeps it from changing anything", inner.withdrawn.clone());
-        let help = "Writes of certificates and of what trusts them, by how they ended";
-        r.register("certificate_writes", help, inner.certificate_writes.clone());
-        r.register("certificate_expiry_seconds", CERTIFICATE_EXPIRY_HELP, inner.certificate_expiry.clone());
-        register_watches(r);
-        r.register_collector(Box::new(policies.clone()));
+        inner.registry = registry(|own| {
+            inner.register(own);
+            own.register_collector(Box::new(policies.clone()));
+        });
         Self(Arc::new(inner))
     }
 
@@ -216,7 +185,7 @@ impl Metrics {
             self.missed_pods(0);
             self.withdrawn(false);
             self.no_more_probes();
-            self.0.certificate_expiry.clear();
+            self.0.certificates.clear();
         }
     }
 
@@ -254,7 +223,7 @@ impl Metrics {
     }
 
     /// A write for certificates ended: well, or so.
-    pub(super) fn certificate_written(&self, object: CertificateObject, failure: Option<Outcome>) {
+    pub fn certificate_written(&self, object: CertificateObject, failure: Option<Outcome>) {
         let object = match object {
             CertificateObject::Ca => "ca",
             CertificateObject::Serving => "serving",
@@ -264,11 +233,49 @@ impl Metrics {
         self.0.certificate_writes.get_or_create(&CertificateWriteLabels { object, outcome }).inc();
     }
 
-    /// When CA and serving certificate end, in seconds since 1970; 0 where there is none.
-    pub(super) fn certificate_expiry(&self, ca: Option<i64>, serving: Option<i64>) {
-        for (certificate, expiry) in [("ca", ca), ("serving", serving)] {
-            self.0.certificate_expiry.get_or_create(&CertificateLabels { certificate }).set(expiry.unwrap_or(0));
-        }
+    /// From when to when CA and serving certificate are valid, in seconds since 1970.
+    pub fn certificates_valid(&self, ca: Option<&Range<i64>>, serving: Option<&Range<i64>>) {
+        self.0.certificates.set("ca", ca);
+        self.0.certificates.set("serving", serving);
+    }
+}
+
+impl Inner {
+    fn register(&self, r: &mut Registry) {
+        r.register("node_patches", "Patches of nodes, by how they ended", self.node_patches.clone());
+        r.register("runtime_class_writes", "Writes of RuntimeClasses, by how they ended", self.class_writes.clone());
+        r.register(
+            "pod_patches",
+            "Patches of pods that lacked tolerations, by how they ended",
+            self.pod_patches.clone(),
+        );
+        r.register(
+            "missed_pods",
+            "Pods created without Mullion that cannot be helped any more",
+            self.missed_pods.clone(),
+        );
+        r.register("windows_nodes", "Windows nodes, virtual ones included", self.windows_nodes.clone());
+        r.register("nodes_waiting", "Nodes whose taint waits for pods that do not tolerate it", self.waiting.clone());
+        let help = "Nodes of which something is left alone because somebody undoes it";
+        r.register("nodes_contested", help, self.contested.clone());
+        let help = "Nodes that would be changed, were it not for mode Audit in the NodePolicy";
+        r.register("nodes_withheld", help, self.withheld.clone());
+        r.register(
+            "leader",
+            "1 while this process holds the lease and works, 0 while it stands by",
+            self.leader.clone(),
+        );
+        let help = "Whether the API server reached the webhook when it was last seen: 1 or 0";
+        r.register("webhook_reachable", help, self.webhook_reachable.clone());
+        let help = "When the API server was last seen to reach the webhook, in seconds since 1970";
+        r.register("webhook_last_reached_timestamp", help, self.webhook_reached.clone());
+        r.register("webhook_probes", "Probes of the webhook, by what they showed", self.probes.clone());
+        r.register("state_writes", "Updates of ConfigMap mullion-state, by how they ended", self.state_writes.clone());
+        r.register("withdrawn", "1 while mullion withdraw keeps it from changing anything", self.withdrawn.clone());
+        let help = "Writes of certificates and of what trusts them, by how they ended";
+        r.register("certificate_writes", help, self.certificate_writes.clone());
+        self.certificates.register(r);
+        register_watches(r);
     }
 }
 
@@ -281,20 +288,30 @@ mod tests {
     #[test]
     fn who_leads_no_more_shows_nothing_that_grows_old() {
         let metrics = Metrics::new();
+        // Without what the process takes, which never stands still.
+        let own = || -> Vec<String> {
+            metrics.encode().unwrap().lines().filter(|line| line.starts_with("mullion_")).map(str::to_owned).collect()
+        };
         metrics.leading(false);
-        let standing_by = metrics.encode().unwrap();
+        let standing_by = own();
         metrics.leading(true);
         metrics.nodes(3, 2, 1, 4);
         metrics.missed_pods(4);
         metrics.withdrawn(true);
         metrics.door_reached(Door::Mutate, 5);
         metrics.door_missed(Door::Validate);
-        metrics.certificate_expiry(Some(6), None);
+        metrics.certificates_valid(Some(&(4..6)), None);
         let leading = metrics.encode().unwrap();
-        for shown in ["leader 1", "nodes_waiting 2", "certificate=\"ca\"} 6", "certificate=\"serving\"} 0"] {
+        for shown in [
+            "leader 1",
+            "nodes_waiting 2",
+            "certificate=\"ca\"} 6",
+            "certificate=\"ca\"} 4",
+            "certificate=\"serving\"} 0",
+        ] {
             assert!(leading.contains(shown), "{shown}: {leading}");
         }
         metrics.leading(false);
-        assert_eq!(metrics.encode().unwrap(), standing_by);
+        assert_eq!(own(), standing_by);
     }
 }

@@ -5,6 +5,7 @@
 //! [`tally`](super::tally). No event ever carries an object or a part of one.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -19,24 +20,16 @@ use prometheus_client::registry::{Registry, Unit};
 
 use super::policies::PolicyStatus;
 use super::tally::Tally;
-use super::watches;
+use super::validity::CertificateTimes;
+use super::{process, watches};
 use crate::engine::answer::Effect;
 use crate::engine::world::Os;
 use crate::engine::{Door, Kind, Operation};
 
-/// Of `mullion_certificate_expiry_seconds`, on webhooks and controllers: a time rather than what is left, so that it
-/// stays true while nothing updates it. Alert on `mullion_certificate_expiry_seconds - time() < 14 * 86400`.
-pub const CERTIFICATE_EXPIRY_HELP: &str = "When the certificate ends, in seconds since 1970; 0: there is none";
-
-/// What certificate a time is of.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct CertificateLabels {
-    /// `serving` or `ca`.
-    pub(crate) certificate: &'static str,
-}
-
-/// Upper bounds in seconds. A review takes microseconds; the API server gives it a second.
-const REVIEW_BUCKETS: [f64; 12] = [1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 1e-1, 1.0];
+/// Upper bounds in seconds. A review takes microseconds; the API server gives it a second, and waiting for a registry may
+/// take half of that.
+const REVIEW_BUCKETS: [f64; 16] =
+    [1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1.0];
 
 /// Every metric of one process. Cheap to clone; clones share the numbers.
 #[derive(Clone)]
@@ -58,7 +51,7 @@ struct Inner {
     connections: Gauge,
     policy_reviews: Family<PolicyLabels, Counter>,
     tls_reloads: Family<OutcomeLabels, Counter>,
-    certificate_expiry: Family<CertificateLabels, Gauge>,
+    certificates: CertificateTimes,
 }
 
 /// What became of one review.
@@ -237,7 +230,7 @@ impl Metrics {
     pub fn about(policies: &PolicyStatus) -> Self {
         let durations: fn() -> Histogram = || Histogram::new(REVIEW_BUCKETS);
         let mut inner = Inner {
-            registry: Registry::with_prefix("mullion"),
+            registry: Registry::default(),
             reviews: Family::default(),
             durations: Family::new_with_constructor(durations),
             findings: Arc::new(Tally::new(
@@ -260,10 +253,12 @@ impl Metrics {
             connections: Gauge::default(),
             policy_reviews: Family::default(),
             tls_reloads: Family::default(),
-            certificate_expiry: Family::default(),
+            certificates: CertificateTimes::default(),
         };
-        inner.register();
-        inner.registry.register_collector(Box::new(policies.clone()));
+        inner.registry = process::registry(|own| {
+            inner.register(own);
+            own.register_collector(Box::new(policies.clone()));
+        });
         Self(Arc::new(inner))
     }
 
@@ -376,15 +371,15 @@ impl Metrics {
         tracing::error!(problem, "registries are not asked, and images judged by name, until this is corrected");
     }
 
-    /// When the certificate in force ends, in seconds since 1970; `None`: there is none, which counts as ended.
-    pub fn tls_expiry(&self, expiry: Option<i64>) {
-        let labels = CertificateLabels { certificate: "serving" };
-        self.0.certificate_expiry.get_or_create(&labels).set(expiry.unwrap_or(0));
+    /// From when to when the certificate in force is valid, in seconds since 1970; `None`: there is none, which counts as
+    /// ended.
+    pub fn tls_valid(&self, valid: Option<&Range<i64>>) {
+        self.0.certificates.set("serving", valid);
     }
 
     /// A changed certificate pair is served from now on.
-    pub fn tls_loaded(&self, expiry: Option<i64>) {
-        self.tls_expiry(expiry);
+    pub fn tls_loaded(&self, valid: Option<&Range<i64>>) {
+        self.tls_valid(valid);
         self.0.tls_reloads.get_or_create(&OutcomeLabels { outcome: Outcome::Loaded }).inc();
         tracing::info!("serving a new certificate");
     }
@@ -407,8 +402,7 @@ impl Drop for ConnectionGuard {
 }
 
 impl Inner {
-    fn register(&mut self) {
-        let r = &mut self.registry;
+    fn register(&self, r: &mut Registry) {
         r.register("admission_reviews", "Admission reviews answered", self.reviews.clone());
         let help = "Time from the whole body in hand to the answer";
         r.register_with_unit("review_duration", help, Unit::Seconds, self.durations.clone());
@@ -427,7 +421,7 @@ impl Inner {
         let help = "ConfigMaps with policies that were judged at admission";
         r.register("policy_reviews", help, self.policy_reviews.clone());
         r.register("tls_reload", "Changes of the certificate files or Secret", self.tls_reloads.clone());
-        r.register("certificate_expiry_seconds", CERTIFICATE_EXPIRY_HELP, self.certificate_expiry.clone());
+        self.certificates.register(r);
         watches::register(r);
     }
 }
@@ -585,7 +579,7 @@ mod tests {
         metrics.came_to("team", &[("MUL201", Effect::WouldRefuse)], Some((Os::Windows, Effect::WouldPlace)));
         metrics.bad_request(BadRequest::TooLarge);
         metrics.tls_failed(&"no");
-        metrics.tls_expiry(Some(1_700_000_001));
+        metrics.tls_valid(Some(&(1_600_000_001..1_700_000_001)));
         let text = metrics.encode().unwrap();
         for line in [
             r#"mullion_admission_reviews_total{door="mutate",operation="create",kind="Pod",decision="patched"} 1"#,
@@ -594,6 +588,7 @@ mod tests {
             r#"mullion_placements_total{namespace="team",os="windows",effect="would_place"} 1"#,
             r#"mullion_bad_requests_total{reason="too_large"} 1"#,
             r#"mullion_tls_reload_total{outcome="failed"} 1"#,
+            r#"mullion_certificate_start_seconds{certificate="serving"} 1600000001"#,
             r#"mullion_certificate_expiry_seconds{certificate="serving"} 1700000001"#,
             "mullion_review_panics_total 0",
             "# EOF",

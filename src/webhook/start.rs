@@ -50,7 +50,7 @@ async fn start(args: &Args) -> anyhow::Result<()> {
     state.namespaces = client.clone().map(Namespaces::of);
     state.images = images(client.clone());
     let state = Arc::new(state);
-    state.metrics.tls_expiry(certificate.expiry());
+    state.metrics.tls_valid(certificate.valid().as_ref());
     let source = tokio::select! {
         source = policies(args, &state, client.clone()) => source?,
         _ = signals.next() => {

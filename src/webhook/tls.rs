@@ -9,6 +9,7 @@
 //! survive a rotation too. Until there is a pair, handshakes fail.
 
 use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -119,10 +120,11 @@ pub fn pair(certificate: &[u8], key: &[u8]) -> Result<CertifiedKey, PairError> {
     CertifiedKey::from_der(chain, key, &default_provider()).map_err(PairError::Mismatch)
 }
 
-/// When a certificate ends, in seconds since 1970.
-fn expiry(pair: &CertifiedKey) -> Option<i64> {
+/// From when to when a certificate is valid, in seconds since 1970.
+fn valid(pair: &CertifiedKey) -> Option<Range<i64>> {
     let (_, certificate) = x509_parser::parse_x509_certificate(pair.cert.first()?).ok()?;
-    Some(certificate.validity().not_after.timestamp())
+    let validity = certificate.validity();
+    Some(validity.not_before.timestamp()..validity.not_after.timestamp())
 }
 
 impl Certificate {
@@ -159,10 +161,10 @@ impl Certificate {
             Ok(pair) => {
                 // Back from a bad or missing pair to the one in force: nothing new.
                 let same = self.current.load().as_ref().is_some_and(|current| current.cert == pair.cert);
-                let expiry = expiry(&pair);
+                let valid = valid(&pair);
                 self.current.store(Some(Arc::new(pair)));
                 if !same {
-                    metrics.tls_loaded(expiry);
+                    metrics.tls_loaded(valid.as_ref());
                 }
             }
             Err(error) => metrics.tls_failed(&error),
@@ -175,9 +177,9 @@ impl Certificate {
         self.current.load().is_some()
     }
 
-    /// When the pair in force ends, in seconds since 1970.
-    pub fn expiry(&self) -> Option<i64> {
-        self.current.load().as_deref().and_then(expiry)
+    /// From when to when the pair in force is valid, in seconds since 1970.
+    pub fn valid(&self) -> Option<Range<i64>> {
+        self.current.load().as_deref().and_then(valid)
     }
 
     /// TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, with whatever pair is in force when a client says hello. The API server

@@ -53,11 +53,11 @@ async fn a_new_pair_is_served_and_no_connection_notices() {
     assert!(text.contains("mullion_tls_reload_total{outcome=\"failed\"} 5"), "{text}");
     assert!(text.contains("mullion_tls_reload_total{outcome=\"loaded\"} 1"), "{text}");
 
-    let expiry = server.certificate.expiry().unwrap();
-    assert!(
-        text.contains(&format!("mullion_certificate_expiry_seconds{{certificate=\"serving\"}} {expiry}\n")),
-        "{text}"
-    );
+    let valid = server.certificate.valid().unwrap();
+    for (name, time) in [("start", valid.start), ("expiry", valid.end)] {
+        let line = format!("mullion_certificate_{name}_seconds{{certificate=\"serving\"}} {time}\n");
+        assert!(text.contains(&line), "{line}: {text}");
+    }
 
     // Back to the one in force: nothing new.
     write_pair(server.dir.path(), &certificate_pem, &key_pem);

@@ -162,7 +162,7 @@ impl Duty {
             served_for: since(&mut self.pair, found.pair()),
         };
         let plan = plan(&seen, &self.settings);
-        self.metrics.certificate_expiry(plan.ca_expiry, plan.serving_expiry);
+        self.metrics.certificates_valid(plan.ca_valid.as_ref(), plan.serving_valid.as_ref());
         if plan.steps.is_empty() && found.problem.is_none() {
             return Pass::Nothing { check_after: plan.check_after };
         }

@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 use std::time::Duration;
 
 use super::read::{self, Authority, CaCertificate, Serving};
@@ -78,10 +79,10 @@ pub(super) struct Plan {
     pub(super) check_after: Duration,
     /// The CA that signs now, if there is one.
     pub(super) authority: Option<Authority>,
-    /// When the CA ends.
-    pub(super) ca_expiry: Option<i64>,
-    /// When the pair ends, if it is one.
-    pub(super) serving_expiry: Option<i64>,
+    /// From when to when the CA is valid.
+    pub(super) ca_valid: Option<Range<i64>>,
+    /// From when to when the pair is valid, if it is one.
+    pub(super) serving_valid: Option<Range<i64>>,
 }
 
 /// What to write now.
@@ -91,8 +92,8 @@ pub(super) fn plan(seen: &Seen<'_>, settings: &Settings) -> Plan {
         steps: Vec::new(),
         check_after: settings.check(),
         authority: None,
-        ca_expiry: None,
-        serving_expiry: standing.serving.as_ref().ok().map(|serving| serving.valid.to),
+        ca_valid: None,
+        serving_valid: standing.serving.as_ref().ok().map(|serving| serving.valid.range()),
     };
     let authority = match authority(seen) {
         Ok(authority) => authority,
@@ -108,7 +109,7 @@ pub(super) fn plan(seen: &Seen<'_>, settings: &Settings) -> Plan {
         plan.steps.push(Step::NewCa { previous: standing.outlived(None), why });
         return plan;
     }
-    plan.ca_expiry = Some(ca.valid.to);
+    plan.ca_valid = Some(ca.valid.range());
     plan.authority = Some(authority);
     if seen.now >= ca.valid.part(2) && seen.all_bundles {
         // The pair has a long life ahead while the CA changes, also where `mullion-ca` is what cannot be written.

@@ -1,6 +1,7 @@
 //! What certificates and keys say, and whether they are good for anything. Nothing here fails loudly: what people or
 //! broken disks left in a Secret is good, or it is not.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -30,6 +31,11 @@ pub(super) struct Validity {
 impl Validity {
     pub(super) fn holds(self, now: i64) -> bool {
         (self.from..=self.to).contains(&now)
+    }
+
+    /// For the metrics.
+    pub(super) fn range(self) -> Range<i64> {
+        self.from..self.to
     }
 
     /// When so many thirds of it are over.

@@ -1,0 +1,116 @@
+//! What the process itself takes, under the names that every Prometheus client library uses, and which version it is.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+
+/// Of `utime` and `stime` in `/proc/self/stat`: `USER_HZ`, which is 100 on every architecture that Linux and this
+/// program run on (include/asm-generic/param.h).
+const TICKS_PER_SECOND: f64 = 100.0;
+/// Every metric of Mullion's own begins with it.
+const PREFIX: &str = "mullion";
+
+/// A registry with what every process shows, and in it the part for its own metrics.
+pub(crate) fn registry(fill: impl FnOnce(&mut Registry)) -> Registry {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Process { started: Timestamp::now().as_second() }));
+    let own = registry.sub_registry_with_prefix(PREFIX);
+    let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+    own.register("build", "The version that runs", version);
+    fill(own);
+    registry
+}
+
+#[derive(Debug)]
+struct Process {
+    started: i64,
+}
+
+/// What `/proc` says; nothing where there is none.
+#[derive(Debug, Default, PartialEq)]
+struct Taken {
+    cpu_seconds: Option<f64>,
+    resident_bytes: Option<i64>,
+}
+
+impl Collector for Process {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let read = |file| std::fs::read_to_string(file).unwrap_or_default();
+        let taken = taken(&read("/proc/self/stat"), &read("/proc/self/status"));
+        if let Some(seconds) = taken.cpu_seconds {
+            let help = "User and system time taken, in seconds";
+            let unit = Some(&Unit::Seconds);
+            ConstCounter::new(seconds).encode(encoder.encode_descriptor(
+                "process_cpu",
+                help,
+                unit,
+                MetricType::Counter,
+            )?)?;
+        }
+        let mut gauge = |name, help, unit, value: i64| {
+            ConstGauge::new(value).encode(encoder.encode_descriptor(name, help, Some(unit), MetricType::Gauge)?)
+        };
+        if let Some(bytes) = taken.resident_bytes {
+            gauge("process_resident_memory", "Resident memory, in bytes", &Unit::Bytes, bytes)?;
+        }
+        gauge("process_start_time", "When the process started, in seconds since 1970", &Unit::Seconds, self.started)
+    }
+}
+
+/// From `/proc/self/stat` and `/proc/self/status`, proc(5).
+fn taken(stat: &str, status: &str) -> Taken {
+    // The second field is the program's name in brackets, and may hold anything, brackets too.
+    let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    let mut times = after_name.split(' ').skip(11).map_while(|ticks| ticks.parse::<u32>().ok());
+    let ticks = times.next().zip(times.next()).map(|(user, system)| f64::from(user) + f64::from(system));
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));
+    Taken {
+        cpu_seconds: ticks.map(|ticks| ticks / TICKS_PER_SECOND),
+        resident_bytes: resident.and_then(|kibibytes| kibibytes.parse::<i64>().ok()?.checked_mul(1024)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use prometheus_client::encoding::text::encode;
+
+    use super::*;
+
+    #[test]
+    fn what_proc_says_is_read_and_what_it_does_not_say_is_left_out() {
+        let stat = "7 (a) b) c) S 1 7 7 0 -1 4194304 100 0 0 0 150 50 0 0 20 0 9 0 12345 1 2 3";
+        let status = "Name:\tmullion\nVmRSS:\t   20480 kB\nThreads:\t9\n";
+        let all = Taken { cpu_seconds: Some(2.0), resident_bytes: Some(20_971_520) };
+        assert_eq!(taken(stat, status), all);
+        for (stat, status) in [("", ""), ("7 (a) S 1", "VmRSS:\t-"), ("7 (a) S 1 7 7 0 -1 0 0 0 0 0 x 1 ", "VmRSS: kB")]
+        {
+            assert_eq!(taken(stat, status), Taken::default(), "{stat}");
+        }
+    }
+
+    #[test]
+    fn names_are_those_of_every_other_process() {
+        let registry =
+            registry(|own| own.register("x", "X", prometheus_client::metrics::gauge::Gauge::<i64>::default()));
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        let version = concat!("mullion_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1");
+        for start in ["process_start_time_seconds 1", "mullion_x 0", version] {
+            assert!(text.lines().any(|line| line.starts_with(start)), "no {start} in\n{text}");
+        }
+        if cfg!(target_os = "linux") {
+            for start in ["process_cpu_seconds_total ", "process_resident_memory_bytes "] {
+                assert!(text.lines().any(|line| line.starts_with(start)), "no {start} in\n{text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! From when to when certificates are valid, in both servers.
+
+use std::ops::Range;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+/// Times rather than what is left, so that they stay true while nothing updates them. Both, since a certificate of a day
+/// and one of two years are late at different times.
+#[derive(Default)]
+pub(crate) struct CertificateTimes {
+    start: Family<Labels, Gauge>,
+    expiry: Family<Labels, Gauge>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Labels {
+    certificate: &'static str,
+}
+
+impl CertificateTimes {
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        let help = "Since when the certificate is valid, in seconds since 1970; 0: there is none";
+        registry.register("certificate_start_seconds", help, self.start.clone());
+        let help = "When the certificate ends, in seconds since 1970; 0: there is none";
+        registry.register("certificate_expiry_seconds", help, self.expiry.clone());
+    }
+
+    /// `certificate` is `serving` or `ca`; `valid` is in seconds since 1970.
+    pub(crate) fn set(&self, certificate: &'static str, valid: Option<&Range<i64>>) {
+        let labels = Labels { certificate };
+        self.start.get_or_create(&labels).set(valid.map_or(0, |valid| valid.start));
+        self.expiry.get_or_create(&labels).set(valid.map_or(0, |valid| valid.end));
+    }
+
+    /// Nobody here knows any more.
+    pub(crate) fn clear(&self) {
+        self.start.clear();
+        self.expiry.clear();
+    }
+}

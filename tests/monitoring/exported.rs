@@ -1,0 +1,203 @@
+//! What webhook and controller export: their own registries, with everything counted that they can count.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mullion::controller::metrics::{self as controller, CertificateObject};
+use mullion::engine::answer::Effect;
+use mullion::engine::world::Os;
+use mullion::engine::{Door, Kind, Operation};
+use mullion::policy::{Files, Outcome as Loading, PolicyFile, Store};
+use mullion::registry::Outcome as Registry;
+use mullion::reload::Step;
+use mullion::telemetry::{
+    BadRequest, Decision, LookupOutcome, Metrics, NamespaceOutcome, PolicyOutcome, PolicyStatus, Reviewed, WatchHealth,
+};
+
+use crate::promql::{Matcher, Selector};
+
+/// What Prometheus adds to every series: who was asked.
+const OF_TARGETS: [&str; 4] = ["namespace", "pod", "instance", "job"];
+
+/// What others export, with the labels that are used here.
+const FOREIGN: [(&str, &[&str]); 5] = [
+    // kube-apiserver, apiserver/pkg/admission/metrics/metrics.go
+    ("apiserver_admission_webhook_fail_open_count", &["name", "type"]),
+    ("apiserver_admission_webhook_rejection_count", &["name", "type", "operation", "error_type", "rejection_code"]),
+    // kube-state-metrics, docs/metrics/workload/deployment-metrics.md
+    ("kube_deployment_spec_replicas", &["namespace", "deployment"]),
+    ("kube_deployment_status_replicas_available", &["namespace", "deployment"]),
+    // Prometheus itself
+    ("ALERTS", &["alertname", "alertstate", "severity"]),
+];
+
+type Values = BTreeMap<String, BTreeSet<String>>;
+
+/// By name of the metric: its labels, and the values these have had.
+pub struct Exported(BTreeMap<String, Values>);
+
+impl Exported {
+    pub fn new() -> Self {
+        let mut found = BTreeMap::new();
+        for text in [webhook(), controller()] {
+            for line in text.lines().filter(|line| !line.starts_with('#')) {
+                let (name, labels) = sample(line);
+                let values: &mut Values = found.entry(name).or_default();
+                for (label, value) in labels {
+                    values.entry(label).or_default().insert(value);
+                }
+            }
+        }
+        Self(found)
+    }
+
+    /// Whether a metric is called so, histograms without their endings included.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name) || self.0.contains_key(&format!("{name}_bucket"))
+    }
+
+    /// The labels of what is selected, if there is anything to select.
+    pub fn check(&self, selector: &Selector) -> Result<Vec<String>, String> {
+        let of_targets = OF_TARGETS.map(str::to_owned);
+        let metric = &selector.metric;
+        if let Some((_, labels)) = FOREIGN.iter().find(|(name, _)| name == metric) {
+            let missing = selector.matchers.iter().find(|matcher| !labels.contains(&matcher.label.as_str()));
+            return match missing {
+                Some(matcher) => Err(format!("{metric} has no label {}", matcher.label)),
+                None => Ok(labels.iter().map(|label| (*label).to_owned()).chain(of_targets).collect()),
+            };
+        }
+        let values = self.0.get(metric).ok_or_else(|| format!("no process exports {metric}"))?;
+        for Matcher { label, operator, value } in &selector.matchers {
+            let Some(values) = values.get(label) else {
+                if of_targets.contains(label) {
+                    continue;
+                }
+                return Err(format!("{metric} has no label {label}"));
+            };
+            // A variable of the dashboard is whatever somebody chooses.
+            if !value.starts_with('$') && !value.split('|').all(|one| values.contains(one)) {
+                return Err(format!("{metric}: {label}{operator}{value:?} is never so, only {values:?}"));
+            }
+        }
+        Ok(values.keys().cloned().chain(of_targets).collect())
+    }
+}
+
+/// `name{label="value",…} number`; no value here has a quotation mark in it.
+fn sample(line: &str) -> (String, Vec<(String, String)>) {
+    let Some((name, rest)) = line.split_once('{') else {
+        return (line.split(' ').next().unwrap().to_owned(), Vec::new());
+    };
+    let (labels, _) = rest.rsplit_once("} ").unwrap_or_else(|| panic!("no end of labels: {line}"));
+    let pairs = labels.split("\",").map(|pair| {
+        let (label, value) = pair.split_once("=\"").unwrap_or_else(|| panic!("no label: {line}"));
+        (label.to_owned(), value.trim_end_matches('"').to_owned())
+    });
+    (name.to_owned(), pairs.collect())
+}
+
+fn webhook() -> String {
+    let metrics = Metrics::about(&policies());
+    for decision in [
+        Decision::Allowed,
+        Decision::Patched,
+        Decision::Refused,
+        Decision::Skipped,
+        Decision::Unreadable,
+        Decision::Panicked,
+    ] {
+        for door in [Door::Mutate, Door::Validate] {
+            metrics.reviewed(&review(door, decision), std::iter::empty());
+        }
+    }
+    for effect in [
+        Effect::Refused,
+        Effect::Repaired,
+        Effect::Labelled,
+        Effect::Warned,
+        Effect::WouldRefuse,
+        Effect::WouldRepair,
+        Effect::WouldLabel,
+    ] {
+        metrics.came_to("shop", &[("MUL201", effect)], None);
+    }
+    for effect in [Effect::Placed, Effect::WouldPlace] {
+        metrics.came_to("shop", &[], Some((Os::Windows, effect)));
+    }
+    for reason in [
+        BadRequest::Malformed,
+        BadRequest::ContentType,
+        BadRequest::TooLarge,
+        BadRequest::Slow,
+        BadRequest::Broken,
+        BadRequest::Busy,
+    ] {
+        metrics.bad_request(reason);
+    }
+    for outcome in [LookupOutcome::Known, LookupOutcome::Queued, LookupOutcome::Resolved, LookupOutcome::Late] {
+        metrics.image_lookup(outcome);
+    }
+    for outcome in [NamespaceOutcome::Found, NamespaceOutcome::Missing, NamespaceOutcome::Failed] {
+        metrics.namespace_lookup(outcome);
+    }
+    metrics.registry_answers(Registry::ALL.map(|outcome| (outcome.as_str(), 1)));
+    for outcome in [PolicyOutcome::Good, PolicyOutcome::Broken, PolicyOutcome::StillBroken] {
+        metrics.policies_reviewed("u", outcome, "");
+    }
+    metrics.tls_loaded(Some(&(1..2)));
+    metrics.tls_failed(&"gone");
+    metrics.encode().unwrap()
+}
+
+fn review(door: Door, decision: Decision) -> Reviewed<'static> {
+    Reviewed {
+        door,
+        uid: "u",
+        kind: "Pod",
+        known_kind: Some(Kind::Pod),
+        subresource: "",
+        namespace: "shop",
+        name: "web-0",
+        operation: Some(Operation::Create),
+        dry_run: false,
+        decision,
+        took: Duration::from_micros(30),
+    }
+}
+
+fn controller() -> String {
+    use controller::Outcome;
+    let metrics = controller::Metrics::about(&policies());
+    let _watch = WatchHealth::of("nodes");
+    metrics.leading(true);
+    for outcome in [Outcome::Done, Outcome::Conflict, Outcome::Gone, Outcome::Failed] {
+        metrics.node_patched(outcome);
+        metrics.class_written(outcome);
+        metrics.pod_patched(outcome);
+        metrics.state_written(outcome);
+    }
+    for object in [CertificateObject::Ca, CertificateObject::Serving, CertificateObject::Bundle] {
+        metrics.certificate_written(object, None);
+        metrics.certificate_written(object, Some(Outcome::Failed));
+    }
+    metrics.certificates_valid(Some(&(1..2)), Some(&(1..2)));
+    metrics.door_reached(Door::Mutate, 1);
+    metrics.door_reached(Door::Validate, 1);
+    metrics.probed("reached");
+    metrics.encode().unwrap()
+}
+
+/// Of one good file.
+fn policies() -> PolicyStatus {
+    let status = PolicyStatus::default();
+    let bytes = b"apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec: {}\n".to_vec();
+    let mut store = Store::default();
+    let files =
+        Files { texts: vec![PolicyFile { name: "/etc/mullion/a.yaml".to_owned(), bytes }], problems: Vec::new() };
+    assert!(matches!(store.reload(&files), Loading::Replaced));
+    status.reads(vec!["/etc/mullion".to_owned()], Vec::new());
+    status.took(&Step::Replaced(Arc::clone(store.current().unwrap())), 1);
+    status
+}

@@ -1,0 +1,93 @@
+//! Alerts, dashboard and runbooks of the chart, held against what the processes export. Needs neither Prometheus nor Grafana;
+//! `make monitoring` asks promtool, too.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "these read the chart's files")]
+#![allow(unreachable_pub, reason = "modules of one test program")]
+
+mod dashboard;
+mod exported;
+mod promql;
+mod rules;
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use exported::Exported;
+use promql::Query;
+
+fn file(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// What is wrong with a query, or with the labels that a text beside it speaks of.
+fn complaints(exported: &Exported, query: &str, spoken_of: &[String]) -> Vec<String> {
+    let parsed = match Query::of(query) {
+        Ok(parsed) => parsed,
+        Err(why) => return vec![format!("{why}: {query}")],
+    };
+    let mut complaints = Vec::new();
+    let mut labels: BTreeSet<String> = parsed.strings.iter().cloned().collect();
+    for selector in &parsed.selectors {
+        match exported.check(selector) {
+            Ok(found) => labels.extend(found),
+            Err(why) => complaints.push(format!("{why}: {query}")),
+        }
+    }
+    if parsed.selectors.is_empty() {
+        complaints.push(format!("no metric in it: {query}"));
+    }
+    for label in parsed.grouping.iter().filter(|label| !labels.contains(*label)) {
+        complaints.push(format!("no metric in it has label {label}: {query}"));
+    }
+    // What an aggregation leaves is what it groups by.
+    for label in spoken_of {
+        let left = if parsed.aggregates { parsed.grouping.contains(label) } else { labels.contains(label) };
+        if !left {
+            complaints.push(format!("label {label} is spoken of, and not in the result of: {query}"));
+        }
+    }
+    complaints
+}
+
+#[test]
+fn what_is_wrong_with_a_query_is_seen() {
+    let exported = Exported::new();
+    let good = [
+        ("sum by (door) (rate(mullion_review_duration_seconds_count[5m]))", "door"),
+        ("max by (resource) (mullion_watch_failing{namespace=~\"$namespace\"}) > 0", "resource"),
+        ("label_replace(absent(mullion_leader), \"process\", \"controller\", \"\", \"\")", "process"),
+        ("mullion_connections and on (instance) mullion_build_info", "pod"),
+    ];
+    for (query, label) in good {
+        assert_eq!(complaints(&exported, query, &[label.to_owned()]), Vec::<String>::new(), "{query}");
+    }
+    let bad = [
+        ("sum(mullion_reviews_total)", "no process exports mullion_reviews_total"),
+        ("sum(mullion_admission_reviews_total{decision=\"denied\"})", "decision=\"denied\" is never so"),
+        ("sum(mullion_admission_reviews_total{decision=~\"de.*\"})", "decision=~\"de.*\" is never so"),
+        ("sum(mullion_leader{door=\"mutate\"})", "has no label door"),
+        ("sum by (door) (mullion_leader)", "no metric in it has label door"),
+        ("sum(mullion_leader", "brackets do not match"),
+        ("1 > 0", "no metric in it"),
+    ];
+    for (query, expected) in bad {
+        let found = complaints(&exported, query, &[]);
+        assert!(found.iter().any(|found| found.contains(expected)), "{query}: {found:?}");
+    }
+    let found = complaints(&exported, "sum(mullion_leader)", &["pod".to_owned()]);
+    assert!(found[0].contains("label pod is spoken of"), "{found:?}");
+}
+
+/// Names of metrics in pages for people.
+#[test]
+fn every_metric_that_a_page_names_is_exported() {
+    let exported = Exported::new();
+    for page in ["docs/alerts.md", "docs/controller.md", "docs/audit.md"] {
+        let text = file(page);
+        for (at, _) in text.match_indices("mullion_") {
+            let name: String =
+                text[at..].chars().take_while(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == '_').collect();
+            assert!(exported.has(&name), "{page} names {name}, which no process exports");
+        }
+    }
+}
