@@ -181,12 +181,17 @@ impl Metrics {
     pub fn leading(&self, leads: bool) {
         self.0.leader.set(leads.into());
         if !leads {
-            self.nodes(0, 0, 0, 0);
-            self.missed_pods(0);
+            self.nobody_looks();
             self.withdrawn(false);
-            self.no_more_probes();
             self.0.certificates.clear();
         }
+    }
+
+    /// Nobody here looks after the cluster any more: what was seen last would only look new.
+    fn nobody_looks(&self) {
+        self.nodes(0, 0, 0, 0);
+        self.missed_pods(0);
+        self.no_more_probes();
     }
 
     /// The API server reached a door, at `now` in seconds since 1970.
@@ -217,9 +222,12 @@ impl Metrics {
         self.0.state_writes.get_or_create(&OutcomeLabels { outcome }).inc();
     }
 
-    /// Whether `mullion withdraw` keeps the controller from changing anything.
+    /// Whether `mullion withdraw` keeps the controller from changing anything, and from looking at anything.
     pub fn withdrawn(&self, withdrawn: bool) {
         self.0.withdrawn.set(i64::from(withdrawn));
+        if withdrawn {
+            self.nobody_looks();
+        }
     }
 
     /// A write for certificates ended: well, or so.
@@ -295,9 +303,9 @@ mod tests {
         metrics.leading(false);
         let standing_by = own();
         metrics.leading(true);
+        metrics.withdrawn(true);
         metrics.nodes(3, 2, 1, 4);
         metrics.missed_pods(4);
-        metrics.withdrawn(true);
         metrics.door_reached(Door::Mutate, 5);
         metrics.door_missed(Door::Validate);
         metrics.certificates_valid(Some(&(4..6)), None);
@@ -313,5 +321,20 @@ mod tests {
         }
         metrics.leading(false);
         assert_eq!(own(), standing_by);
+    }
+
+    #[test]
+    fn who_is_withdrawn_shows_nothing_that_grows_old() {
+        let metrics = Metrics::new();
+        metrics.leading(true);
+        metrics.nodes(3, 2, 1, 4);
+        metrics.missed_pods(4);
+        metrics.door_missed(Door::Validate);
+        metrics.withdrawn(true);
+        let text = metrics.encode().unwrap();
+        for shown in ["leader 1", "withdrawn 1", "nodes_waiting 0", "nodes_contested 0", "missed_pods 0"] {
+            assert!(text.contains(shown), "{shown}: {text}");
+        }
+        assert!(!text.contains("webhook_reachable{"), "{text}");
     }
 }
