@@ -89,7 +89,7 @@ async fn ask_all(
 /// used: a helper is a program.
 fn credentials() -> anyhow::Result<Credentials> {
     let directory = env::var_os("DOCKER_CONFIG").map(PathBuf::from);
-    let directory = directory.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".docker")));
+    let directory = directory.or_else(|| Some(env::home_dir()?.join(".docker")));
     let Some(path) = directory.map(|directory| directory.join("config.json")) else {
         return Ok(Credentials::anonymous());
     };

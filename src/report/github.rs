@@ -4,7 +4,7 @@
 
 use super::json::FindingRecord;
 use super::text::{Severity, printable};
-use super::{Failure, STDIN};
+use super::{Failure, STDIN, slashed};
 use crate::policy::Action;
 
 /// The command for a finding, its line ended. `remark` says what Mullion does about it; may be empty.
@@ -62,7 +62,8 @@ impl Command {
             command.start = None;
         } else {
             // Relative to the root of the repository, without which GitHub finds no file.
-            command.property("file", file.strip_prefix("./").unwrap_or(file));
+            let file = slashed(file);
+            command.property("file", file.strip_prefix("./").unwrap_or(&file));
         }
         if let Some((line, _)) = command.start {
             command.property("line", &line.to_string());

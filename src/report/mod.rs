@@ -3,6 +3,7 @@
 //!
 //! Rendering only: nothing here judges, reads files or decides an exit code.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::Serialize;
@@ -127,6 +128,11 @@ impl fmt::Display for Totals {
 /// Who set something: `policies/a.yaml:7`, or that nobody did.
 pub fn set_by(origin: Option<&Origin>) -> String {
     origin.map_or_else(|| "built-in default".to_owned(), ToString::to_string)
+}
+
+/// A path of this machine as others read it: with slashes, where this is Windows. Elsewhere a backslash is a letter.
+pub(crate) fn slashed(file: &str) -> Cow<'_, str> {
+    if cfg!(windows) { Cow::Owned(file.replace('\\', "/")) } else { Cow::Borrowed(file) }
 }
 
 /// `message`, what to do about it and a remark on it, the last two only where there is one.

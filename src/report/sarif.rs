@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::json::FindingRecord;
 use super::text::printable;
-use super::{Failure, STDIN};
+use super::{Failure, STDIN, slashed};
 use crate::engine::rules::{Rule, catalogue};
 use crate::policy::Action;
 
@@ -272,7 +272,7 @@ impl Text {
 impl ArtifactLocation {
     /// Of a file as the user named it, as a URI reference (RFC 3986).
     fn of(file: &str) -> Self {
-        let path = if cfg!(windows) { file.replace('\\', "/") } else { file.to_owned() };
+        let path = slashed(file);
         if path.starts_with('/') {
             return Self { uri: format!("file://{}", percent_encoded(&path)), uri_base_id: None };
         }
