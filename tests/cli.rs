@@ -21,6 +21,8 @@ mod bad_input;
 mod manual;
 #[path = "cli/outputs.rs"]
 mod outputs;
+#[path = "cli/packing.rs"]
+mod packing;
 #[path = "cli/policy_diff.rs"]
 mod policy_diff;
 #[path = "cli/policy_files.rs"]

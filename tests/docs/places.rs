@@ -13,13 +13,14 @@ pub enum Place {
 }
 
 /// Commands that are not run, by how they begin.
-const NOWHERE: [(&str, &str); 9] = [
+const NOWHERE: [(&str, &str); 10] = [
     ("make demo", ".ci/run runs it"),
     ("make test", "what runs these tests"),
-    ("make image", "builds for minutes; tests/image has what it is made of"),
+    ("make image", "builds for minutes; tests/cli/packing.rs has what it is made by"),
     ("cargo install --path .", "builds for minutes what `make test` has built"),
     ("podman push", "needs a registry of the reader's"),
     ("kubectl port-forward", "needs a kubelet"),
+    ("kubectl mullion ", "tests/on_cluster/plugin.rs has what kubectl makes of it"),
     ("curl ", "needs the port that is forwarded"),
     ("kubectl logs ", "needs a kubelet"),
     ("kubectl debug node/", "needs a kubelet"),

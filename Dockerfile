@@ -1,0 +1,46 @@
+# The program alone: `make image`. Docker, podman and buildah build it; no part of it needs BuildKit.
+#
+# Any image with Rust, a C compiler and Debian's apt-get will do for the build. A digest in place of the tag builds the
+# same tomorrow: --build-arg BUILD_IMAGE=rust@sha256:…
+ARG BUILD_IMAGE=rust:1-slim-bookworm
+
+FROM ${BUILD_IMAGE} AS build
+# musl-tools: its C compiler, for the cryptography. ca-certificates: the roots by which registries are known.
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends ca-certificates musl-tools \
+    && rm -rf /var/lib/apt/lists/*
+# Each machine builds for itself; only x86_64 is tested.
+RUN uname -m | sed 's/$/-unknown-linux-musl/' > /target && rustup target add "$(cat /target)"
+
+WORKDIR /mullion
+# The dependencies first, with a program that does nothing: they stay in this layer until one of them changes.
+COPY Cargo.toml Cargo.lock ./
+COPY tests/cluster/Cargo.toml tests/cluster/
+RUN mkdir -p src tests/cluster/src \
+    && echo 'fn main() {}' > src/main.rs \
+    && touch src/lib.rs tests/cluster/src/lib.rs \
+    && cargo build --locked --release --bin mullion --target "$(cat /target)" \
+    && rm -r src tests/cluster/src
+COPY policies policies
+COPY src src
+# Cargo goes by times, and what is copied is older than what the step before built.
+RUN mkdir -p tests/cluster/src && touch tests/cluster/src/lib.rs src/lib.rs src/main.rs \
+    && cargo build --locked --release --bin mullion --target "$(cat /target)" \
+    && mv "target/$(cat /target)/release/mullion" /mullion/mullion \
+    && /mullion/mullion --version
+
+FROM scratch
+ARG VERSION
+ARG REVISION
+LABEL org.opencontainers.image.title="Mullion" \
+      org.opencontainers.image.description="Places and checks pods by operating system in mixed Windows/Linux Kubernetes clusters" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+COPY LICENSE /LICENSE
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=build /mullion/mullion /usr/bin/mullion
+# A number, so that runAsNonRoot can be checked; there is no user of that name, and no shell.
+USER 65532:65532
+EXPOSE 9443 8080
+ENTRYPOINT ["/usr/bin/mullion"]

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Builds the container image: release/image.sh [NAME:TAG]. What BUILD_ARGS holds goes to the builder as it is.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+image=${1:-mullion:$version}
+revision=$(git rev-parse HEAD 2>/dev/null || true)
+
+# A docker that is there but whose daemon is not is no docker.
+if docker version >/dev/null 2>&1; then
+	build=(docker build)
+elif command -v podman >/dev/null; then
+	build=(podman build --format docker)
+elif command -v buildah >/dev/null; then
+	build=(buildah build --format docker)
+else
+	echo "image: none of docker (with its daemon running), podman and buildah is here: apt-get install buildah" >&2
+	exit 1
+fi
+# shellcheck disable=SC2086
+"${build[@]}" ${BUILD_ARGS:-} --build-arg "VERSION=$version" --build-arg "REVISION=$revision" --tag "$image" .
+echo "image: built $image with ${build[0]}; push it, and install the chart with --set image.repository=… --set image.tag=…" >&2

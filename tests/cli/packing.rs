@@ -1,0 +1,95 @@
+//! What the container image is made by. `make image` itself takes minutes; this is what can be said without it.
+
+use super::*;
+
+fn repository(name: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
+}
+
+/// Instructions with their continuation lines, without comments.
+fn instructions(dockerfile: &str) -> Vec<String> {
+    let lines: Vec<&str> = dockerfile.lines().filter(|line| !line.trim_start().starts_with('#')).collect();
+    let joined = lines.join("\n").replace("\\\n", " ");
+    joined.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_image_is_the_program_alone() {
+    let all = instructions(&repository("Dockerfile"));
+    let last = all.iter().rposition(|line| line.starts_with("FROM ")).unwrap();
+    assert_eq!(all[last], "FROM scratch");
+    let of = |word: &str| all[last..].iter().filter(|line| line.starts_with(word)).collect::<Vec<_>>();
+    assert_eq!(of("USER "), ["USER 65532:65532"], "a kubelet can only see of a number that it is not root");
+    assert_eq!(of("ENTRYPOINT "), [r#"ENTRYPOINT ["/usr/bin/mullion"]"#], "there is no shell to start it");
+    assert!(of("RUN ").is_empty() && of("CMD ").is_empty() && of("ADD ").is_empty());
+    assert!(of("COPY ").iter().any(|line| line.ends_with(" /etc/ssl/certs/ca-certificates.crt")));
+}
+
+/// Who builds behind a mirror says so to cargo, apt and the builder, not here.
+#[test]
+fn no_registry_is_named() {
+    for name in ["Dockerfile", ".dockerignore", "release/build.sh", "release/image.sh"] {
+        let text = repository(name);
+        assert!(!text.contains("://") && !text.contains("--registry"), "{name}");
+    }
+    let all = instructions(&repository("Dockerfile"));
+    let defaults = all.iter().filter_map(|line| line.strip_prefix("ARG ")?.split_once('='));
+    let from = all.iter().filter_map(|line| line.strip_prefix("FROM "));
+    let images: Vec<&str> = defaults.map(|(_, image)| image).chain(from).collect();
+    assert_eq!(images.len(), 3, "{images:?}");
+    for image in images {
+        // A host has a dot or a port, and stands before the first slash.
+        assert!(!image.contains('/'), "{image}");
+    }
+}
+
+/// The build sees what `.dockerignore` lets through: every file that the program is compiled from must be among it.
+#[test]
+fn the_build_sees_everything_it_compiles() {
+    let let_through = repository(".dockerignore");
+    let allowed: Vec<&str> = let_through.lines().filter_map(|line| line.strip_prefix('!')).collect();
+    assert_eq!(let_through.lines().filter(|line| !line.starts_with(['#', '!'])).collect::<Vec<_>>(), ["*"]);
+    let all = instructions(&repository("Dockerfile"));
+    let copied: Vec<&str> = all
+        .iter()
+        .filter_map(|line| line.strip_prefix("COPY "))
+        .filter(|line| !line.starts_with("--from="))
+        .flat_map(|line| {
+            let mut names: Vec<&str> = line.split_whitespace().collect();
+            names.pop();
+            names
+        })
+        .collect();
+    assert_eq!(
+        copied.iter().collect::<std::collections::BTreeSet<_>>(),
+        allowed.iter().collect(),
+        "copied, let through"
+    );
+
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for name in &allowed {
+        assert!(root.join(name).exists(), "{name}");
+    }
+    let mut folders = vec![root.join("src")];
+    let mut included = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                folders.push(entry);
+                continue;
+            }
+            if entry.extension() != Some(OsStr::new("rs")) {
+                continue;
+            }
+            let text = fs::read_to_string(&entry).unwrap();
+            let named = ["include_str!(\"", "include_bytes!(\""].iter().flat_map(|start| text.split(start).skip(1));
+            for file in named.map(|rest| rest.split('"').next().unwrap()) {
+                let file = entry.parent().unwrap().join(file).canonicalize().unwrap();
+                let file = file.strip_prefix(root.canonicalize().unwrap()).unwrap().to_owned();
+                assert!(allowed.iter().any(|name| file.starts_with(name)), "{}: {}", entry.display(), file.display());
+                included += 1;
+            }
+        }
+    }
+    assert!(included > 3, "{included}");
+}
