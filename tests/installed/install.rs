@@ -8,7 +8,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::{ListParams, PostParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use mullion_cluster::{Seen, wait_for};
 use serde_json::json;
@@ -22,7 +22,8 @@ pub async fn the_defaults_work(site: &Site) -> Result<()> {
     let namespace =
         json!({"metadata": {"name": NAMESPACE, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
     let namespaces: Api<Namespace> = Api::all(client.clone());
-    namespaces.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
+    let namespace = Patch::Apply(serde_json::from_value::<Namespace>(namespace)?);
+    namespaces.patch(NAMESPACE, &PatchParams::apply("trial"), &namespace).await?;
 
     site.install(&[]).await?;
 

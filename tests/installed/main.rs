@@ -14,6 +14,8 @@
 #![allow(unreachable_pub, reason = "modules of one test program")]
 
 mod install;
+mod load;
+mod replicas;
 mod site;
 
 use std::process::ExitCode;
@@ -58,7 +60,15 @@ fn main() -> ExitCode {
     }
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let sites = Arc::new(Sites::default());
-    let trials = trials!(runtime, sites, [install::the_defaults_work]);
+    let trials = trials!(
+        runtime,
+        sites,
+        [
+            install::the_defaults_work,
+            replicas::one_that_is_asked_to_go_is_not_missed,
+            replicas::one_that_crashes_is_missed_for_a_moment,
+        ]
+    );
     let conclusion = libtest_mimic::run(&arguments, trials);
     // In the runtime: the end of a kubelet ends its tasks.
     runtime.block_on(async { drop(sites) });

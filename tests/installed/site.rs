@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::ListParams;
-use mullion_cluster::{ControlPlane, Image, Kubelet, Network, NodeSpec, Tool};
+use mullion_cluster::{ControlPlane, Image, Kubelet, Network, NodeSpec, Seen, Tool, wait_for};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 /// For anything that a cluster does by itself.
@@ -52,12 +53,37 @@ impl Site {
         Ok(out.into_owned())
     }
 
+    /// The pods in Mullion's namespace.
+    pub fn pods(&self) -> Api<Pod> {
+        Api::namespaced(self.plane.client(), NAMESPACE)
+    }
+
+    /// Waits until a Deployment has as many pods as it shall, all of the latest version and ready.
+    pub async fn whole(&self, deployment: &str) -> Result<()> {
+        let api: Api<Deployment> = Api::namespaced(self.plane.client(), NAMESPACE);
+        wait_for(&format!("all pods of {deployment} to be ready"), DEADLINE, async || {
+            let found = match api.get(deployment).await {
+                Ok(found) => found,
+                Err(error) => return Seen::NotYet(error.to_string()),
+            };
+            let wanted = found.spec.as_ref().and_then(|spec| spec.replicas);
+            let status = found.status.unwrap_or_default();
+            let counts = [status.replicas, status.updated_replicas, status.ready_replicas];
+            let heard = status.observed_generation == found.metadata.generation;
+            if heard && counts.iter().all(|count| *count == wanted) {
+                Seen::Done(())
+            } else {
+                Seen::NotYet(format!("{status:?}"))
+            }
+        })
+        .await
+    }
+
     /// The pods of one of Mullion's Deployments, but for those that are being deleted.
     pub async fn pods_of(&self, deployment: &str) -> Result<Vec<Pod>> {
         let component = deployment.trim_start_matches("mullion-");
         let selector = format!("app.kubernetes.io/name=mullion,app.kubernetes.io/component={component}");
-        let pods: Api<Pod> = Api::namespaced(self.plane.client(), NAMESPACE);
-        let mut pods = pods.list(&ListParams::default().labels(&selector)).await?.items;
+        let mut pods = self.pods().list(&ListParams::default().labels(&selector)).await?.items;
         pods.retain(|pod| pod.metadata.deletion_timestamp.is_none());
         Ok(pods)
     }

@@ -12,17 +12,17 @@ use k8s_openapi::api::core::v1::{
     Container, ContainerState, ContainerStatus, Pod, PodSecurityContext, SecurityContext,
 };
 use kube::ResourceExt as _;
-use serde_json::json;
 
 use super::Image;
 use super::environment::expand;
 use super::probe::Prober;
+use super::status::now;
 use super::volumes::Volumes;
 use crate::network::Sandbox;
 
 /// Pauses between restarts: none before the first, then twice as long each time. A run of ten minutes starts this anew.
-const BACK_OFF: (Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(5));
-const GOOD_RUN: Duration = Duration::from_mins(10);
+const BACK_OFF: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(300));
+const GOOD_RUN: Duration = Duration::from_secs(600);
 /// What container runtimes set where the image sets nothing.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -49,10 +49,10 @@ pub(super) struct Run {
 /// How a run ended.
 #[derive(Clone, Debug)]
 pub(super) struct End {
-    since: String,
-    at: String,
+    pub(super) since: String,
+    pub(super) at: String,
     pub(super) code: i32,
-    reason: &'static str,
+    pub(super) reason: &'static str,
 }
 
 /// A container with its history.
@@ -62,8 +62,8 @@ pub(super) struct Played {
     /// What its process is called in the kubelet's group of processes.
     pub(super) process: String,
     pub(super) state: State,
-    last: Option<End>,
-    restarts: i32,
+    pub(super) last: Option<End>,
+    pub(super) restarts: i32,
     pause: Duration,
     not_before: Option<Instant>,
 }
@@ -90,11 +90,6 @@ impl Played {
         if status.state.as_ref().is_some_and(ran) {
             self.restarts += 1;
         }
-    }
-
-    /// Whether it has ever run.
-    pub(super) fn has_run(&self) -> bool {
-        self.restarts > 0
     }
 
     /// Whether the pause before the next start is over.
@@ -166,35 +161,6 @@ impl Played {
         self.last = Some(end);
         self.state = State::Waiting { reason: "CrashLoopBackOff", message };
     }
-
-    /// The entry of `containerStatuses`.
-    pub(super) fn status(&self) -> serde_json::Value {
-        let ended = |end: &End| json!({"terminated": {"exitCode": end.code, "reason": end.reason, "startedAt": end.since, "finishedAt": end.at}});
-        let (state, started, ready) = match &self.state {
-            State::Waiting { reason, message } => {
-                (json!({"waiting": {"reason": reason, "message": message}}), false, false)
-            }
-            State::Running(run) => {
-                (json!({"running": {"startedAt": run.since}}), run.started, run.started && run.ready)
-            }
-            State::Ended(end) => (ended(end), false, false),
-        };
-        json!({
-            "name": self.spec.name,
-            "image": self.spec.image,
-            "imageID": self.spec.image,
-            "restartCount": self.restarts,
-            "started": started,
-            "ready": ready,
-            "state": state,
-            "lastState": self.last.as_ref().map(ended).unwrap_or_default(),
-        })
-    }
-}
-
-/// The present, as the API writes it.
-pub(super) fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 fn command(spec: &Container, site: &Site<'_>, image: &Image, variables: &BTreeMap<String, String>) -> Result<Command> {

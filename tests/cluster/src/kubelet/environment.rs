@@ -32,7 +32,9 @@ pub(super) async fn variables(
             None if links => services.list(&ListParams::default()).await?.items,
             None => Vec::new(),
         };
-        found.iter().for_each(|service| of_service(service, &mut known));
+        for service in &found {
+            of_service(service, &mut known);
+        }
     }
     if container.env_from.as_ref().is_some_and(|sources| !sources.is_empty()) {
         bail!("envFrom is not played");

@@ -12,6 +12,7 @@ mod container;
 mod environment;
 mod pod;
 mod probe;
+mod status;
 mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};

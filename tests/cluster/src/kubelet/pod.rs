@@ -1,6 +1,5 @@
 //! One pod from its binding to its end.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,8 +14,9 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::Shared;
-use super::container::{Played, Site, State, now};
+use super::container::{Played, Site, State};
 use super::environment::{Addresses, variables};
+use super::status::History;
 use super::volumes::Volumes;
 use crate::network::Sandbox;
 use crate::process::Rank;
@@ -36,11 +36,9 @@ struct Worker {
     folder: PathBuf,
     place: Option<Place>,
     containers: Vec<Played>,
-    started: String,
+    history: History,
     refreshed: Option<Instant>,
     tried: Option<Instant>,
-    /// Since when each condition is what it is.
-    since: BTreeMap<&'static str, (bool, String)>,
     reported: Value,
 }
 
@@ -89,10 +87,9 @@ impl Worker {
             folder,
             place: None,
             containers,
-            started: now(),
+            history: History::default(),
             refreshed: None,
             tried: None,
-            since: BTreeMap::new(),
             reported: Value::Null,
         }
     }
@@ -234,7 +231,8 @@ impl Worker {
     }
 
     async fn report(&mut self) {
-        let status = self.status();
+        let addresses = self.place.as_ref().map(|place| place.addresses);
+        let status = self.history.status(&self.containers, addresses);
         if status == self.reported {
             return;
         }
@@ -245,49 +243,6 @@ impl Worker {
         if matches!(timeout(REQUESTS, api.patch_status(&name, &params, &patch)).await, Ok(Ok(_))) {
             self.reported = status;
         }
-    }
-
-    fn status(&mut self) -> Value {
-        let statuses: Vec<Value> = self.containers.iter().map(Played::status).collect();
-        let ready = statuses.iter().all(|status| status.get("ready") == Some(&Value::Bool(true)));
-        let phase = phase(&self.containers);
-        let placed = self.place.is_some();
-        let conditions: Vec<Value> = [
-            ("PodReadyToStartContainers", placed),
-            ("Initialized", true),
-            ("ContainersReady", ready),
-            ("Ready", ready),
-        ]
-        .into_iter()
-        .map(|(kind, holds)| {
-            let since = self.since.entry(kind).or_insert_with(|| (holds, now()));
-            if since.0 != holds {
-                *since = (holds, now());
-            }
-            let mut condition =
-                json!({"type": kind, "status": if holds { "True" } else { "False" }, "lastTransitionTime": since.1});
-            if !holds && kind.ends_with("Ready") {
-                let reason =
-                    if matches!(phase, "Succeeded" | "Failed") { "PodCompleted" } else { "ContainersNotReady" };
-                condition["reason"] = json!(reason);
-            } else {
-                condition["reason"] = Value::Null;
-            }
-            condition
-        })
-        .collect();
-        let mut status =
-            json!({"phase": phase, "startTime": self.started, "conditions": conditions, "containerStatuses": statuses});
-        if let (Some(place), Some(status)) = (&self.place, status.as_object_mut()) {
-            let Addresses { pod, host } = place.addresses;
-            status.extend([
-                ("podIP".to_owned(), json!(pod)),
-                ("podIPs".to_owned(), json!([{"ip": pod}])),
-                ("hostIP".to_owned(), json!(host)),
-                ("hostIPs".to_owned(), json!([{"ip": host}])),
-            ]);
-        }
-        status
     }
 
     /// Ends the containers within the pod's grace, and then the object.
@@ -361,26 +316,6 @@ impl Worker {
         }
         drop(group);
         fs::remove_dir_all(&self.folder).ok();
-    }
-}
-
-/// As kubelets sum it up: pods that are started anew are never done.
-fn phase(containers: &[Played]) -> &'static str {
-    let codes: Vec<Option<i32>> = containers
-        .iter()
-        .map(|container| match &container.state {
-            State::Ended(end) => Some(end.code),
-            _ => None,
-        })
-        .collect();
-    if codes.iter().all(|code| *code == Some(0)) {
-        "Succeeded"
-    } else if codes.iter().all(Option::is_some) {
-        "Failed"
-    } else if containers.iter().any(|container| matches!(container.state, State::Running(_)) || container.has_run()) {
-        "Running"
-    } else {
-        "Pending"
     }
 }
 

@@ -222,7 +222,7 @@ fn publish(mut mount: ConfigMapMount, files: Files, readable: bool) -> Result<Mo
     mount.publish(&list)?;
     if !readable {
         for name in files.keys() {
-            fs::set_permissions(mount.path().join(name), fs::Permissions::from_mode(0))?;
+            fs::set_permissions(mount.path().join(name), fs::Permissions::from_mode(0o000))?;
         }
     }
     Ok(Mounted::Files(mount, files))
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn keys_are_chosen_and_renamed() {
         let held = || Files::from([("a".to_owned(), b"1".to_vec()), ("b".to_owned(), b"2".to_vec())]);
-        let item = |key: &str| KeyToPath { key: key.to_owned(), path: "c".to_owned(), mode: None };
+        let item = |key: &str| KeyToPath { key: key.to_owned(), path: "c".to_owned(), ..KeyToPath::default() };
         assert_eq!(chosen(held(), None, None).unwrap(), held());
         assert_eq!(chosen(held(), Some(&[item("b")]), None).unwrap(), Files::from([("c".to_owned(), b"2".to_vec())]));
         assert!(chosen(held(), Some(&[item("x")]), None).is_err());

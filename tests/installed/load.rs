@@ -1,0 +1,110 @@
+//! People who create pods all the time, and what they see.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::PostParams;
+use mullion_cluster::{TestNamespace, wait_for};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use crate::site::{DEADLINE, Site};
+
+const PEOPLE: usize = 4;
+/// Long enough to leave the processors to what is tried; about a hundred pods a second come of it.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A load of Windows pods that name nothing but an image. They are dry runs: the API server asks every webhook and stores
+/// nothing, so that a thousand of them leave no thousand pods behind.
+pub struct Load {
+    stop: Arc<AtomicBool>,
+    done: Arc<AtomicUsize>,
+    people: JoinSet<Vec<Outcome>>,
+}
+
+/// One pod, from the first try to the end.
+#[derive(Debug)]
+pub struct Outcome {
+    pub begun: Instant,
+    pub took: Duration,
+    /// What the API server said before it took the pod; whoever is refused tries again at once.
+    pub refusals: Vec<String>,
+    /// Whether Mullion has placed the pod. If not, the API server took it without having an answer.
+    pub placed: bool,
+}
+
+impl Load {
+    /// In a namespace of its own, until [`Load::stop`].
+    pub async fn start(site: &Site) -> Result<Self> {
+        let namespace = site.plane.namespace("load").await?;
+        let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let mut people = JoinSet::new();
+        for _ in 0..PEOPLE {
+            people.spawn(person(namespace.clone(), Arc::clone(&stop), Arc::clone(&done)));
+        }
+        let load = Self { stop, done, people };
+        load.more(2 * PEOPLE).await?;
+        Ok(load)
+    }
+
+    /// Waits until that many more pods were taken.
+    pub async fn more(&self, pods: usize) -> Result<()> {
+        let enough = self.done.load(Ordering::Relaxed) + pods;
+        wait_for(&format!("{pods} more pods to be taken"), DEADLINE, async || {
+            let done = self.done.load(Ordering::Relaxed);
+            if done >= enough { Ok(()) } else { Err(format!("{done} of {enough}")) }
+        })
+        .await
+    }
+
+    /// What everybody saw, in the order of their beginnings.
+    pub async fn stop(self) -> Vec<Outcome> {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut outcomes: Vec<_> = self.people.join_all().await.into_iter().flatten().collect();
+        outcomes.sort_by_key(|outcome| outcome.begun);
+        outcomes
+    }
+}
+
+/// An error that shows the first pods that were refused, or taken unseen.
+pub fn nothing_was_missed(outcomes: &[Outcome]) -> Result<()> {
+    let bad: Vec<_> = outcomes.iter().filter(|outcome| !outcome.placed || !outcome.refusals.is_empty()).collect();
+    ensure!(bad.is_empty(), "{} of {} pods: {:#?}", bad.len(), outcomes.len(), bad.iter().take(3).collect::<Vec<_>>());
+    Ok(())
+}
+
+async fn person(namespace: TestNamespace, stop: Arc<AtomicBool>, done: Arc<AtomicUsize>) -> Vec<Outcome> {
+    let pods: Api<Pod> = namespace.api();
+    let pod = json!({
+        "metadata": {"name": "order"},
+        "spec": {"containers": [{"name": "c", "image": "mcr.microsoft.com/windows/servercore:ltsc2022"}]},
+    });
+    let pod: Pod = serde_json::from_value(pod).expect("a pod");
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    let mut outcomes = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        let begun = Instant::now();
+        let mut refusals = Vec::new();
+        // The load ends with the trial, so a pod that is refused for good ends it too, by its deadline.
+        let taken = loop {
+            match pods.create(&dry, &pod).await {
+                Ok(taken) => break Some(taken),
+                Err(_) if stop.load(Ordering::Relaxed) => break None,
+                Err(error) => refusals.push(error.to_string()),
+            }
+            tokio::time::sleep(PAUSE).await;
+        };
+        if let Some(taken) = taken {
+            let selector = taken.spec.and_then(|spec| spec.node_selector).unwrap_or_default();
+            let placed = selector.get("kubernetes.io/os").is_some_and(|os| os == "windows");
+            outcomes.push(Outcome { begun, took: begun.elapsed(), refusals, placed });
+            done.fetch_add(1, Ordering::Relaxed);
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    outcomes
+}
