@@ -14,6 +14,7 @@
 #![allow(unreachable_pub, reason = "modules of one test program")]
 
 mod install;
+mod kubelet;
 mod load;
 mod replicas;
 mod site;
@@ -64,6 +65,8 @@ fn main() -> ExitCode {
         runtime,
         sites,
         [
+            kubelet::containers_are_as_their_pods_say,
+            kubelet::ends_are_a_kubelets,
             install::the_defaults_work,
             replicas::one_that_is_asked_to_go_is_not_missed,
             replicas::one_that_crashes_is_missed_for_a_moment,

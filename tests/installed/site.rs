@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::Api;
-use kube::api::ListParams;
+use kube::api::{DeleteParams, ListParams};
 use mullion_cluster::{ControlPlane, Image, Kubelet, Network, NodeSpec, Seen, Tool, wait_for};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
@@ -66,7 +66,7 @@ impl Site {
                 Ok(found) => found,
                 Err(error) => return Seen::NotYet(error.to_string()),
             };
-            let wanted = found.spec.as_ref().and_then(|spec| spec.replicas);
+            let wanted = found.spec.replicas;
             let status = found.status.unwrap_or_default();
             let counts = [status.replicas, status.updated_replicas, status.ready_replicas];
             let heard = status.observed_generation == found.metadata.generation;
@@ -86,6 +86,23 @@ impl Site {
         let mut pods = self.pods().list(&ListParams::default().labels(&selector)).await?.items;
         pods.retain(|pod| pod.metadata.deletion_timestamp.is_none());
         Ok(pods)
+    }
+
+    /// Takes away what earlier trials have installed.
+    pub async fn bare(&self) -> Result<()> {
+        self.helm(&["uninstall", "mullion", "-n", NAMESPACE, "--wait", "--ignore-not-found"]).await?;
+        let namespaces: Api<Namespace> = Api::all(self.plane.client());
+        if namespaces.get_opt(NAMESPACE).await?.is_some() {
+            namespaces.delete(NAMESPACE, &DeleteParams::default()).await?;
+        }
+        wait_for(&format!("the namespace {NAMESPACE} to be gone"), DEADLINE, async || {
+            match namespaces.get_opt(NAMESPACE).await {
+                Ok(None) => Seen::Done(()),
+                Ok(Some(found)) => Seen::NotYet(format!("{:?}", found.status)),
+                Err(error) => Seen::NotYet(error.to_string()),
+            }
+        })
+        .await
     }
 
     /// Installs the chart as the README says, or brings an installed one to these arguments (`--set`, …).
@@ -109,7 +126,7 @@ pub fn image(repository: &str) -> String {
 
 /// The image as the Dockerfile makes it, with the program under test.
 pub fn program() -> Image {
-    Image { program: env!("CARGO_BIN_EXE_mullion").into(), user: 65532 }
+    Image::new(env!("CARGO_BIN_EXE_mullion"))
 }
 
 /// Sites, one at a time. A trial that passes leaves its own to the next; any other's is thrown away.

@@ -179,6 +179,9 @@ fn command(spec: &Container, site: &Site<'_>, image: &Image, variables: &BTreeMa
         let (source, read_only) = site.volumes.source(&mount.name)?;
         mounts.push((mount.mount_path.clone(), source.to_owned(), read_only || mount.read_only == Some(true)));
     }
+    for folder in &image.folders {
+        mounts.push((folder.display().to_string(), folder.clone(), true));
+    }
     mounts.sort(); // what holds a mount point comes before it
     let mut lines = String::new();
     for (target, source, read_only) in &mounts {

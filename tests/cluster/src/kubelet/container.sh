@@ -18,16 +18,10 @@ mkdir -p "$root/proc" "$root/dev" "$root/etc" "$root/tmp" "$root/var"
 mkdir "$root/run"
 ln -s ../run "$root/var/run" # relative: an absolute one would lead out of here until the last step
 
-# The image: the program, and the libraries that a build for this machine is linked to.
+# The image's own program; its folders are among the mounts.
 touch "$root/mullion"
 mount --bind "$program" "$root/mullion"
 read_only "$root/mullion"
-for libraries in /lib /lib64 /usr/lib; do
-  [ -d "$libraries" ] || continue
-  mkdir -p "$root$libraries"
-  mount --rbind "$libraries" "$root$libraries"
-  read_only "$root$libraries"
-done
 for device in null zero full random urandom; do
   touch "$root/dev/$device"
   mount --bind "/dev/$device" "$root/dev/$device"

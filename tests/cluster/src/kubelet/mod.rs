@@ -45,11 +45,20 @@ pub struct Image {
     pub program: PathBuf,
     /// The user (and group) that it names; 0 for root.
     pub user: i64,
+    /// This machine's folders that are in it, read-only and under the same path.
+    pub folders: Vec<PathBuf>,
 }
 
 impl Image {
     /// Where the program is inside.
     pub(crate) const ENTRYPOINT: &'static str = "/mullion";
+
+    /// A program for the user 65532, beside the libraries that a build for this machine is linked to.
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        let libraries = ["/lib", "/lib64", "/usr/lib"].map(PathBuf::from);
+        let folders = libraries.into_iter().filter(|folder| folder.is_dir()).collect();
+        Self { program: program.into(), user: 65532, folders }
+    }
 }
 
 /// A running kubelet. Dropping it kills its containers, as a node does that loses power: nothing is reported any more.
