@@ -28,9 +28,9 @@ pub async fn the_defaults_work(site: &Site) -> Result<()> {
     site.install(&[]).await?;
 
     let shop = site.plane.namespace("shop").await?;
-    let good = pod("good", "mcr.microsoft.com/windows/servercore:ltsc2022", json!({}));
+    let good = pod("good", "mcr.microsoft.com/windows/servercore:ltsc2022", &json!({}));
     site.plane.kubectl_with_input(&["create", "-n", &shop.name, "-f", "-"], &good).await?;
-    let bad = pod("bad", "mcr.microsoft.com/windows/servercore:ltsc2022", json!({"runAsUser": 1000}));
+    let bad = pod("bad", "mcr.microsoft.com/windows/servercore:ltsc2022", &json!({"runAsUser": 1000}));
     let refused = site.plane.kubectl_with_input(&["create", "-n", &shop.name, "-f", "-"], &bad).await;
     let refused = refused.err().context("a pod that cannot work was created")?.to_string();
     for word in ["pods.mullion.dev", "MUL201 run-as-user: spec.containers[0].securityContext.runAsUser"] {
@@ -105,7 +105,7 @@ async fn registered(site: &Site) -> Result<[(&'static str, Vec<Vec<u8>>); 2]> {
 }
 
 /// A pod as a user writes it.
-fn pod(name: &str, image: &str, security: serde_json::Value) -> String {
+fn pod(name: &str, image: &str, security: &serde_json::Value) -> String {
     json!({
         "apiVersion": "v1",
         "kind": "Pod",
