@@ -30,8 +30,8 @@ const SHOWN: usize = 20;
 
 /// Arguments of `withdraw`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Controllers stop changing nodes, RuntimeClasses and pods until --undo, or until ConfigMap \
-    mullion-state is deleted.\n\nExit code: 0 done; 1 something stayed that should have gone; 2 nothing could be done.")]
+#[command(after_help = "Controllers stop changing nodes, RuntimeClasses and pods until --undo, until ConfigMap \
+    mullion-state is deleted, or until they are installed anew.\n\nExit code: 0 done; 1 something stayed that should have gone; 2 nothing could be done.")]
 pub struct Withdraw {
     /// Kubeconfig of the cluster; without it, the service account of the pod
     #[arg(long, value_name = "FILE")]

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::events::Events;
 use super::metrics::Metrics;
+use super::ownership::Owner;
 use super::reachability::{self, Probing};
 use super::{certificates, memory, nodes, pods, policies, withdrawn};
 use crate::engine::creation::Claimants;
@@ -52,6 +53,8 @@ pub struct Leading {
     pub(super) state: Arc<Follower>,
     /// Where it is kept.
     pub(super) store: Store,
+    /// Whose it is, and the Secrets are.
+    pub(super) owner: Owner,
     /// What certificates to keep, if any.
     pub(super) certificates: Option<Arc<certificates::Settings>>,
     /// For people.
@@ -79,6 +82,7 @@ impl Leading {
     ) -> Self {
         let streaming = streams_lists(&client).await;
         let state = Arc::new(follow(client.clone(), namespace, streaming));
+        let owner = Owner::asked(client.clone(), namespace);
         Self {
             streaming,
             namespace: namespace.to_owned(),
@@ -86,7 +90,8 @@ impl Leading {
             policy_reports: None,
             world: Arc::new(Live::start(client.clone(), state.state.clone())),
             state,
-            store: Store::new(client.clone(), namespace),
+            store: Store::new(client.clone(), namespace).owned_by(owner.clone()),
+            owner,
             certificates: None,
             events: Events::new(client.clone()),
             claimants: Arc::new(channel::Sender::new(None)),

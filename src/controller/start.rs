@@ -15,6 +15,7 @@ use super::certificates::Settings;
 use super::leading::{Ended, Leading};
 use super::lease::{Fence, Timing};
 use super::metrics::Metrics;
+use super::ownership::Owner;
 use super::reachability::Probing;
 use super::{Args, admin, lease};
 use crate::policy::PolicySet;
@@ -62,7 +63,8 @@ async fn start(args: &Args) -> anyhow::Result<()> {
         .with_context(|| format!("cannot listen on {}; choose another address with --admin-bind", args.admin_bind))?;
     let identity = lease::identity();
     tracing::info!(admin = %listener.local_addr()?, identity, namespace, "controller started");
-    let follower = lease::follow(client.clone(), &namespace, Timing::of_seconds(args.lease_duration), identity);
+    let (timing, owner) = (Timing::of_seconds(args.lease_duration), Owner::asked(client.clone(), &namespace));
+    let follower = lease::follow(client.clone(), &namespace, timing, identity, owner);
     let (say_synced, synced) = channel::channel(false);
     let (say_leads, leads) = channel::channel(false);
     let admin_stop = CancellationToken::new();

@@ -1,7 +1,8 @@
 //! Leaving the cluster alone while Mullion is withdrawn.
 //!
 //! `mullion withdraw` writes the time into `withdrawn` of ConfigMap `mullion-state`, and `mullion withdraw --undo`, or
-//! whoever removes the key or the ConfigMap, takes it back. Nothing needs to start anew for either.
+//! whoever removes the key or the ConfigMap, takes it back. Nothing needs to start anew for either. What a former
+//! release's state says of that is forgotten, once a controller with another ServiceAccount reads it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,10 @@ pub(super) const CONDITION: &str = "Withdrawn";
 
 /// How often the ConfigMap is read beside the watch, which may be silent for minutes before it is taken for dead.
 const READ_AGAIN: Duration = Duration::from_secs(10);
+/// How long to rest on where the ConfigMap was deleted. Uninstalling may delete the ServiceAccount first, and with it
+/// what it owns: its token is good for 10 s more (`TokenSuccessCacheTTL` in pkg/kubeapiserver/options/authentication.go),
+/// and after that this process can do no harm.
+const GONE: Duration = Duration::from_secs(15);
 /// The wait after a failure to read or write it.
 const RETRY: Duration = Duration::from_secs(2);
 
@@ -53,11 +58,16 @@ pub(super) async fn obey<F: Future<Output = ()>>(leading: Leading, duties: impl 
 
 /// Ends where Mullion is not withdrawn, or no longer.
 async fn rest(leading: &Leading, followed: &mut Followed) {
-    let mut told = false;
+    let (mut told, mut waited) = (false, false);
     loop {
         let state = read(leading).await;
         leading.metrics.withdrawn(state.withdrawn.is_some());
         let Some(since) = &state.withdrawn else {
+            // Who takes the key out leaves what was said about it; a ConfigMap that was made anew has none of that.
+            if told && !acknowledged(&state) && !std::mem::replace(&mut waited, true) {
+                sleep(GONE).await;
+                continue;
+            }
             // The watch may not have heard yet that it is over.
             if timeout(READ_AGAIN, said(followed, false)).await.is_err() && is_withdrawn(followed) {
                 continue;
@@ -72,6 +82,7 @@ async fn rest(leading: &Leading, followed: &mut Followed) {
             }
             return;
         };
+        waited = false;
         if !std::mem::replace(&mut told, true) {
             tracing::warn!(
                 since,
@@ -116,7 +127,7 @@ fn is_withdrawn(followed: &Followed) -> bool {
 async fn read(leading: &Leading) -> State {
     let mut said = String::new();
     loop {
-        let error = match leading.store.read().await {
+        let error = match leading.store.claim().await {
             Ok(state) => return state,
             Err(error) => in_words(error.as_ref()),
         };

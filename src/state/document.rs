@@ -23,11 +23,14 @@ const SEEN_BUILDS: &str = "seen-builds";
 const TAINT_ON_CREATE: &str = "taint-on-create";
 /// When Mullion was withdrawn, as RFC 3339; absent while it is at work.
 const WITHDRAWN: &str = "withdrawn";
+/// The uid of the ServiceAccount of the controller whose state this is.
+const SERVICE_ACCOUNT: &str = "service-account";
 /// As JSON: a list of conditions.
 const CONDITIONS: &str = "conditions";
 
 /// Every key that is read and written.
-pub(super) const KEYS: [&str; 6] = [POLICIES, SEEN_TAINTS, SEEN_BUILDS, TAINT_ON_CREATE, WITHDRAWN, CONDITIONS];
+pub(super) const KEYS: [&str; 7] =
+    [POLICIES, SEEN_TAINTS, SEEN_BUILDS, TAINT_ON_CREATE, WITHDRAWN, SERVICE_ACCOUNT, CONDITIONS];
 
 /// Most bytes that policy files may take as they are kept. A ConfigMap has room for 1 MiB (`ValidateConfigMap` in
 /// pkg/apis/core/validation/validation.go), and the rest is small.
@@ -50,6 +53,8 @@ pub struct State {
     pub taint_on_create: Option<Taint>,
     /// When `mullion withdraw` ran: controllers leave the cluster alone from then on.
     pub withdrawn: Option<String>,
+    /// The uid of the ServiceAccount of the controller whose state this is; `None` where nobody with one has had it.
+    pub service_account: Option<String>,
     /// What stands right or wrong, for people.
     pub conditions: Vec<Condition>,
 }
@@ -95,6 +100,7 @@ impl State {
     pub fn read(data: &BTreeMap<String, String>) -> (Self, Vec<String>) {
         let mut problems = Vec::new();
         let text = |key: &str| data.get(key).map_or("", |text| text.trim());
+        let some = |text: &str| Some(text).filter(|text| !text.is_empty()).map(str::to_owned);
         let policies: Vec<KeptFile> = json(POLICIES, text(POLICIES), &mut problems);
         let taints = lines(SEEN_TAINTS, text(SEEN_TAINTS), "key=value:effect", &mut problems, Taint::parse);
         let builds = lines(SEEN_BUILDS, text(SEEN_BUILDS), "10.0.20348", &mut problems, Build::from_label);
@@ -116,7 +122,8 @@ impl State {
                 .collect(),
             seen: Seen { taints, builds },
             taint_on_create,
-            withdrawn: Some(text(WITHDRAWN)).filter(|text| !text.is_empty()).map(str::to_owned),
+            withdrawn: some(text(WITHDRAWN)),
+            service_account: some(text(SERVICE_ACCOUNT)),
             conditions: json(CONDITIONS, text(CONDITIONS), &mut problems),
         };
         (state, problems)
@@ -135,8 +142,19 @@ impl State {
         put(SEEN_BUILDS, one_per_line(&self.seen.builds));
         put(TAINT_ON_CREATE, self.taint_on_create.as_ref().map_or_else(|| "false".to_owned(), ToString::to_string));
         put(WITHDRAWN, self.withdrawn.clone().unwrap_or_default());
+        put(SERVICE_ACCOUNT, self.service_account.clone().unwrap_or_default());
         put(CONDITIONS, list(&self.conditions));
         data
+    }
+
+    /// Makes it the state of the controller with the ServiceAccount of that uid. Of a former release's only what is true
+    /// of the cluster stays: that one was withdrawn before it was uninstalled, and this one is at work.
+    pub fn belong_to(&mut self, uid: &str) {
+        let before = self.service_account.replace(uid.to_owned());
+        if before.is_some_and(|before| before != uid) {
+            (self.withdrawn, self.taint_on_create) = (None, None);
+            self.conditions.clear();
+        }
     }
 
     /// Keeps these policy files in place of those before; none, and `false`, where they take too much room.
@@ -237,6 +255,7 @@ mod tests {
             },
             taint_on_create: Taint::parse("os=windows:NoSchedule"),
             withdrawn: Some("2026-01-01T00:00:00Z".to_owned()),
+            service_account: Some("5f0c".to_owned()),
             conditions: vec![condition("True", "2026-01-01T00:00:00Z")],
         };
         let data = state.data();
@@ -245,6 +264,30 @@ mod tests {
         let empty = State { found: true, ..State::default() };
         assert_eq!(State::read(&BTreeMap::new()), (empty.clone(), vec![]));
         assert_eq!(State::read(&empty.data()), (empty, vec![]));
+    }
+
+    #[test]
+    fn a_former_release_leaves_what_it_saw() {
+        let state = State {
+            found: true,
+            policies: vec![PolicyFile { name: "a.yaml".to_owned(), bytes: "kind: PodPolicy\n".into() }],
+            seen: Seen { taints: [Taint::parse("os=windows:NoSchedule").unwrap()].into(), ..Seen::default() },
+            taint_on_create: Taint::parse("os=windows:NoSchedule"),
+            withdrawn: Some("2026-01-01T00:00:00Z".to_owned()),
+            service_account: Some("old".to_owned()),
+            conditions: vec![condition("True", "2026-01-01T00:00:00Z")],
+        };
+        let of = |owner: Option<&str>, uid: &str| {
+            let mut state = State { service_account: owner.map(str::to_owned), ..state.clone() };
+            state.belong_to(uid);
+            state
+        };
+        let (policies, seen) = (state.policies.clone(), state.seen.clone());
+        let after = State { found: true, policies, seen, service_account: Some("new".to_owned()), ..State::default() };
+        assert_eq!(of(Some("old"), "new"), after);
+        assert_eq!(of(Some("old"), "old"), state);
+        // From a version that did not say: the same release, upgraded.
+        assert_eq!(of(None, "old"), state);
     }
 
     #[test]

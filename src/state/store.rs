@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, bail};
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::Patch;
 use kube::{Api, Client, Resource as _};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::{NAME, State};
+use crate::controller::ownership::{self, Owner};
 use crate::controller::{patch_params, post_params};
 use crate::policy::PolicyFile;
 use crate::world::objects::MANAGED_BY;
@@ -23,12 +25,20 @@ const ATTEMPTS: usize = 5;
 pub struct Store {
     api: Api<ConfigMap>,
     namespace: String,
+    owner: Owner,
 }
 
 impl Store {
-    /// Of the ConfigMap in `namespace`.
+    /// Of the ConfigMap in `namespace`, which is nobody's if it is made here.
     pub fn new(client: Client, namespace: &str) -> Self {
-        Self { api: Api::namespaced(client, namespace), namespace: namespace.to_owned() }
+        let owner = Owner::nobody();
+        Self { api: Api::namespaced(client, namespace), namespace: namespace.to_owned(), owner }
+    }
+
+    /// The same, and the ConfigMap is `owner`'s if it is made here.
+    #[must_use]
+    pub fn owned_by(self, owner: Owner) -> Self {
+        Self { owner, ..self }
     }
 
     /// What is kept now; nothing, where there is no ConfigMap.
@@ -36,10 +46,31 @@ impl Store {
         Ok(self.get().await?.map_or_else(State::default, |map| state_of(&map)))
     }
 
+    /// What is kept now, once it is the owner's: see [`State::belong_to`]. Makes none.
+    pub async fn claim(&self) -> anyhow::Result<State> {
+        let standing = self.read().await?;
+        if !standing.found {
+            return Ok(standing);
+        }
+        let asked = timeout(CALL, self.owner.ask()).await.context("no answer");
+        let ours = asked.and_then(|answer| Ok(answer?)).context("cannot ask which service account this is")?;
+        match ours {
+            Some(ours) if standing.service_account.as_deref() != Some(&ours.uid) => {
+                self.write(Some(&ours), |state| state.belong_to(&ours.uid)).await
+            }
+            _ => Ok(standing),
+        }
+    }
+
     /// Writes what `change` makes of the newest state; `change` runs again if somebody else wrote meanwhile.
     /// No request beyond the reading, where nothing changes. Gives back what is kept then.
     /// An error that says what could not be done, and holds the [`kube::Error`] behind it.
-    pub async fn update(&self, mut change: impl FnMut(&mut State)) -> anyhow::Result<State> {
+    pub async fn update(&self, change: impl FnMut(&mut State)) -> anyhow::Result<State> {
+        self.write(None, change).await
+    }
+
+    /// With `ours`, what is changed becomes its.
+    async fn write(&self, ours: Option<&OwnerReference>, mut change: impl FnMut(&mut State)) -> anyhow::Result<State> {
         for _ in 0..ATTEMPTS {
             let standing = self.get().await?;
             let before = standing.as_ref().map_or_else(State::default, state_of);
@@ -49,8 +80,8 @@ impl Store {
                 return Ok(state);
             }
             let written = match &standing {
-                Some(map) => self.patch(map, difference(&before.data(), &state.data())).await,
-                None => self.create(&state).await,
+                Some(map) => self.patch(map, ours, &difference(&before.data(), &state.data())).await,
+                None => self.create(&mut state).await,
             };
             match written {
                 Ok(_) => {
@@ -83,17 +114,43 @@ impl Store {
         answer.with_context(|| self.what())?.with_context(|| format!("cannot read {}", self.what()))
     }
 
-    async fn create(&self, state: &State) -> kube::Result<ConfigMap> {
-        let metadata = json!({ "name": NAME, "labels": { (MANAGED_BY.0): MANAGED_BY.1 } });
-        let map = serde_json::from_value(json!({ "metadata": metadata, "data": state.data() }));
-        let map = map.map_err(kube::Error::SerdeError)?;
+    async fn create(&self, state: &mut State) -> kube::Result<ConfigMap> {
+        let owner = within(self.owner.ask()).await?;
+        state.service_account = owner.as_ref().map(|owner| owner.uid.clone());
+        let metadata = ObjectMeta {
+            name: Some(NAME.to_owned()),
+            labels: Some(BTreeMap::from([(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned())])),
+            owner_references: owner.map(|owner| vec![owner]),
+            ..ObjectMeta::default()
+        };
+        let map = ConfigMap { metadata, data: Some(state.data()), ..ConfigMap::default() };
         within(self.api.create(&post_params(), &map)).await
     }
 
-    async fn patch(&self, standing: &ConfigMap, data: Value) -> kube::Result<ConfigMap> {
-        let body = json!({ "metadata": { "resourceVersion": standing.metadata.resource_version }, "data": data });
-        let params = patch_params();
-        within(self.api.patch(NAME, &params, &Patch::Merge(body))).await
+    async fn patch(
+        &self,
+        standing: &ConfigMap,
+        ours: Option<&OwnerReference>,
+        data: &Value,
+    ) -> kube::Result<ConfigMap> {
+        let references = standing.metadata.owner_references.as_deref().unwrap_or_default();
+        let owners = ours.and_then(|ours| ownership::with(references, ours));
+        let send = async |owners: Option<Vec<OwnerReference>>| {
+            let mut body =
+                json!({ "metadata": { "resourceVersion": standing.metadata.resource_version }, "data": data });
+            if let (Some(owners), Some(metadata)) = (owners, body.get_mut("metadata").and_then(Value::as_object_mut)) {
+                metadata.insert("ownerReferences".to_owned(), json!(owners));
+            }
+            within(self.api.patch(NAME, &patch_params(), &Patch::Merge(body))).await
+        };
+        match send(owners.clone()).await {
+            Err(kube::Error::Api(status)) if status.code == 403 && owners.is_some() => {
+                let written = send(None).await?;
+                ownership::not_adopted(&self.what(), &status.message);
+                Ok(written)
+            }
+            answer => answer,
+        }
     }
 }
 

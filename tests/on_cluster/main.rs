@@ -32,6 +32,7 @@ mod missed;
 mod namespaces;
 mod nodes;
 mod outage;
+mod ownership;
 mod placement;
 mod plugin;
 mod policies;
@@ -229,6 +230,16 @@ fn main() -> ExitCode {
     ));
     let watched = Arc::new(turns::ForOne::<rights::Audited>::default());
     trials.extend(trials!(runtime, watched, [rights::the_documented_ones_are_enough_and_used]));
+    let installed = Arc::new(turns::OneAtATime::with(ownership::plane));
+    trials.extend(trials!(
+        runtime,
+        installed,
+        [
+            ownership::what_was_made_goes_with_the_release,
+            ownership::what_was_nobodys_is_adopted,
+            ownership::a_cluster_starts_cold,
+        ]
+    ));
     // Configurations of the whole cluster.
     let registered = Arc::new(turns::OneAtATime::default());
     trials.extend(trials!(
@@ -268,6 +279,7 @@ fn main() -> ExitCode {
         later,
         asking,
         certified,
+        installed,
         registered,
         sites,
     ));

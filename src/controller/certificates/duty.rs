@@ -22,6 +22,7 @@ use super::{CA_SECRET, Settings, TLS_SECRET, issue};
 use crate::controller::CONFIGURATION;
 use crate::controller::leading::Leading;
 use crate::controller::metrics::{CertificateObject, Metrics};
+use crate::controller::ownership::not_adopted;
 use crate::world::watch::changes;
 
 /// Waits after something failed: doubling from the first to the last.
@@ -45,7 +46,7 @@ pub async fn run(leading: Leading) {
 
 async fn work(leading: &Leading, settings: Arc<Settings>) {
     let mut wakes = wakes(leading);
-    let objects = Objects::new(leading.client.clone(), &leading.namespace);
+    let objects = Objects::new(leading.client.clone(), &leading.namespace, leading.owner.clone());
     let mut duty = Duty {
         objects,
         settings,
@@ -54,6 +55,7 @@ async fn work(leading: &Leading, settings: Arc<Settings>) {
         pair: None,
         writes: VecDeque::new(),
         left_alone: Vec::new(),
+        not_adopted: Vec::new(),
     };
     let mut backoff = BACKOFF.0;
     loop {
@@ -136,6 +138,8 @@ struct Duty {
     writes: VecDeque<Instant>,
     /// Configurations that another tool fills in: said once.
     left_alone: Vec<Which>,
+    /// Secrets that could not be given their owner: said once.
+    not_adopted: Vec<&'static str>,
 }
 
 impl Duty {
@@ -151,6 +155,10 @@ impl Duty {
             tracing::error!(problem, "no CA is changed before this can be read; trying again");
         }
         self.say_left_alone(&found);
+        if self.adopt(&found).await {
+            self.writes.push_back(Instant::now());
+            return Pass::Wrote;
+        }
         let now = Timestamp::now().as_second();
         let seen = Seen {
             ca: found.ca.as_ref().map(|ca| &ca.content),
@@ -182,6 +190,25 @@ impl Duty {
             self.writes.push_back(Instant::now());
         }
         if failed && !wrote { Pass::Failed } else { Pass::Wrote }
+    }
+
+    /// Makes Secrets ours that are a former release's, and go with that, or nobody's. Whether anything has changed.
+    async fn adopt(&mut self, found: &Found) -> bool {
+        let mut changed = false;
+        for (name, stored) in [(CA_SECRET, &found.ca), (TLS_SECRET, &found.tls)] {
+            let Some(stored) = stored else { continue };
+            match self.objects.adopt(name, stored).await {
+                Ok(adopted) => changed |= adopted,
+                Err(CallError::Refused(status)) if matches!(status.code, 404 | 409) => changed = true,
+                Err(CallError::Refused(status)) if status.code == 403 && !self.not_adopted.contains(&name) => {
+                    self.not_adopted.push(name);
+                    not_adopted(&format!("Secret {}/{name}", self.objects.namespace), &status.message);
+                }
+                // The next pass tries again.
+                Err(_) => {}
+            }
+        }
+        changed
     }
 
     async fn take(&mut self, step: &Step, plan: &Plan, found: &Found, now: i64) -> Result<(), CallError> {

@@ -21,6 +21,7 @@ use tokio::time::timeout;
 use super::plan::Content;
 use super::{CA_SECRET, TLS_SECRET};
 use crate::controller::metrics::Outcome;
+use crate::controller::ownership::Owner;
 use crate::controller::{CONFIGURATION, patch_params, post_params};
 use crate::hash::hash_of;
 use crate::world::objects::MANAGED_BY;
@@ -133,11 +134,13 @@ impl Found {
 pub(super) struct Objects {
     client: Client,
     pub(super) namespace: String,
+    owner: Owner,
 }
 
 impl Objects {
-    pub(super) fn new(client: Client, namespace: &str) -> Self {
-        Self { client, namespace: namespace.to_owned() }
+    /// The Secrets are `owner`'s.
+    pub(super) fn new(client: Client, namespace: &str, owner: Owner) -> Self {
+        Self { client, namespace: namespace.to_owned(), owner }
     }
 
     /// Reads all four. An error names the Secret that cannot be read.
@@ -260,7 +263,9 @@ impl Objects {
                     let request = self.request().delete(name, &params).map_err(broken)?;
                     self.client.request_text(request).await?;
                 }
-                let metadata = json!({ "name": name, "labels": { (MANAGED_BY.0): MANAGED_BY.1 } });
+                let owners = self.owner.ask().await?.map(|owner| vec![owner]);
+                let labels = json!({ (MANAGED_BY.0): MANAGED_BY.1 });
+                let metadata = json!({ "name": name, "labels": labels, "ownerReferences": owners });
                 let data: BTreeMap<_, _> = data.into_iter().filter(|(_, value)| value.is_some()).collect();
                 let body = json!({ "metadata": metadata, "type": r#type, "data": data });
                 let params = post_params();
@@ -269,6 +274,21 @@ impl Objects {
         };
         self.client.request_text(request).await?;
         Ok(())
+    }
+
+    /// Gives a Secret its owner; whether that was to be done.
+    pub(super) async fn adopt(&self, name: &str, standing: &Stored) -> Result<bool, CallError> {
+        within(async {
+            let metadata = &standing.metadata;
+            let owners = self.owner.wanted(metadata.owner_references.as_deref().unwrap_or_default()).await?;
+            let Some(owners) = owners else { return Ok(false) };
+            let body =
+                json!({ "metadata": { "resourceVersion": metadata.resource_version, "ownerReferences": owners } });
+            let request = self.request().patch(name, &patch_params(), &Patch::Merge(body)).map_err(broken)?;
+            self.client.request_text(request).await?;
+            Ok(true)
+        })
+        .await
     }
 
     /// Writes the bundle into every webhook of a configuration; everything else in it stays as it is.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::{Api, Client};
 use serde_json::json;
 use tokio::sync::watch as channel;
@@ -17,6 +18,7 @@ use super::election::{Election, Step, Written};
 use super::fence::{Fence, Hold};
 use super::record::{Claim, Record};
 use super::{NAME, Timing};
+use crate::controller::ownership::{Owner, not_adopted};
 use crate::controller::post_params;
 use crate::world::objects::MANAGED_BY;
 
@@ -44,9 +46,10 @@ pub struct Follower {
     task: JoinHandle<()>,
 }
 
-/// Follows the Lease of `namespace` (`get`, `create`, `update` on it) for as long as the process lives. `client` must
-/// not retry by itself: a write that is sent again later than it seems would prolong nothing.
-pub fn follow(client: Client, namespace: &str, timing: Timing, identity: String) -> Follower {
+/// Follows the Lease of `namespace` (`get`, `create`, `update` on it) for as long as the process lives; who makes it, or
+/// takes it over, makes it `owner`'s. `client` must not retry by itself: a write that is sent again later than it seems
+/// would prolong nothing.
+pub fn follow(client: Client, namespace: &str, timing: Timing, identity: String, owner: Owner) -> Follower {
     let (say_standing, standing) = channel::channel(Standing::default());
     let (say_hold, hold) = channel::channel(None);
     let stop = CancellationToken::new();
@@ -56,6 +59,7 @@ pub fn follow(client: Client, namespace: &str, timing: Timing, identity: String)
         timing,
         election: Election::new(identity.clone(), timing),
         identity,
+        owner,
         last: None,
         say_standing,
         say_hold,
@@ -102,6 +106,7 @@ struct Seat {
     timing: Timing,
     identity: String,
     election: Election,
+    owner: Owner,
     /// The Lease as last read or written, whose other content is kept.
     last: Option<Lease>,
     say_standing: channel::Sender<Standing>,
@@ -176,21 +181,40 @@ impl Seat {
     /// Creates the Lease, or updates the version that was read.
     async fn send(&self, version: Option<&str>, claim: &Claim) -> kube::Result<Lease> {
         let params = post_params();
-        let mut lease = if let (Some(version), Some(last)) = (version, &self.last) {
-            let mut lease = last.clone();
-            lease.metadata.resource_version = Some(version.to_owned());
-            lease
-        } else {
+        let (Some(version), Some(last)) = (version, &self.last) else {
+            let owners = self.owner.ask().await?.map(|owner| vec![owner]);
             let labels = json!({ (MANAGED_BY.0): MANAGED_BY.1 });
-            let lease = json!({ "metadata": { "name": NAME, "labels": labels } });
-            serde_json::from_value(lease).map_err(kube::Error::SerdeError)?
+            let lease = json!({ "metadata": { "name": NAME, "labels": labels, "ownerReferences": owners } });
+            let mut lease = serde_json::from_value(lease).map_err(kube::Error::SerdeError)?;
+            claim.put_into(&mut lease);
+            return self.api.create(&params, &lease).await;
         };
+        let mut lease = last.clone();
+        lease.metadata.resource_version = Some(version.to_owned());
         claim.put_into(&mut lease);
-        if version.is_some() {
-            self.api.replace(NAME, &params, &lease).await
-        } else {
-            self.api.create(&params, &lease).await
+        if let Some(owners) = self.owners(last).await {
+            let owned = ObjectMeta { owner_references: Some(owners), ..lease.metadata.clone() };
+            let owned = Lease { metadata: owned, ..lease.clone() };
+            match self.api.replace(NAME, &params, &owned).await {
+                Err(kube::Error::Api(status)) if status.code == 403 => {
+                    let written = self.api.replace(NAME, &params, &lease).await?;
+                    not_adopted(&format!("Lease {}/{NAME}", self.namespace), &status.message);
+                    return Ok(written);
+                }
+                answer => return answer,
+            }
         }
+        self.api.replace(NAME, &params, &lease).await
+    }
+
+    /// The owners that a Lease should have that is about to be taken over; `None`: as they are. Whoever holds it already
+    /// has seen to that.
+    async fn owners(&self, last: &Lease) -> Option<Vec<OwnerReference>> {
+        if last.spec.as_ref().and_then(|spec| spec.holder_identity.as_ref()) == Some(&self.identity) {
+            return None;
+        }
+        // Leading does not wait for it.
+        self.owner.wanted(last.metadata.owner_references.as_deref().unwrap_or_default()).await.ok().flatten()
     }
 
     /// Until it is not ours any more, or the API server does not let us.

@@ -21,6 +21,7 @@ use tokio::time::{Instant, advance, sleep, timeout};
 use super::fence::{Fence, Hold};
 use super::follow::{Follower, follow};
 use super::{NAME, Timing};
+use crate::controller::ownership::Owner;
 
 /// What the server does with a request, by its method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,7 +129,11 @@ fn refusal(code: u16) -> Value {
 }
 
 fn start(server: &Server, identity: &str) -> Follower {
-    follow(server.client(), "ns", Timing::of_seconds(15), identity.to_owned())
+    start_owned(server, identity, Owner::nobody())
+}
+
+fn start_owned(server: &Server, identity: &str, owner: Owner) -> Follower {
+    follow(server.client(), "ns", Timing::of_seconds(15), identity.to_owned(), owner)
 }
 
 /// How long it took until it leads, at most two minutes.
@@ -155,6 +160,35 @@ async fn the_first_leads_at_once_and_gives_the_lease_up_to_the_next() {
     let took = led_after(&second).await.1;
     assert!(took < Duration::from_secs(5), "the next look, at most 4.4 s later: {took:?}");
     assert_eq!(server.spec()["leaseTransitions"], 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_takes_the_lease_owns_it_and_leads_even_if_it_may_not() {
+    let owner = |uid: &str| {
+        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "name": "c", "uid": uid});
+        (Owner::among(&[serde_json::from_value(account.clone()).unwrap()]), json!([account]))
+    };
+    let server = Server::new();
+    let owners = || server.stored.lock().unwrap().lease.as_ref().unwrap()["metadata"]["ownerReferences"].clone();
+    for uid in ["1", "2"] {
+        let (owner, expected) = owner(uid);
+        let follower = start_owned(&server, uid, owner);
+        led_after(&follower).await;
+        assert_eq!(owners(), expected);
+        sleep(Duration::from_secs(30)).await;
+        follower.vacate().await;
+        assert_eq!(owners(), expected);
+    }
+    let (three, _) = owner("3");
+    let (mut writes, (_, before)) = (0, owner("2"));
+    server.mood(move |method| {
+        writes += usize::from(method == Method::PUT);
+        if method == Method::PUT && writes == 1 { Mood::Says(403) } else { Mood::Good }
+    });
+    let follower = start_owned(&server, "3", three);
+    led_after(&follower).await;
+    assert_eq!((owners(), &server.spec()["holderIdentity"]), (before, &json!("3")));
+    assert_eq!(follower.standing.borrow().problem, None);
 }
 
 #[tokio::test(start_paused = true)]

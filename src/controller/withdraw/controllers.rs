@@ -16,6 +16,7 @@ use super::plan::is_vacant;
 use super::{Hearing, Left, Options, Report, Step, Told};
 use crate::controller::MANAGER;
 use crate::controller::lease;
+use crate::controller::ownership::Owner;
 use crate::controller::withdrawn::{CONDITION, acknowledged};
 use crate::state::{NAME, State, Store};
 
@@ -40,13 +41,12 @@ pub(super) async fn stop(calls: &Calls, options: &Options, report: &mut Report, 
     let mut states = Vec::new();
     let mut asked = Vec::new();
     for namespace in names {
-        let store = Store::new(calls.client.clone(), &namespace);
-        let kept = if options.dry_run { store.read().await } else { tell(calls, &store).await };
-        match kept {
-            Ok(state) => {
+        match reach(calls, options.dry_run, &namespace).await {
+            Ok(Some((store, state))) => {
                 states.push(state);
                 asked.push((namespace, store));
             }
+            Ok(None) => report.controllers.push(Told { namespace, controller: Hearing::Nobody }),
             Err(why) => {
                 report.controllers.push(Told { namespace: namespace.clone(), controller: Hearing::Untold });
                 if found {
@@ -146,6 +146,26 @@ struct Object {
 #[derive(Deserialize)]
 struct Metadata {
     namespace: String,
+}
+
+/// Tells the controllers of a namespace; what is kept there. `None` where nothing says that one ever worked.
+async fn reach(calls: &Calls, dry_run: bool, namespace: &str) -> anyhow::Result<Option<(Store, State)>> {
+    let leases: Api<Lease> = Api::namespaced(calls.client.clone(), namespace);
+    let (owner, worked) = match calls.again(Patience::Short, || leases.get_opt(lease::NAME)).await {
+        Ok(Some(lease)) => (Owner::among(&lease.metadata.owner_references.unwrap_or_default()), true),
+        Ok(None) => (Owner::nobody(), false),
+        // There may be one.
+        Err(_) => (Owner::nobody(), true),
+    };
+    let store = Store::new(calls.client.clone(), namespace).owned_by(owner);
+    if dry_run || !worked {
+        let state = store.read().await?;
+        if dry_run || !state.found {
+            return Ok((worked || state.found).then_some((store, state)));
+        }
+    }
+    let state = tell(calls, &store).await?;
+    Ok(Some((store, state)))
 }
 
 async fn tell(calls: &Calls, store: &Store) -> anyhow::Result<State> {

@@ -15,6 +15,10 @@
 //! Whose a taint is, the node's record says, and kubelets can write that: only a taint that a policy or `mullion-state`
 //! knows goes (see [`Trust`](crate::engine::node::Trust)).
 //!
+//! A `mullion-state` that is made here belongs to the controller's ServiceAccount, as its Lease does: it goes when the
+//! release goes, and not before. Where neither Lease nor state is, no controller ever worked, and none is made: it would
+//! be left behind, and tell the next installation to be idle.
+//!
 //! Rights it needs, which are those that the chart gives to its Job:
 //!
 //! | on | named | in | verbs | when |

@@ -366,7 +366,10 @@ async fn controllers_are_told_and_waited_for() {
 
 #[tokio::test(start_paused = true)]
 async fn where_nobody_may_look_for_controllers_the_own_namespace_counts() {
-    let fake = Fake::new(vec![(W1, ours()), (LEASE, json!({"spec": {}}))], |_, asked| {
+    let owner = json!({"apiVersion": "v1", "kind": "ServiceAccount", "name": "mullion-controller", "uid": "5f0c"});
+    let lease = json!({"metadata": {"ownerReferences": [owner]}, "spec": {}});
+    let own = LEASE.replace("/namespaces/mullion/", "/namespaces/own/");
+    let fake = Fake::new(vec![(W1, ours()), (LEASE, json!({"spec": {}})), (&own, lease)], |_, asked| {
         if asked == "GET /apis/coordination.k8s.io/v1/leases" { refuse(403) } else { Do::Pass }
     });
     let (report, notes) = fake.run(&Options::default()).await;
@@ -375,6 +378,27 @@ async fn where_nobody_may_look_for_controllers_the_own_namespace_counts() {
     let created = fake.get(&format!("/api/v1/namespaces/own/configmaps/{NAME}")).unwrap();
     assert!(created["data"]["withdrawn"].is_string(), "{created}");
     assert!(fake.get(STATE).is_none());
+    // It goes with the release whose controllers it tells.
+    assert_eq!(created["metadata"]["ownerReferences"], json!([owner]));
+    assert_eq!(created["data"]["service-account"], "5f0c");
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_no_controller_ever_worked_none_is_told() {
+    for dry_run in [true, false] {
+        for namespace in [None, Some("mullion".to_owned())] {
+            let fake = Fake::new(vec![(W1, ours())], pass);
+            let named = namespace.clone().unwrap_or_else(|| "own".to_owned());
+            let (report, notes) = fake.run(&Options { dry_run, namespace, ..Options::default() }).await;
+            assert_eq!(report.controllers, [Told { namespace: named, controller: Hearing::Nobody }]);
+            assert!(report.left.is_empty() && notes.is_empty(), "{report:?} {notes:?}");
+            assert_eq!(is_free(&fake.get(W1).unwrap()), !dry_run);
+            assert!(
+                !fake.0.lock().unwrap().objects.keys().any(|path| path.contains("configmaps")),
+                "it left a ConfigMap"
+            );
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

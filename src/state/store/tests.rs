@@ -21,6 +21,8 @@ struct Server {
     meddle: Option<fn(&mut Server, usize)>,
     /// Answered to every request, in place of what it asks for.
     fail: Option<u16>,
+    /// As the admission plugin OwnerReferencesPermissionEnforcement does to who may not delete.
+    refuse_owners: bool,
 }
 
 type Shared = Arc<Mutex<Server>>;
@@ -55,6 +57,9 @@ impl Server {
             (&Method::PATCH, Some(map)) => {
                 if map["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"] {
                     return (409, status(409));
+                }
+                if self.refuse_owners && body["metadata"].get("ownerReferences").is_some() {
+                    return (403, status(403));
                 }
                 let mut map = map.clone();
                 json_patch::merge(&mut map, body);
@@ -121,6 +126,48 @@ async fn it_is_made_where_it_is_not() {
     let (empty, server) = self::store(Server::default());
     empty.update(|_| ()).await.unwrap();
     assert_eq!(methods(&server), ["GET", "POST"]);
+}
+
+fn owner(uid: &str) -> (Owner, Value) {
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "name": "c", "uid": uid});
+    (Owner::among(&[serde_json::from_value(account.clone()).unwrap()]), account)
+}
+
+fn owners(server: &Shared) -> Value {
+    server.lock().unwrap().map.as_ref().unwrap()["metadata"]["ownerReferences"].clone()
+}
+
+#[tokio::test]
+async fn what_is_made_has_an_owner_and_what_was_anothers_gets_it() {
+    let (new, account) = owner("new");
+    let (store, server) = store(Server::default());
+    let store = store.owned_by(new);
+    assert_eq!(store.claim().await.unwrap(), State::default(), "claiming makes none");
+    assert_eq!(store.update(learn).await.unwrap().service_account.as_deref(), Some("new"));
+    assert_eq!((owners(&server), &data(&server)["service-account"]), (json!([account]), &json!("new")));
+    store.claim().await.unwrap();
+    assert_eq!(methods(&server), ["GET", "GET", "POST", "GET"], "it is ours");
+
+    let withdrawn = json!({"withdrawn": "2026-01-01T00:00:00Z", "seen-builds": "10.0.20348", "from-the-future": "x"});
+    for (before, stays) in [(Some("old"), false), (None, true)] {
+        for refused in [false, true] {
+            let (new, account) = owner("new");
+            let (_, old) = owner("old");
+            let mut map = json!({"metadata": {"name": NAME, "ownerReferences": [old]}, "data": withdrawn});
+            if let Some(before) = before {
+                map["data"]["service-account"] = json!(before);
+            }
+            let mut server = Server { refuse_owners: refused, ..Server::default() };
+            server.put(map);
+            let (store, server) = self::store(server);
+            let state = store.owned_by(new).claim().await.unwrap();
+            assert_eq!((state.withdrawn.is_some(), state.seen.builds.len()), (stays, 1), "{before:?}");
+            let data = data(&server);
+            assert_eq!(data.get("withdrawn").is_some(), stays, "{data}");
+            assert_eq!((&data["service-account"], &data["from-the-future"]), (&json!("new"), &json!("x")));
+            assert_eq!(owners(&server), json!([if refused { old } else { account }]));
+        }
+    }
 }
 
 #[tokio::test]

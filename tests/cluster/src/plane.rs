@@ -263,17 +263,22 @@ fn write_kubeconfig(
     let (certificate, key) = (format!("{file}.crt"), format!("{file}.key"));
     pki::write(folder, &certificate, &pair.certificate)?;
     pki::write(folder, &key, &pair.key)?;
+    let shows = json!({"client-certificate": folder.join(certificate), "client-key": folder.join(key)});
+    write_config(folder, &format!("{file}.kubeconfig"), url, user, &shows)
+}
+
+/// Writes `file` for a user who shows that to the API server.
+fn write_config(folder: &Path, file: &str, url: &str, user: &str, shows: &serde_json::Value) -> Result<PathBuf> {
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "mullion-cluster", "cluster": {"server": url, "certificate-authority": folder.join("pki/ca.crt")}}],
-        "users": [{"name": user, "user": {"client-certificate": folder.join(certificate), "client-key": folder.join(key)}}],
+        "users": [{"name": user, "user": shows}],
         "contexts": [{"name": "mullion-cluster", "context": {"cluster": "mullion-cluster", "user": user}}],
         "current-context": "mullion-cluster",
     });
-    let name = format!("{file}.kubeconfig");
-    pki::write(folder, &name, &config.to_string())?;
-    Ok(folder.join(name))
+    pki::write(folder, file, &config.to_string())?;
+    Ok(folder.join(file))
 }
 
 async fn client_from(kubeconfig: &Path) -> Result<Client> {
@@ -408,6 +413,14 @@ impl ControlPlane {
     pub fn kubeconfig_for(&self, user: &str, groups: &[&str]) -> Result<PathBuf> {
         let file = format!("user-{}", self.users.fetch_add(1, Ordering::Relaxed));
         write_kubeconfig(&self.dir(), &file, &self.authority, &self.url, user, groups)
+    }
+
+    /// A kubeconfig for a ServiceAccount, with a token as its pods have.
+    pub async fn kubeconfig_for_service_account(&self, namespace: &str, name: &str) -> Result<PathBuf> {
+        let token = self.kubectl(&["create", "token", name, "-n", namespace, "--duration=24h"]).await?;
+        let file = format!("account-{}.kubeconfig", self.users.fetch_add(1, Ordering::Relaxed));
+        let user = json!({"token": token.trim()});
+        write_config(&self.dir(), &file, &self.url, name, &user)
     }
 
     /// A client with the same kind of identity as [`ControlPlane::kubeconfig_for`].
