@@ -36,7 +36,7 @@ use crate::rendered::Rendered;
 use crate::server::Server;
 
 /// What must hold for the chart under each values file, without a cluster.
-const OFFLINE: &[(&str, fn(&Rendered) -> Result<()>)] = &[
+const OFFLINE: &[(&str, Check)] = &[
     ("lint", repeated::helm_lint_has_nothing_to_say),
     ("same", repeated::rendered_again_it_is_the_same),
     ("generated", repeated::nothing_is_generated),
@@ -69,6 +69,7 @@ const ASKED: &[(&str, Asked)] = &[
     ("pod-security", |server, file| Box::pin(admitted::pods_pass_pod_security(server, file))),
 ];
 
+type Check = fn(&Rendered) -> Result<()>;
 type Asked = for<'a> fn(&'a Server, &'a Rendered) -> futures::future::BoxFuture<'a, Result<()>>;
 
 fn failed(error: &anyhow::Error) -> Failed {
@@ -87,6 +88,9 @@ fn main() -> ExitCode {
             values::wrong_ones_are_refused_in_words().map_err(|e| failed(&e))
         }),
         Trial::test("values::right_ones_are_taken", || values::right_ones_are_taken().map_err(|e| failed(&e))),
+        Trial::test("templates::no_template_asks_for_chance_clock_or_cluster", || {
+            repeated::no_template_asks_for_chance_clock_or_cluster().map_err(|e| failed(&e))
+        }),
         Trial::test("values::old_servers_are_refused", || values::old_servers_are_refused().map_err(|e| failed(&e))),
     ];
     for file in &files {

@@ -84,7 +84,7 @@ pub fn hooks_are_those_of_the_withdrawal(file: &Rendered) -> Result<()> {
         }
         jobs += 1;
         let deadline = object["spec"]["activeDeadlineSeconds"].as_u64().context("a Job without a deadline")?;
-        ensure!(Value::from(deadline) == *file.value("/withdraw/deadlineSeconds"), "{deadline} s");
+        ensure!(file.value("/withdraw/deadlineSeconds").as_u64() == Some(deadline), "{deadline} s");
         let policy = object["metadata"]["annotations"]["helm.sh/hook-delete-policy"].as_str().unwrap_or_default();
         ensure!(policy.contains("before-hook-creation") && policy.contains("hook-succeeded"), "{policy}");
         // It must give up by itself before it is killed, or nobody hears what is left.

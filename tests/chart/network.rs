@@ -1,4 +1,4 @@
-//! Who reaches whom: Services, NetworkPolicies, monitors.
+//! Who reaches whom: Services, network policies, monitors.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -98,9 +98,12 @@ pub fn monitors_find_their_services(file: &Rendered) -> Result<()> {
                     port.with_context(|| format!("{} has no port {}", service["metadata"]["name"], endpoint["port"]))?;
                 let owners = selected(file, &service["spec"]["selector"])?;
                 let reached = container_port(owners.first().context("no pods")?, &port["targetPort"]);
-                let part = text(service, "/metadata/name").replace("mullion-", "");
-                ensure!(reached.as_ref() == Some(file.value(&format!("/{part}/adminPort"))), "{part}: {reached:?}");
-                scraped.push(part);
+                let program = text(service, "/metadata/name").replace("mullion-", "");
+                ensure!(
+                    reached.as_ref() == Some(file.value(&format!("/{program}/adminPort"))),
+                    "{program}: {reached:?}"
+                );
+                scraped.push(program);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Rendering again: nothing may differ, or GitOps tools see drift for ever.
+//! Rendering again: nothing may differ, or tools that apply Git see drift for ever.
 
 use std::process::Command;
 
@@ -65,5 +65,52 @@ pub fn nothing_is_generated(file: &Rendered) -> Result<()> {
         let bundle = &webhook["clientConfig"]["caBundle"];
         ensure!(bundle.is_string() == given, "{}: caBundle {bundle}", webhook["name"]);
     }
+    Ok(())
+}
+
+/// Functions of Helm's whose answer another run would not repeat.
+const UNREPEATABLE: [&str; 16] = [
+    "genCA",
+    "genCAWithKey",
+    "genSelfSignedCert",
+    "genSignedCert",
+    "genPrivateKey",
+    "randAlphaNum",
+    "randAlpha",
+    "randNumeric",
+    "randAscii",
+    "randBytes",
+    "randInt",
+    "uuidv4",
+    "bcrypt",
+    "htpasswd",
+    "lookup",
+    "now",
+];
+
+/// Also where no values file comes by. `.Capabilities` differs between a cluster and `helm template`.
+pub fn no_template_asks_for_chance_clock_or_cluster() -> Result<()> {
+    let (mut folders, mut read) = (vec![Chart::folder().join("templates")], 0);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            read += 1;
+            let content = std::fs::read_to_string(&path)?;
+            for action in content.split("{{").skip(1).filter_map(|rest| rest.split_once("}}")).map(|(action, _)| action)
+            {
+                if action.trim_start_matches(['-', ' ']).starts_with("/*") {
+                    continue;
+                }
+                let mut words = action.split(|letter: char| !letter.is_alphanumeric());
+                let bad = words.find(|word| UNREPEATABLE.contains(word) || *word == "Capabilities");
+                ensure!(bad.is_none(), "{}: {bad:?} in {action}", path.display());
+            }
+        }
+    }
+    ensure!(read > 20, "{read} templates");
     Ok(())
 }

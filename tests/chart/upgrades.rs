@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::rendered::{Rendered, list, text};
 use crate::server::Server;
 
-/// Who applies the chart, as Helm 4 and GitOps tools name themselves.
+/// Who applies the chart, as Helm 4 and Argo CD name themselves.
 const HELM: &str = "helm";
 const OTHER: &str = "argocd-controller";
 const CONTROLLER: &str = "mullion-controller";

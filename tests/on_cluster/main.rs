@@ -229,7 +229,7 @@ fn main() -> ExitCode {
         [certificates::whatever_happens_to_certificates_heals, certificates::no_call_fails_while_certificates_change,]
     ));
     let watched = Arc::new(turns::ForOne::<rights::Audited>::default());
-    trials.extend(trials!(runtime, watched, [rights::the_documented_ones_are_enough_and_used]));
+    trials.extend(trials!(runtime, watched, [rights::those_of_the_chart_are_enough_and_used]));
     let installed = Arc::new(turns::OneAtATime::with(ownership::plane));
     trials.extend(trials!(
         runtime,

@@ -1,6 +1,5 @@
-//! The rights that the documentation lists, and no others: `src/controller/mod.rs`, `src/webhook/mod.rs` and
-//! `src/controller/withdraw/mod.rs` as data, row by row. Every Mullion under test that has a user of its own is given
-//! these; one run shows that they are enough, and that each is used.
+//! The rights that the chart gives, and no others. Every Mullion under test that has a user of its own is given these;
+//! one run shows that they are enough, and that each is used. `tests/chart` holds them against the documentation.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use kube::Api;
 use kube::api::PostParams;
-use mullion_cluster::{ControlPlane, MullionProcess, NodeSpec, WebhookRegistration, free_port, wait_for};
+use mullion_cluster::{Chart, ControlPlane, MullionProcess, NodeSpec, WebhookRegistration, free_port, wait_for};
 use serde_json::{Value, json};
 
 use crate::audit::AuditLog;
@@ -31,103 +30,44 @@ impl Subject<'_> {
     }
 }
 
-/// Rules, and the namespace of their Role; a `ClusterRole` without one.
-type Given<'a> = (Option<&'a str>, Value);
+/// A rule, and the namespace that it holds in; everywhere without one.
+type Given = (Option<String>, Value);
 
-/// The rows without `--webhook-service`.
-fn controller<'a>(namespace: &'a str, probe_namespace: &'a str) -> Vec<Given<'a>> {
-    let everywhere = json!([
-        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch", "patch"]},
-        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list", "watch"]},
-        {"apiGroups": ["apps"], "resources": ["daemonsets"], "verbs": ["list", "watch"]},
-        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "patch"]},
-        {"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": ["get"]},
-        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get"]},
-        {"apiGroups": ["node.k8s.io"], "resources": ["runtimeclasses"], "verbs": ["list", "watch", "create", "patch"]},
-        {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
-        {"apiGroups": ["admissionregistration.k8s.io"], "resourceNames": ["mullion"], "verbs": ["get"],
-            "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"]},
-    ]);
-    let probed = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}]);
-    let own = json!([
-        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
-        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": ["mullion-controller"],
-            "verbs": ["get", "update"]},
-        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
-        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mullion-state"],
-            "verbs": ["get", "list", "watch", "patch"]},
-    ]);
-    vec![(None, everywhere), (Some(probe_namespace), probed), (Some(namespace), own)]
+/// Certificates are somebody else's: neither `--webhook-service` nor `--tls-secret`.
+const WITHOUT_CERTIFICATES: &str = "certificates.mode=CertManager";
+
+/// What the chart binds a program's account to, for Mullion in `namespace`.
+fn chart(program: &str, namespace: &str, probe_namespace: &str, values: &[&str]) -> Result<Vec<Given>> {
+    // Rendered for other namespaces: the chart refuses to be installed in `default`, where some trials have Mullion.
+    let (home, probed) = ("rights-of-mullion", "rights-of-probe");
+    let chart = Chart::default().namespace(home).value(&format!("controller.probeNamespace={probed}"));
+    let rules = values.iter().fold(chart, |chart, value| chart.value(value)).rules_of(&format!("mullion-{program}"))?;
+    let of_trial = |name: String| match name {
+        name if name == home => namespace.to_owned(),
+        name if name == probed => probe_namespace.to_owned(),
+        other => other,
+    };
+    Ok(rules.into_iter().map(|(name, rule)| (name.map(of_trial), rule)).collect())
 }
 
-/// The rows with `--webhook-service`.
-fn certificates(namespace: &str) -> Vec<Given<'_>> {
-    let everywhere = json!([
-        {"apiGroups": ["admissionregistration.k8s.io"], "resourceNames": ["mullion"],
-            "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
-            "verbs": ["list", "watch", "patch"]},
-    ]);
-    let own = json!([
-        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
-        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["mullion-ca", "mullion-tls"],
-            "verbs": ["get", "list", "watch", "patch", "delete"]},
-    ]);
-    vec![(None, everywhere), (Some(namespace), own)]
+/// What the documentation adds for a withdrawal by hand, which is not told its namespace.
+fn to_find_controllers() -> [Given; 2] {
+    let leases = json!({"apiGroups": ["coordination.k8s.io"], "resources": ["leases"],
+        "resourceNames": ["mullion-controller"], "verbs": ["list"]});
+    let maps = json!({"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mullion-state"],
+        "verbs": ["list"]});
+    [(None, leases), (None, maps)]
 }
 
-/// The rows of the whole cluster.
-fn webhook() -> Vec<Given<'static>> {
-    let everywhere = json!([
-        {"apiGroups": [""], "resources": ["nodes", "namespaces"], "verbs": ["list", "watch"]},
-        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]},
-        {"apiGroups": ["node.k8s.io"], "resources": ["runtimeclasses"], "verbs": ["list", "watch"]},
-    ]);
-    vec![(None, everywhere)]
-}
-
-/// The row of `mullion-state`.
-fn memory(namespace: &str) -> Vec<Given<'_>> {
-    let own = json!([{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mullion-state"],
-        "verbs": ["get", "list", "watch"]}]);
-    vec![(Some(namespace), own)]
-}
-
-/// The row of `--tls-secret`.
-fn tls_secret(namespace: &str) -> Vec<Given<'_>> {
-    let own = json!([{"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["mullion-tls"],
-        "verbs": ["list", "watch"]}]);
-    vec![(Some(namespace), own)]
-}
-
-fn withdraw(namespace: &str) -> Vec<Given<'_>> {
-    let everywhere = json!([
-        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "patch"]},
-        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": ["mullion-controller"],
-            "verbs": ["list"]},
-        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mullion-state"], "verbs": ["list"]},
-        {"apiGroups": ["node.k8s.io"], "resources": ["runtimeclasses"], "verbs": ["list", "create", "delete"]},
-        {"apiGroups": [""], "resources": ["pods", "podtemplates", "replicationcontrollers"], "verbs": ["list"]},
-        {"apiGroups": ["apps"], "resources": ["deployments", "statefulsets", "daemonsets", "replicasets"],
-            "verbs": ["list"]},
-        {"apiGroups": ["batch"], "resources": ["jobs", "cronjobs"], "verbs": ["list"]},
-    ]);
-    let own = json!([
-        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "resourceNames": ["mullion-controller"],
-            "verbs": ["get"]},
-        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["mullion-state"], "verbs": ["get", "patch"]},
-        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
-    ]);
-    vec![(None, everywhere), (Some(namespace), own)]
-}
-
-/// Those of `mullion controller` in Mullion's `namespace`.
+/// Those of `mullion controller` in Mullion's `namespace`, without `--webhook-service`.
 pub async fn of_controller(
     plane: &ControlPlane,
     namespace: &str,
     probe_namespace: &str,
     subject: Subject<'_>,
 ) -> Result<()> {
-    give(plane, "controller", subject, controller(namespace, probe_namespace)).await
+    let given = chart("controller", namespace, probe_namespace, &[WITHOUT_CERTIFICATES])?;
+    give(plane, "controller", subject, &given).await
 }
 
 /// The same with `--webhook-service`.
@@ -137,35 +77,40 @@ pub async fn of_controller_with_certificates(
     probe_namespace: &str,
     subject: Subject<'_>,
 ) -> Result<()> {
-    let all = [controller(namespace, probe_namespace), certificates(namespace)].concat();
-    give(plane, "controller", subject, all).await
+    give(plane, "controller", subject, &chart("controller", namespace, probe_namespace, &[])?).await
 }
 
-/// Those of `mullion webhook` beside Mullion's `namespace`.
+/// Those of `mullion webhook` beside Mullion's `namespace`, without `--tls-secret`.
 pub async fn of_webhook(plane: &ControlPlane, namespace: &str, subject: Subject<'_>) -> Result<()> {
-    give(plane, "webhook", subject, [webhook(), memory(namespace)].concat()).await
+    give(plane, "webhook", subject, &chart("webhook", namespace, "", &[WITHOUT_CERTIFICATES])?).await
 }
 
 /// The same with `--tls-secret`, the one that the controller keeps.
 pub async fn of_webhook_with_tls_secret(plane: &ControlPlane, namespace: &str, subject: Subject<'_>) -> Result<()> {
-    give(plane, "webhook", subject, [webhook(), memory(namespace), tls_secret(namespace)].concat()).await
+    give(plane, "webhook", subject, &chart("webhook", namespace, "", &[])?).await
 }
 
 /// Those of a webhook that may not read what is kept.
 pub async fn of_blind_webhook(plane: &ControlPlane, subject: Subject<'_>) -> Result<()> {
-    give(plane, "webhook", subject, webhook()).await
+    let mut given = chart("webhook", "", "", &[WITHOUT_CERTIFICATES])?;
+    given.retain(|(namespace, _)| namespace.is_none());
+    give(plane, "webhook", subject, &given).await
 }
 
 /// Those of `mullion withdraw`, where Mullion's namespace is this.
 pub async fn of_withdraw(plane: &ControlPlane, namespace: &str, subject: Subject<'_>) -> Result<()> {
-    give(plane, "withdraw", subject, withdraw(namespace)).await
+    let mut given = chart("withdraw", namespace, "", &[])?;
+    given.extend(to_find_controllers());
+    give(plane, "withdraw", subject, &given).await
 }
 
-async fn give(plane: &ControlPlane, program: &str, subject: Subject<'_>, given: Vec<Given<'_>>) -> Result<()> {
+async fn give(plane: &ControlPlane, program: &str, subject: Subject<'_>, given: &[Given]) -> Result<()> {
     let api = "rbac.authorization.k8s.io";
     let (kind, version) = (if let Subject::User(_) = subject { "User" } else { "Group" }, format!("{api}/v1"));
     let mut objects = Vec::new();
-    for (at, (namespace, rules)) in given.iter().enumerate() {
+    let places: BTreeSet<_> = given.iter().map(|(namespace, _)| namespace).collect();
+    for (at, namespace) in places.into_iter().enumerate() {
+        let rules: Vec<_> = given.iter().filter(|(place, _)| place == namespace).map(|(_, rule)| rule).collect();
         let name = format!("{program}-{at}-{}", subject.name());
         let prefix = if namespace.is_some() { "" } else { "Cluster" };
         let metadata = json!({"name": name, "namespace": namespace});
@@ -178,7 +123,7 @@ async fn give(plane: &ControlPlane, program: &str, subject: Subject<'_>, given: 
     let text: Vec<_> = objects.iter().map(ToString::to_string).collect();
     plane.kubectl_with_input(&["apply", "-f", "-"], &text.join("\n")).await?;
     // The authorizer hears of them through watches.
-    for right in rights_of(program, &given) {
+    for right in rights_of(program, given) {
         wait_for(&format!("{} to have {right:?}", subject.name()), DEADLINE, || may(plane, subject, &right)).await?;
     }
     Ok(())
@@ -215,25 +160,23 @@ fn words(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-fn rights_of(program: &str, given: &[Given<'_>]) -> BTreeSet<Right> {
+fn rights_of(program: &str, given: &[Given]) -> BTreeSet<Right> {
     let mut all = BTreeSet::new();
-    for (namespace, rules) in given {
-        for rule in rules.as_array().into_iter().flatten() {
-            let mut names = words(&rule["resourceNames"]);
-            if names.is_empty() {
-                names.push(String::new());
-            }
-            let (resources, verbs) = (words(&rule["resources"]), words(&rule["verbs"]));
-            for (resource, verb) in resources.iter().flat_map(|one| verbs.iter().map(move |verb| (one, verb))) {
-                all.extend(names.iter().map(|name| Right {
-                    program: program.to_owned(),
-                    verb: verb.clone(),
-                    group: words(&rule["apiGroups"]).concat(),
-                    resource: resource.clone(),
-                    namespace: namespace.unwrap_or_default().to_owned(),
-                    name: name.clone(),
-                }));
-            }
+    for (namespace, rule) in given {
+        let mut names = words(&rule["resourceNames"]);
+        if names.is_empty() {
+            names.push(String::new());
+        }
+        let (resources, verbs) = (words(&rule["resources"]), words(&rule["verbs"]));
+        for (resource, verb) in resources.iter().flat_map(|one| verbs.iter().map(move |verb| (one, verb))) {
+            all.extend(names.iter().map(|name| Right {
+                program: program.to_owned(),
+                verb: verb.clone(),
+                group: words(&rule["apiGroups"]).concat(),
+                resource: resource.clone(),
+                namespace: namespace.clone().unwrap_or_default(),
+                name: name.clone(),
+            }));
         }
     }
     all
@@ -319,7 +262,7 @@ impl Audited {
 }
 
 /// Controller and webhook with everything on: all that they do, the API server lets them do, and each right is needed.
-pub async fn the_documented_ones_are_enough_and_used(audited: &Audited) -> Result<()> {
+pub async fn those_of_the_chart_are_enough_and_used(audited: &Audited) -> Result<()> {
     let plane = &audited.plane;
     let (home, team) = (plane.namespace("mullion").await?, plane.namespace("team").await?);
     of_controller_with_certificates(plane, &home.name, &team.name, Subject::User("controller")).await?;
@@ -347,13 +290,12 @@ pub async fn the_documented_ones_are_enough_and_used(audited: &Audited) -> Resul
     registration.register(&plane.client()).await?;
     wait_until_asked(&team).await?;
 
-    let mut documented =
-        rights_of("controller", &[self::controller(&home.name, &team.name), certificates(&home.name)].concat());
-    documented.extend(rights_of("webhook", &[self::webhook(), memory(&home.name), tls_secret(&home.name)].concat()));
-    documented.retain(|right| !right.is_rare());
-    wait_for("every documented right to be used", DEADLINE, async || {
+    let mut given = rights_of("controller", &chart("controller", &home.name, &team.name, &[])?);
+    given.extend(rights_of("webhook", &chart("webhook", &home.name, "", &[])?));
+    given.retain(|right| !right.is_rare());
+    wait_for("every right to be used", DEADLINE, async || {
         let requests = audited.requests()?;
-        let unused = documented.iter().filter(|right| !requests.iter().any(|request| right.covers(request)));
+        let unused = given.iter().filter(|right| !requests.iter().any(|request| right.covers(request)));
         let unused: Vec<_> = unused.collect();
         ensure!(unused.is_empty(), "not used: {unused:?}");
         Ok(())
