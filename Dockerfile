@@ -7,7 +7,7 @@ ARG BUILD_IMAGE=rust:1-slim-bookworm
 FROM ${BUILD_IMAGE} AS build
 # musl-tools: its C compiler, for the cryptography. ca-certificates: the roots by which registries are known.
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends ca-certificates musl-tools \
+    && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends ca-certificates musl-tools \
     && rm -rf /var/lib/apt/lists/*
 # Each machine builds for itself; only x86_64 is tested.
 RUN uname -m | sed 's/$/-unknown-linux-musl/' > /target && rustup target add "$(cat /target)"

@@ -70,7 +70,7 @@ for target in "$linux" "$windows"; do
 	jq -e 'all(.components[]; .name and .version and .purl and (.licenses | length > 0))' "$bill" >/dev/null ||
 		bad "$bill: a crate without version, purl or licence"
 	jq -r '.components[] | "\(.name) \(.version)"' "$bill" | sort -u >"$work/listed"
-	(cd "$repository" && cargo tree --locked --target "${target#mullion-"$version"-}" --edges normal --prefix none --format '{p}') |
+	(cd "$repository" && cargo tree --locked --target "${target#mullion-"$version"-}" --edges normal,no-proc-macro --prefix none --format '{p}') |
 		sed -E 's/ \((proc-macro|\*|\/.*)\)//g; s/ v/ /' | grep -v '^mullion ' | sort -u >"$work/linked"
 	comm -13 "$work/listed" "$work/linked" >"$work/unlisted"
 	[ ! -s "$work/unlisted" ] || bad "$bill lacks $(tr '\n' ',' <"$work/unlisted")"
