@@ -20,7 +20,8 @@ const PARTS: [&str; 5] = ["**Means**", "**Hurt**", "**Look**", "**Do**", "**Ends
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Alert {
-    alert: String,
+    #[serde(rename = "alert")]
+    name: String,
     expr: String,
     #[serde(default)]
     r#for: Option<String>,
@@ -53,7 +54,7 @@ fn alerts() -> Vec<Alert> {
 }
 
 fn names() -> BTreeSet<String> {
-    alerts().into_iter().map(|alert| alert.alert).collect()
+    alerts().into_iter().map(|alert| alert.name).collect()
 }
 
 /// `.Labels.x` is of the query that is ranged over, `$labels.x` of the alert's.
@@ -84,7 +85,7 @@ fn every_alert_asks_for_what_is_exported() {
     let alerts = alerts();
     assert!(alerts.len() > 10);
     let mut wrong = Vec::new();
-    for Alert { alert, expr, annotations, .. } in &alerts {
+    for Alert { name: alert, expr, annotations, .. } in &alerts {
         let texts = format!("{} {}", annotations.summary, annotations.description);
         let found = complaints(&exported, expr, &labels_after(&texts, "$labels."));
         wrong.extend(found.into_iter().map(|found| format!("{alert}: {found}")));
@@ -105,7 +106,7 @@ fn queries_in_templates_are_found() {
 
 #[test]
 fn every_alert_says_how_bad_it_is_and_where_its_runbook_is() {
-    for Alert { alert, r#for, labels, annotations, .. } in alerts() {
+    for Alert { name: alert, r#for, labels, annotations, .. } in alerts() {
         assert!(alert.starts_with("Mullion"), "{alert}");
         assert!(["critical", "warning", "info"].contains(&labels.severity.as_str()), "{alert}: {}", labels.severity);
         // Nobody is woken by what is over before he is up.
@@ -134,7 +135,7 @@ fn every_alert_has_a_runbook_and_every_runbook_an_alert() {
             "{title} lacks one of {PARTS:?}, or their order"
         );
         // In the table of contents, with the severity that the rule has.
-        for alert in alerts().iter().filter(|alert| alert.alert == *title) {
+        for alert in alerts().iter().filter(|alert| alert.name == *title) {
             let row = format!("| [{title}](#{}) |", title.to_lowercase());
             let row = page.lines().find(|line| line.starts_with(&row)).unwrap_or_else(|| panic!("no line {row}"));
             assert!(row.contains(&alert.labels.severity), "{row}: it is {}", alert.labels.severity);
