@@ -8,26 +8,15 @@
 #![allow(clippy::disallowed_methods, reason = "these read the pages")]
 #![allow(unreachable_pub, reason = "modules of one test program")]
 
-#[path = "../rules/golden.rs"]
-#[allow(dead_code, reason = "the rules use all of it")]
-mod golden;
 mod guide;
+mod here;
 mod links;
-mod page;
+mod names;
 mod pages;
-mod places;
-mod run;
 mod written;
 
-use page::Shown;
-
-/// What a check comes to: everything that is wrong, a line each.
-type Checked = Result<(), String>;
-
-/// All complaints as one, or none.
-fn all(complaints: &[String]) -> Checked {
-    if complaints.is_empty() { Ok(()) } else { Err(complaints.join("\n")) }
-}
+use pages::page::Shown;
+use pages::{all, golden, page, places, run};
 
 #[test]
 fn nothing_on_a_page_goes_unread() {

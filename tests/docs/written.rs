@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::page::File;
-use crate::pages::{Page, all_pages};
+use crate::pages::{Page, all_pages, is_values};
 use crate::{all, golden};
 
 /// Parts of objects, by the page and the first line: they parse, and no more is asked of them.
@@ -15,13 +15,6 @@ const PARTS: [(&str, &str, &str); 4] = [
     ("docs/gitops.md", "data:", "of Argo CD's ConfigMap"),
     ("docs/cli.md", "apiVersion: v1", "Helm's plugin.yaml"),
 ];
-
-/// API groups that no test has a server for, and whose documentation was read instead.
-const FOREIGN: [&str; 4] = ["karpenter.sh/", "karpenter.k8s.aws/", "eksctl.io/", "cert-manager.io/"];
-
-fn is_values(file: &File) -> bool {
-    file.name.starts_with("values")
-}
 
 fn documents(page: &Page, file: &File, complaints: &mut Vec<String>) -> Vec<Value> {
     serde_saphyr::from_multiple(&file.text).unwrap_or_else(|error| {
@@ -49,6 +42,10 @@ fn every_yaml_block_is_what_it_says() {
             if file.name.is_empty() {
                 complaints.push(format!("{at}: the first line of a yaml block is its file name, as `# values.yaml`"));
             } else if is_values(file) {
+                // Which is how a cluster's server sees it.
+                if !page.sections.iter().flat_map(|section| &section.runs).any(|run| run.command.contains(&file.name)) {
+                    complaints.push(format!("{at}: no command of the page reads {}", file.name));
+                }
                 let wrong = documents.iter().flat_map(|values| schema.iter_errors(values));
                 complaints.extend(wrong.map(|error| format!("{at}: {}: {error}", error.instance_path())));
             } else {
@@ -60,14 +57,4 @@ fn every_yaml_block_is_what_it_says() {
     }
     complaints.extend(PARTS.iter().filter(|part| !parts.contains(part)).map(|part| format!("no page has {part:?}")));
     all(&complaints).unwrap_or_else(|complaints| panic!("{complaints}"));
-}
-
-/// Whether an API server can be asked about it: not Helm's values, nor kinds that it does not know.
-#[allow(dead_code, reason = "asked where there is one")]
-pub fn can_be_applied(file: &File) -> bool {
-    let known = |text: &str| {
-        !text.contains("mullion.dev/v1alpha1")
-            && !FOREIGN.iter().any(|group| text.contains(&format!("apiVersion: {group}")))
-    };
-    !file.name.is_empty() && !is_values(file) && known(&file.text)
 }

@@ -13,9 +13,13 @@
 )]
 #![allow(unreachable_pub, reason = "modules of one test program")]
 
+mod documents;
 mod install;
 mod kubelet;
 mod load;
+#[path = "../docs/pages/mod.rs"]
+#[allow(clippy::disallowed_methods, reason = "these read the pages")]
+mod pages;
 mod replicas;
 mod site;
 
@@ -61,7 +65,7 @@ fn main() -> ExitCode {
     }
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let sites = Arc::new(Sites::default());
-    let trials = trials!(
+    let mut trials = trials!(
         runtime,
         sites,
         [
@@ -72,6 +76,11 @@ fn main() -> ExitCode {
             replicas::one_that_crashes_is_missed_for_a_moment,
         ]
     );
+    let documents = runtime.handle().clone();
+    trials.push(Trial::test("documents::every_command_for_a_cluster_does_what_its_page_says", move || {
+        let outcome = documents.block_on(documents::every_command_for_a_cluster_does_what_its_page_says());
+        outcome.map_err(|error| Failed::from(format!("{error:#}")))
+    }));
     let conclusion = libtest_mimic::run(&arguments, trials);
     // In the runtime: the end of a kubelet ends its tasks.
     runtime.block_on(async { drop(sites) });

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
 
-use crate::Checked;
+use super::Checked;
 
 /// A path below the repository.
 pub fn path(below: &str) -> PathBuf {
@@ -44,7 +44,7 @@ pub fn no_others(folder: &str, ending: &str, expected: &[String]) -> Checked {
             complaints.push(format!("{folder}/{name} belongs to no rule; `make rules` removes it"));
         }
     }
-    crate::all(&complaints)
+    super::all(&complaints)
 }
 
 /// What stands in a folder; nothing if there is none.

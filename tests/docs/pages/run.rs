@@ -7,21 +7,44 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::golden;
-use crate::page::Shown;
+use super::golden;
+use super::page::Shown;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mullion");
 
-/// An empty directory, and what is written into it.
-pub struct Directory(TempDir);
+/// How long a command may take, in seconds: a test that hangs says nothing.
+const AT_MOST: &str = "300";
+
+/// An empty directory, what is written into it, and what a shell in it finds.
+pub struct Directory {
+    directory: TempDir,
+    /// Folders with programs, the first one first.
+    programs: Vec<PathBuf>,
+    variables: Vec<(&'static str, OsString)>,
+}
 
 impl Directory {
+    /// With the built program.
     pub fn empty() -> Self {
-        Self(tempfile::tempdir().unwrap())
+        let program = PathBuf::from(PROGRAM).parent().unwrap().to_owned();
+        Self { directory: tempfile::tempdir().unwrap(), programs: vec![program], variables: Vec::new() }
     }
 
-    fn path(&self) -> &Path {
-        self.0.path()
+    /// With the programs of another folder before those of the machine.
+    #[allow(dead_code, reason = "for those who have a cluster")]
+    pub fn programs(mut self, folder: PathBuf) -> Self {
+        self.programs.push(folder);
+        self
+    }
+
+    #[allow(dead_code, reason = "for those who have a cluster")]
+    pub fn variable(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
+        self.variables.push((name, value.into()));
+        self
+    }
+
+    pub fn path(&self) -> &Path {
+        self.directory.path()
     }
 
     pub fn write(&self, name: &str, text: &str) {
@@ -31,6 +54,7 @@ impl Directory {
     }
 
     /// Puts a copy of another file there; what was there.
+    #[allow(dead_code, reason = "for the guide")]
     pub fn replace(&self, name: &str, other: &Path) -> String {
         let before = fs::read_to_string(self.path().join(name)).unwrap();
         self.write(name, &fs::read_to_string(other).unwrap());
@@ -54,10 +78,13 @@ impl Directory {
 
     /// What a terminal would show of a command line: both streams as they come, without colour, since it is none.
     pub fn run(&self, command: &str) -> Shown {
-        let output = Command::new("sh")
-            .args(["-c", &format!("exec 2>&1\n{command}")])
+        let others = std::env::var_os("PATH").unwrap_or_default();
+        let folders = self.programs.iter().cloned().chain(std::env::split_paths(&others));
+        let output = Command::new("timeout")
+            .args([AT_MOST, "sh", "-c", &format!("exec 2>&1\n{command}")])
             .current_dir(self.path())
-            .env("PATH", path())
+            .env("PATH", std::env::join_paths(folders).unwrap())
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .env_remove("CLICOLOR_FORCE")
             .stdin(Stdio::null())
             .output()
@@ -65,11 +92,4 @@ impl Directory {
         let text = String::from_utf8(output.stdout).unwrap();
         Shown { lines: text.lines().map(str::to_owned).collect(), code: output.status.code().unwrap() }
     }
-}
-
-/// The built program before all others.
-fn path() -> OsString {
-    let mut path = vec![PathBuf::from(PROGRAM).parent().unwrap().to_owned()];
-    path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
-    std::env::join_paths(path).unwrap()
 }

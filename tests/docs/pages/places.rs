@@ -1,6 +1,6 @@
 //! Where each command of a page is run: here, on a cluster, or, with a reason, nowhere.
 
-use crate::page::{Run, Section};
+use super::page::{Run, Section};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
@@ -57,6 +57,7 @@ pub fn exception(command: &str) -> Option<(&'static str, &'static str)> {
 }
 
 /// Exceptions that no page needs.
+#[allow(dead_code, reason = "asked once")]
 pub fn unused<'p>(commands: impl Iterator<Item = &'p str> + Clone) -> impl Iterator<Item = &'static str> {
     NOWHERE
         .into_iter()

@@ -6,6 +6,7 @@ use std::path::{Component, Path};
 /// What begins with `## `, and all before the first of these.
 #[derive(Debug)]
 pub struct Section {
+    #[allow(dead_code, reason = "for the guide")]
     pub title: String,
     pub files: Vec<File>,
     pub runs: Vec<Run>,
@@ -122,13 +123,17 @@ const COMMANDS: [&str; 3] = ["kubectl get ", "kubectl annotate ", "kubectl apply
 /// How many words a mere name has at most, as `kubectl rollout restart`.
 const NAME: usize = 3;
 
+/// In inline commands, and what it stands for in every cluster that these are tried on.
+const ANY_NODE: (&str, &str) = ("NAME", "win2022");
+
 impl Section {
     /// Commands of the blocks, and of those between single backticks what is written out, in the order of their lines.
     pub fn commands(&self) -> Vec<Run> {
         let written_out =
             |code: &str| COMMANDS.iter().any(|begin| code.starts_with(begin)) && code.split_whitespace().count() > NAME;
         let inline = self.inline.iter().filter(|(_, code)| written_out(code));
-        let inline = inline.map(|(line, code)| Run { line: *line, command: code.replace("\\|", "|"), shown: None });
+        let inline =
+            inline.map(|(line, code)| Run { line: *line, command: code.replace(ANY_NODE.0, ANY_NODE.1), shown: None });
         let mut all: Vec<Run> = self.runs.iter().cloned().chain(inline).collect();
         all.sort_by_key(|run| run.line);
         all
@@ -151,6 +156,13 @@ impl Run {
                 .ok()
         };
         self.shown.as_ref().map_or_else(|| told().unwrap_or(0), |shown| shown.code)
+    }
+}
+
+impl Run {
+    /// Whether a code only says that there is nothing of what was looked for.
+    pub fn finds_nothing(&self, code: i32) -> bool {
+        code == 1 && self.command.contains("| grep ")
     }
 }
 

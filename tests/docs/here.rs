@@ -1,0 +1,46 @@
+//! What the pages say of commands that need no cluster, and which commands are run at all.
+
+use std::fs;
+use std::thread;
+
+use crate::page::Section;
+use crate::pages::{Page, all_pages};
+use crate::places::{self, Place};
+use crate::run::Directory;
+use crate::{all, golden};
+
+#[test]
+fn every_command_does_what_its_page_says() {
+    let pages = all_pages();
+    let here = |page: &Page| {
+        let directory = Directory::empty();
+        page.fill(&directory);
+        let (mut complaints, printed) = page.run(&directory, |place| place == Place::Here, |_| ());
+        complaints.extend(page.compare(&printed).err());
+        complaints
+    };
+    let complaints: Vec<String> = thread::scope(|scope| {
+        let here = &here;
+        let running: Vec<_> = pages.iter().map(|page| scope.spawn(move || here(page))).collect();
+        running.into_iter().flat_map(|page| page.join().unwrap()).collect()
+    });
+    all(&complaints).unwrap_or_else(|complaints| panic!("{complaints}"));
+    let run = pages.iter().flat_map(|page| places::of(&page.sections)).filter(|(_, place)| *place == Place::Here);
+    assert!(run.count() > 10);
+}
+
+/// What is not run is what somebody has said a reason for, and its targets are there.
+#[test]
+fn nothing_is_left_out_without_need() {
+    let pages = all_pages();
+    let sections = || pages.iter().flat_map(|page| &page.sections);
+    let commands: Vec<_> = sections().flat_map(Section::commands).collect();
+    let unused: Vec<_> = places::unused(commands.iter().map(|run| run.command.as_str())).collect();
+    assert!(unused.is_empty(), "no page has these any more: {unused:?}");
+    let inline = sections().flat_map(|section| &section.inline).map(|(_, code)| code.as_str());
+    let all = commands.iter().map(|run| run.command.as_str()).chain(inline);
+    let makefile = fs::read_to_string(golden::path("Makefile")).unwrap();
+    for target in all.filter_map(|command| command.strip_prefix("make ")?.split(' ').next()) {
+        assert!(makefile.contains(&format!("\n{target}:")), "the Makefile has no target {target}");
+    }
+}

@@ -1,0 +1,64 @@
+//! Names on the pages are names in the code.
+
+use std::fs;
+
+use crate::golden;
+use crate::pages::all_pages;
+
+/// Metrics that pages name are in the code, where counters stand without `_total`.
+#[test]
+fn metrics_have_their_names() {
+    let code = source();
+    let mut seen = 0;
+    for page in all_pages() {
+        let text = fs::read_to_string(golden::path(&page.name)).unwrap();
+        let words = text.split(|c: char| !c.is_ascii_lowercase() && c != '_');
+        for metric in words.filter(|word| word.starts_with("mullion_")) {
+            seen += 1;
+            let name = metric.trim_start_matches("mullion_");
+            let bare = ["_total", "_bucket", "_count", "_sum", "_info"].iter().find_map(|end| name.strip_suffix(end));
+            let known = [Some(name), bare].into_iter().flatten().any(|name| code.contains(&format!("\"{name}\"")));
+            assert!(known, "{}: no metric {metric} is in the code", page.name);
+        }
+    }
+    assert!(seen > 10, "{seen}");
+}
+
+/// The modules of docs/architecture.md are those of the code.
+#[test]
+fn modules_have_their_names() {
+    let text = fs::read_to_string(golden::path("docs/architecture.md")).unwrap();
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | ':')));
+    let paths: Vec<Vec<&str>> = words
+        .filter(|word| word.contains("::"))
+        .map(|path| path.split("::").filter(|part| !part.is_empty()).collect())
+        .collect();
+    assert!(paths.len() > 10, "{}", paths.len());
+    for path in paths {
+        // The last part may be what a module has, and not a module.
+        let is_module = |parts: &[&str]| {
+            let below = format!("src/{}", parts.join("/"));
+            golden::path(&below).is_dir() || golden::path(&format!("{below}.rs")).is_file()
+        };
+        let (last, parent) = path.split_last().unwrap();
+        let item = || is_module(parent) && source().contains(last);
+        assert!(is_module(&path) || item(), "docs/architecture.md: there is no {}", path.join("::"));
+    }
+}
+
+/// The text of all that is below `src`.
+fn source() -> String {
+    let mut text = String::new();
+    let mut folders = vec![golden::path("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                text.push_str(&fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,145 @@
+//! README.md, the chart's and `docs/`: every command that asks a cluster, run on one in which Mullion is installed as they say.
+//!
+//! A page is a directory with what the repository has, its own files, kubectl, helm and mullion, and a home with a
+//! kubeconfig. Pages that install Mullion begin without it. `UPDATE_DOCS=1` writes what `console` blocks print.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use mullion_cluster::{ControlPlane, Kubelet, Network, NodeSpec};
+
+use crate::pages::page::Shown;
+use crate::pages::places::{self, Place};
+use crate::pages::run::Directory;
+use crate::pages::{Page, all_pages, is_known_to_servers};
+use crate::site::{image, program};
+
+/// How a page finds the cluster, before all others that are not named here.
+const FOUND: [(&str, Found); 4] = [
+    ("README.md", Found::Bare),
+    ("docs/operations.md", Found::Bare),
+    ("charts/mullion/README.md", Found::Bare),
+    ("docs/audit.md", Found::Installed("audit")),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Bare,
+    /// With these of the shipped policies.
+    Installed(&'static str),
+}
+
+const INSTALL: &str =
+    "helm upgrade --install mullion charts/mullion --namespace mullion-system --create-namespace --wait";
+
+/// Nothing of Mullion, and nothing of what other pages have left.
+const CLEAR: &str = "helm uninstall mullion --namespace mullion-system --ignore-not-found --no-hooks --wait && \
+    kubectl delete namespace mullion-system --ignore-not-found && \
+    kubectl delete all --all --namespace shop --force --grace-period=0 && \
+    kubectl annotate namespace shop legacy mullion.dev/ignore- mullion.dev/os-";
+
+/// Kinds of the Prometheus operator, for who asks whether there are any.
+const MONITORING: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: servicemonitors.monitoring.coreos.com}
+spec:
+  group: monitoring.coreos.com
+  names: {kind: ServiceMonitor, plural: servicemonitors}
+  scope: Namespaced
+  versions:
+    - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+";
+
+pub async fn every_command_for_a_cluster_does_what_its_page_says() -> Result<()> {
+    let plane = ControlPlane::builder().network(Network::up()?).start().await?;
+    let images = ["registry.mullion.dev/mullion", "registry.example.com/mullion"].map(|name| (image(name), program()));
+    let _kubelet = Kubelet::start(&plane, images)?;
+    // The demo's, of which the pages speak.
+    let nodes = [
+        NodeSpec::linux("linux-1").played(),
+        NodeSpec::linux("linux-2").played(),
+        NodeSpec::windows("win2019", "10.0.17763.6893").label("agentpool", "win19"),
+        NodeSpec::windows("win2022", "10.0.20348.2655").taint("os=Windows:NoSchedule"),
+        NodeSpec::windows("win2025", "10.0.26100.2894"),
+    ];
+    plane.create_nodes(&nodes).await?;
+    for namespace in ["shop", "legacy"] {
+        plane.kubectl(&["create", "namespace", namespace]).await?;
+    }
+    let kinds = plane.dir().join("monitoring.yaml");
+    fs::write(&kinds, MONITORING)?;
+    plane.kubectl(&["apply", "-f", kinds.to_str().context("a path that is not UTF-8")?]).await?;
+    let plane = Arc::new(plane);
+    let run = {
+        let plane = Arc::clone(&plane);
+        move || run_all(&plane)
+    };
+    let complaints = tokio::task::spawn_blocking(run).await??;
+    if !complaints.is_empty() {
+        plane.keep_logs();
+    }
+    ensure!(complaints.is_empty(), "{}", complaints.join("\n"));
+    Ok(())
+}
+
+fn run_all(plane: &ControlPlane) -> Result<Vec<String>> {
+    let mut pages = all_pages();
+    let asks = |page: &Page| places::of(&page.sections).iter().any(|(_, place)| *place == Place::Cluster);
+    pages.retain(asks);
+    let order = |page: &Page| FOUND.iter().position(|(name, _)| *name == page.name).unwrap_or(FOUND.len());
+    pages.sort_by_key(order);
+    let mut complaints = Vec::new();
+    for page in pages {
+        let found =
+            FOUND.iter().find(|(name, _)| *name == page.name).map_or(Found::Installed("default"), |(_, found)| *found);
+        let directory = directory(plane)?;
+        page.fill(&directory);
+        let installs = |found: Found| match found {
+            Found::Bare => CLEAR.to_owned(),
+            Found::Installed(policies) => format!("{INSTALL} --set policies.shipped={policies}"),
+        };
+        let set_up = |command: &str| {
+            let done = directory.run(command);
+            ensure!(done.code == 0, "for {}: {command}\n{done}", page.name);
+            Ok(())
+        };
+        set_up(&installs(found))?;
+        let (wrong, printed) = page.run(
+            &directory,
+            |place| !matches!(place, Place::Nowhere(_)),
+            |run| {
+                // How to stop is told before what to look at while it runs.
+                if found != Found::Bare && run.command.contains("delete mutatingwebhookconfiguration") {
+                    directory.run(&installs(found));
+                }
+            },
+        );
+        complaints.extend(wrong);
+        complaints.extend(page.compare(&printed).err());
+        complaints.extend(refused(&page, &directory));
+    }
+    Ok(complaints)
+}
+
+/// What the API server says against objects of the page.
+fn refused(page: &Page, directory: &Directory) -> Vec<String> {
+    let files = page.sections.iter().flat_map(|section| &section.files).filter(|file| is_known_to_servers(file));
+    let tried = files.map(|file| (file, directory.run(&format!("kubectl apply --dry-run=server -f {}", file.name))));
+    let wrong = tried.filter(|(_, said): &(_, Shown)| said.code != 0);
+    wrong.map(|(file, said)| format!("{}:{}: {}\n{said}", page.name, file.line, file.name)).collect()
+}
+
+fn directory(plane: &ControlPlane) -> Result<Directory> {
+    let directory = Directory::empty();
+    let home = directory.path().join(".home");
+    fs::create_dir_all(home.join(".kube"))?;
+    fs::copy(plane.kubeconfig(), home.join(".kube/config"))?;
+    let programs = directory.path().join(".programs");
+    fs::create_dir_all(&programs)?;
+    symlink(Path::new(env!("CARGO_BIN_EXE_mullion")), programs.join("kubectl-mullion")).context("link the plugin")?;
+    Ok(directory.programs(programs).programs(plane.tools().folder().to_owned()).variable("HOME", home))
+}
