@@ -389,7 +389,7 @@ async fn where_no_controller_ever_worked_none_is_told() {
         for namespace in [None, Some("mullion".to_owned())] {
             let fake = Fake::new(vec![(W1, ours())], pass);
             let named = namespace.clone().unwrap_or_else(|| "own".to_owned());
-            let (report, notes) = fake.run(&Options { dry_run, namespace, ..Options::default() }).await;
+            let (report, notes) = fake.run(&Options { namespace, dry_run, ..Options::default() }).await;
             assert_eq!(report.controllers, [Told { namespace: named, controller: Hearing::Nobody }]);
             assert!(report.left.is_empty() && notes.is_empty(), "{report:?} {notes:?}");
             assert_eq!(is_free(&fake.get(W1).unwrap()), !dry_run);

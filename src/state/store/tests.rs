@@ -21,7 +21,7 @@ struct Server {
     meddle: Option<fn(&mut Server, usize)>,
     /// Answered to every request, in place of what it asks for.
     fail: Option<u16>,
-    /// As the admission plugin OwnerReferencesPermissionEnforcement does to who may not delete.
+    /// As the admission plugin `OwnerReferencesPermissionEnforcement` does to who may not delete.
     refuse_owners: bool,
 }
 
