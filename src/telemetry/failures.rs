@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use kube::core::Status;
+
 /// An error and what is behind it, in one line. What the API server answered is given in its own words, once: kube's
 /// errors print the whole `Status` as well, as Rust prints a struct (kube-client, `src/error.rs`, `Error::Api`).
 pub(crate) fn in_words(error: &(dyn Error + 'static)) -> String {
@@ -9,7 +11,7 @@ pub(crate) fn in_words(error: &(dyn Error + 'static)) -> String {
     let mut at = Some(error);
     while let Some(error) = at {
         if let Some(kube::Error::Api(status)) = error.downcast_ref() {
-            parts.push(format!("{} {}: {}", status.code, status.reason, status.message));
+            parts.push(refusal(status));
             break;
         }
         let mut text = error.to_string();
@@ -26,12 +28,20 @@ pub(crate) fn in_words(error: &(dyn Error + 'static)) -> String {
     parts.join(": ")
 }
 
+/// The API server's word, and what to do where a right is missing. RBAC's refusals say who cannot do what (`forbiddenMessage`
+/// in apiserver `pkg/endpoints/handlers/responsewriters/errors.go`); those of quotas and webhooks are of other words.
+pub(crate) fn refusal(status: &Status) -> String {
+    let Status { code, reason, message, .. } = status;
+    let by_right = *code == 403 && message.contains("\" cannot ") && message.contains(" resource \"");
+    let remedy = if by_right { "; allow that, as the roles of the chart do (rbac.create)" } else { "" };
+    format!("{code} {reason}: {message}{remedy}")
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use anyhow::anyhow;
-    use kube::core::Status;
     use kube::runtime::watcher;
     use serde_json::json;
 
@@ -56,5 +66,18 @@ mod tests {
         let silent = kube::Error::Service("connection refused".into());
         assert_eq!(in_words(&silent), "ServiceError: connection refused");
         assert_eq!(in_words(anyhow!("late").as_ref()), "late");
+    }
+
+    #[test]
+    fn a_missing_right_is_asked_for() {
+        let by = |code: u16, message: &str| {
+            let status = json!({"status": "Failure", "code": code, "reason": "Forbidden", "message": message});
+            in_words(&kube::Error::Api(Box::new(serde_json::from_value(status).unwrap())))
+        };
+        let rbac = "nodes is forbidden: User \"system:serviceaccount:mullion-system:mullion-webhook\" cannot watch \
+                    resource \"nodes\" in API group \"\" at the cluster scope";
+        assert!(by(403, rbac).ends_with("cluster scope; allow that, as the roles of the chart do (rbac.create)"));
+        assert!(by(403, "secrets \"x\" is forbidden: exceeded quota: q").ends_with("exceeded quota: q"));
+        assert!(by(409, rbac).ends_with("cluster scope"));
     }
 }

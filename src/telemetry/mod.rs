@@ -22,7 +22,7 @@ mod tally;
 mod validity;
 mod watches;
 
-pub(crate) use failures::in_words;
+pub(crate) use failures::{in_words, refusal};
 pub use logs::{BadLevel, LOG_VARIABLE, LogArgs, LogFormat, init, level, set_level};
 pub use metrics::{
     BadRequest, ConnectionGuard, Decision, LookupOutcome, Metrics, NamespaceOutcome, Outcome, PolicyOutcome, Reviewed,

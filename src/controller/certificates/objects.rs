@@ -24,6 +24,7 @@ use crate::controller::metrics::Outcome;
 use crate::controller::ownership::Owner;
 use crate::controller::{CONFIGURATION, patch_params, post_params};
 use crate::hash::hash_of;
+use crate::telemetry::refusal;
 use crate::world::objects::MANAGED_BY;
 use crate::world::watch::CALL;
 
@@ -44,7 +45,7 @@ const INJECTORS: [&str; 5] = [
 /// Why a call brought nothing.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CallError {
-    #[error("{} {}: {}", .0.code, .0.reason, .0.message)]
+    #[error("{}", refusal(.0))]
     Refused(Box<kube::core::Status>),
     #[error("{0}")]
     Broken(String),
