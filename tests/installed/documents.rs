@@ -93,6 +93,7 @@ fn run_all(plane: &ControlPlane) -> Result<Vec<String>> {
     let order = |page: &Page| FOUND.iter().position(|(name, _)| *name == page.name).unwrap_or(FOUND.len());
     pages.sort_by_key(order);
     let mut complaints = Vec::new();
+    let mut former = Found::Bare;
     for page in pages {
         let found =
             FOUND.iter().find(|(name, _)| *name == page.name).map_or(Found::Installed("default"), |(_, found)| *found);
@@ -107,6 +108,11 @@ fn run_all(plane: &ControlPlane) -> Result<Vec<String>> {
             ensure!(done.code == 0, "for {}: {command}\n{done}", page.name);
             Ok(())
         };
+        // Who installs Mullion himself leaves it as he likes: withdrawn, for instance.
+        if former == Found::Bare && found != Found::Bare {
+            set_up(CLEAR)?;
+        }
+        former = found;
         set_up(&installs(found))?;
         let (wrong, printed) = page.run(
             &directory,
