@@ -36,7 +36,7 @@ printf '%s' "$mounts" | while read -r mode source target; do
   mount --bind "$source" "$root$target"
   [ "$mode" = rw ] || read_only "$root$target"
 done
-[ "$read_only" = no ] || mount -o remount,ro "$root"
+[ "$read_only" = no ] || read_only "$root"
 
 # The last step into the container: a user and process ids of its own. Whoever kills `unshare` kills the container.
 exec setpriv --no-new-privs unshare --user --map-user="$uid" --map-group="$gid" --pid --fork --kill-child --mount-proc \

@@ -20,7 +20,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -28,7 +28,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client, ResourceExt as _};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::network::{Network, Sandbox};
 use crate::node::PLAYED;
@@ -37,6 +37,8 @@ use crate::process::Group;
 
 /// For the API server to tell of a node.
 const DEADLINE: Duration = Duration::from_secs(60);
+/// For aborted tasks to end: they do at their next `await`.
+const ABORT: Duration = Duration::from_secs(2);
 
 /// A container image: what stands for it on this machine.
 #[derive(Clone, Debug)]
@@ -125,6 +127,11 @@ impl Kubelet {
 impl Drop for Kubelet {
     fn drop(&mut self) {
         self.task.abort();
+        // A worker that is just starting a container would make folders where all are removed.
+        let patience = Instant::now() + ABORT;
+        while Arc::strong_count(&self.shared) > 1 && Instant::now() < patience {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         let mut group = self.shared.group();
         group.kill_all();
         group.close();
@@ -162,11 +169,16 @@ impl Shared {
     }
 }
 
-/// The pod as it is now; `None` once it is gone.
-type Updates = watch::Sender<Option<Pod>>;
+/// The workers, by the uid of their pod. They end with this.
+#[derive(Default)]
+struct Workers {
+    tasks: JoinSet<()>,
+    /// The pod as it is now; `None` once it is gone.
+    updates: BTreeMap<String, watch::Sender<Option<Pod>>>,
+}
 
 async fn watch_pods(shared: Arc<Shared>) {
-    let mut workers: BTreeMap<String, (Updates, JoinHandle<()>)> = BTreeMap::new();
+    let mut workers = Workers::default();
     let mut listed = BTreeSet::new();
     let mut events =
         watcher(Api::<Pod>::all(shared.client.clone()), watcher::Config::default()).default_backoff().boxed();
@@ -184,7 +196,7 @@ async fn watch_pods(shared: Arc<Shared>) {
                 hand_over(&shared, &mut workers, pod).await;
             }
             watcher::Event::InitDone => {
-                for (uid, (updates, _)) in &workers {
+                for (uid, updates) in &workers.updates {
                     if !listed.contains(uid) {
                         updates.send_replace(None);
                     }
@@ -192,21 +204,22 @@ async fn watch_pods(shared: Arc<Shared>) {
             }
             watcher::Event::Apply(pod) => hand_over(&shared, &mut workers, pod).await,
             watcher::Event::Delete(pod) => {
-                if let Some((updates, _)) = workers.get(&pod.uid().unwrap_or_default()) {
+                if let Some(updates) = workers.updates.get(&pod.uid().unwrap_or_default()) {
                     updates.send_replace(None);
                 }
             }
         }
-        workers.retain(|_, (_, worker)| !worker.is_finished());
+        while workers.tasks.try_join_next().is_some() {}
+        workers.updates.retain(|_, updates| !updates.is_closed());
     }
 }
 
 /// Gives a pod to its worker, and a new one of our nodes a worker.
-async fn hand_over(shared: &Arc<Shared>, workers: &mut BTreeMap<String, (Updates, JoinHandle<()>)>, pod: Pod) {
+async fn hand_over(shared: &Arc<Shared>, workers: &mut Workers, pod: Pod) {
     let (Some(uid), Some(node)) = (pod.uid(), pod.spec.as_ref().and_then(|spec| spec.node_name.clone())) else {
         return;
     };
-    if let Some((updates, _)) = workers.get(&uid) {
+    if let Some(updates) = workers.updates.get(&uid) {
         updates.send_replace(Some(pod));
         return;
     }
@@ -214,7 +227,7 @@ async fn hand_over(shared: &Arc<Shared>, workers: &mut BTreeMap<String, (Updates
     let ours = crate::wait_for(&format!("the node {node}"), DEADLINE, async || nodes.get_opt(&node).await).await;
     if ours.ok().flatten().is_some_and(|node| node.labels().contains_key(PLAYED)) {
         let (updates, seen) = watch::channel(Some(pod.clone()));
-        let worker = tokio::spawn(pod::play(Arc::clone(shared), pod, seen));
-        workers.insert(uid, (updates, worker));
+        workers.tasks.spawn(pod::play(Arc::clone(shared), pod, seen));
+        workers.updates.insert(uid, updates);
     }
 }
