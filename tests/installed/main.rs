@@ -22,6 +22,7 @@ mod load;
 mod pages;
 mod replicas;
 mod site;
+mod upgrade;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -74,6 +75,7 @@ fn main() -> ExitCode {
             install::the_defaults_work,
             replicas::one_that_is_asked_to_go_is_not_missed,
             replicas::one_that_crashes_is_missed_for_a_moment,
+            upgrade::up_and_back_is_not_noticed,
         ]
     );
     let documents = runtime.handle().clone();

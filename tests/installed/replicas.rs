@@ -9,10 +9,7 @@ use kube::api::DeleteParams;
 use mullion_cluster::{Seen, wait_for};
 
 use crate::load::{Load, Outcome, nothing_was_missed};
-use crate::site::{DEADLINE, NAMESPACE, Site};
-
-/// The longest time that the API server may be told to wait: a machine that is busy with other tests is not what is tried.
-const PATIENT: [&str; 2] = ["--set", "admission.timeoutSeconds.mutating=5,admission.timeoutSeconds.validating=5"];
+use crate::site::{DEADLINE, NAMESPACE, PATIENT, Site};
 
 /// Deleted, evicted, drained, rolled over: whatever asks a replica to go waits until it has answered everybody.
 pub async fn one_that_is_asked_to_go_is_not_missed(site: &Site) -> Result<()> {

@@ -18,6 +18,8 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 pub const DEADLINE: Duration = Duration::from_secs(120);
 /// Where Mullion is installed, as all its documents have it.
 pub const NAMESPACE: &str = "mullion-system";
+/// The longest time that the API server may be told to wait: a machine that is busy with other tests is not what is tried.
+pub const PATIENT: [&str; 2] = ["--set", "admission.timeoutSeconds.mutating=5,admission.timeoutSeconds.validating=5"];
 
 /// A cluster with two Linux nodes, whose pods really run, and two Windows nodes of different builds.
 pub struct Site {
