@@ -16,8 +16,9 @@ pub async fn up_and_back_is_not_noticed(site: &Site) -> Result<()> {
     let before = bundles(site).await?;
     let load = Load::start(site).await?;
 
-    let values =
-        format!("image.repository={NEXT},image.tag=next,policies.shipped=compatible,webhook.replicas=3,webhook.log=warn");
+    let values = format!(
+        "image.repository={NEXT},image.tag=next,policies.shipped=compatible,webhook.replicas=3,webhook.log=warn"
+    );
     site.install(&[&PATIENT[..], &["--set", &values]].concat()).await?;
     images(site, 3, &format!("{NEXT}:next")).await?;
     load.more(50).await?;

@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -37,7 +38,7 @@ use crate::process::Group;
 
 /// For the API server to tell of a node.
 const DEADLINE: Duration = Duration::from_secs(60);
-/// For aborted tasks to end: they do at their next `await`.
+/// For the tasks to end: they do at their next `await`, if there is a thread left to run them.
 const ABORT: Duration = Duration::from_secs(2);
 
 /// A container image: what stands for it on this machine.
@@ -75,6 +76,8 @@ struct Shared {
     network: Arc<Network>,
     group: Mutex<Group>,
     images: Mutex<BTreeMap<String, Image>>,
+    /// Workers start nothing any more. Said apart from their abort, which may wait for the thread that drops the kubelet.
+    over: AtomicBool,
     /// Nodes' own places in the network, for pods with `hostNetwork`.
     nodes: tokio::sync::Mutex<BTreeMap<String, Sandbox>>,
 }
@@ -90,6 +93,7 @@ impl Kubelet {
             network: plane.network().context("the control plane has no network: start it with Builder::network()")?,
             group: Mutex::new(Group::new()?),
             images: Mutex::new(images.into_iter().collect()),
+            over: AtomicBool::new(false),
             nodes: tokio::sync::Mutex::default(),
         });
         let task = tokio::spawn(watch_pods(Arc::clone(&shared)));
@@ -127,6 +131,7 @@ impl Kubelet {
 impl Drop for Kubelet {
     fn drop(&mut self) {
         self.task.abort();
+        self.shared.over.store(true, Ordering::Relaxed);
         // A worker that is just starting a container would make folders where all are removed.
         let patience = Instant::now() + ABORT;
         while Arc::strong_count(&self.shared) > 1 && Instant::now() < patience {

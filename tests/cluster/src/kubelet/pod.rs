@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -61,6 +62,9 @@ pub(super) async fn play(shared: Arc<Shared>, pod: Pod, mut updates: watch::Rece
         tokio::select! {
             changed = updates.changed() => if changed.is_err() { return },
             () = sleep(TICK) => {}
+        }
+        if worker.shared.over.load(Ordering::Relaxed) {
+            return;
         }
         let now = updates.borrow_and_update().clone();
         match now {
@@ -199,7 +203,8 @@ impl Worker {
 
     async fn start_if_due(&mut self, at: usize) {
         let waited = self.tried.is_none_or(|last| last.elapsed() >= AGAIN);
-        if !self.containers.get(at).is_some_and(|container| container.due() && waited) || self.place.is_none() {
+        let over = self.shared.over.load(Ordering::Relaxed);
+        if over || !self.containers.get(at).is_some_and(|container| container.due() && waited) || self.place.is_none() {
             return;
         }
         let started =
