@@ -40,11 +40,16 @@ pub struct Outcome {
 impl Load {
     /// In a namespace of its own, until [`Load::stop`].
     pub async fn start(site: &Site) -> Result<Self> {
+        Self::of(site, "mcr.microsoft.com/windows/servercore:ltsc2022", "windows").await
+    }
+
+    /// The same with another image, whose pods belong on another system.
+    pub async fn of(site: &Site, image: &'static str, system: &'static str) -> Result<Self> {
         let namespace = site.plane.namespace("load").await?;
         let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let mut people = JoinSet::new();
         for _ in 0..PEOPLE {
-            people.spawn(person(namespace.clone(), Arc::clone(&stop), Arc::clone(&done)));
+            people.spawn(person(namespace.clone(), image, system, Arc::clone(&stop), Arc::clone(&done)));
         }
         let load = Self { stop, done, people };
         load.more(2 * PEOPLE).await?;
@@ -77,11 +82,17 @@ pub fn nothing_was_missed(outcomes: &[Outcome]) -> Result<()> {
     Ok(())
 }
 
-async fn person(namespace: TestNamespace, stop: Arc<AtomicBool>, done: Arc<AtomicUsize>) -> Vec<Outcome> {
+async fn person(
+    namespace: TestNamespace,
+    image: &str,
+    system: &str,
+    stop: Arc<AtomicBool>,
+    done: Arc<AtomicUsize>,
+) -> Vec<Outcome> {
     let pods: Api<Pod> = namespace.api();
     let pod = json!({
         "metadata": {"name": "order"},
-        "spec": {"containers": [{"name": "c", "image": "mcr.microsoft.com/windows/servercore:ltsc2022"}]},
+        "spec": {"containers": [{"name": "c", "image": image}]},
     });
     let pod: Pod = serde_json::from_value(pod).expect("a pod");
     let dry = PostParams { dry_run: true, ..PostParams::default() };
@@ -100,7 +111,7 @@ async fn person(namespace: TestNamespace, stop: Arc<AtomicBool>, done: Arc<Atomi
         };
         if let Some(taken) = taken {
             let selector = taken.spec.and_then(|spec| spec.node_selector).unwrap_or_default();
-            let placed = selector.get("kubernetes.io/os").is_some_and(|os| os == "windows");
+            let placed = selector.get("kubernetes.io/os").is_some_and(|os| os == system);
             outcomes.push(Outcome { begun, took: begun.elapsed(), refusals, placed });
             done.fetch_add(1, Ordering::Relaxed);
         }

@@ -13,6 +13,8 @@
 )]
 #![allow(unreachable_pub, reason = "modules of one test program")]
 
+mod again;
+mod cold_start;
 mod documents;
 mod install;
 mod kubelet;
@@ -20,16 +22,20 @@ mod load;
 #[path = "../docs/pages/mod.rs"]
 #[allow(clippy::disallowed_methods, reason = "these read the pages")]
 mod pages;
+mod people;
 mod replicas;
 mod site;
+mod traces;
+mod uninstall;
 mod upgrade;
+mod variants;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
-use crate::site::Sites;
+use crate::site::{SITES, Sites};
 
 /// One trial for each of these functions, named by its path; each has a site for as long as it runs.
 macro_rules! trials {
@@ -57,7 +63,9 @@ macro_rules! trials {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    // They wait most of the time, so not for processors: `Sites` says how many run at once.
+    arguments.test_threads.get_or_insert(SITES);
     if !arguments.list
         && let Err(why) = mullion_cluster::own_network()
     {
@@ -76,6 +84,19 @@ fn main() -> ExitCode {
             replicas::one_that_is_asked_to_go_is_not_missed,
             replicas::one_that_crashes_is_missed_for_a_moment,
             upgrade::up_and_back_is_not_noticed,
+            uninstall::nobody_notices,
+            uninstall::a_broken_one_goes,
+            uninstall::a_job_that_fails_is_tried_again_or_left_out,
+            uninstall::the_namespace_goes_first,
+            again::at_once,
+            again::a_second_release_is_refused,
+            cold_start::everything_comes_up,
+            cold_start::one_node,
+            variants::a_provided_certificate,
+            variants::cert_manager,
+            variants::other_networks,
+            variants::policies_of_others,
+            variants::tainted_linux_nodes,
         ]
     );
     let documents = runtime.handle().clone();

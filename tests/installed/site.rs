@@ -1,9 +1,9 @@
-//! The cluster that trials install Mullion in, one after the other.
+//! The clusters that trials install Mullion in, one after the other.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams};
 use mullion_cluster::{ControlPlane, Image, Kubelet, Network, NodeSpec, Seen, Tool, wait_for};
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// For anything that a cluster does by itself.
 pub const DEADLINE: Duration = Duration::from_secs(120);
@@ -31,13 +31,7 @@ impl Site {
     async fn start() -> Result<Self> {
         let plane = ControlPlane::builder().network(Network::up()?).start().await?;
         let kubelet = Kubelet::start(&plane, [(image("registry.mullion.dev/mullion"), program())])?;
-        let nodes = [
-            NodeSpec::linux("l1").played(),
-            NodeSpec::linux("l2").played(),
-            NodeSpec::windows("w2019", "10.0.17763.6293"),
-            NodeSpec::windows("w2022", "10.0.20348.2655"),
-        ];
-        plane.create_nodes(&nodes).await?;
+        plane.create_nodes(&[linux_nodes(), windows_nodes()].concat()).await?;
         Ok(Self { kubelet, plane })
     }
 
@@ -116,6 +110,16 @@ impl Site {
     }
 }
 
+/// Their pods really run.
+pub fn linux_nodes() -> [NodeSpec; 2] {
+    ["l1", "l2"].map(|name| NodeSpec::linux(name).played())
+}
+
+/// Two builds.
+pub fn windows_nodes() -> [NodeSpec; 2] {
+    [NodeSpec::windows("w2019", "10.0.17763.6293"), NodeSpec::windows("w2022", "10.0.20348.2655")]
+}
+
 /// `charts/mullion`, as it is.
 pub fn chart() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("charts/mullion")
@@ -131,33 +135,48 @@ pub fn program() -> Image {
     Image::new(env!("CARGO_BIN_EXE_mullion"))
 }
 
-/// Sites, one at a time. A trial that passes leaves its own to the next; any other's is thrown away.
-#[derive(Default)]
+/// How many sites there are at a time. Each is a control plane, 0.6 GB, and mostly waits.
+pub const SITES: usize = 3;
+
+/// Sites, some at a time. A trial that passes leaves its own to the next; any other's is thrown away.
 pub struct Sites {
-    site: Arc<Mutex<Option<Site>>>,
+    free: Mutex<Vec<Site>>,
+    turns: Arc<Semaphore>,
+}
+
+impl Default for Sites {
+    fn default() -> Self {
+        Self { free: Mutex::default(), turns: Arc::new(Semaphore::new(SITES)) }
+    }
 }
 
 impl Sites {
-    pub async fn get(&self) -> Result<Turn> {
-        let mut slot = Arc::clone(&self.site).lock_owned().await;
-        let site = match slot.take() {
+    pub async fn get(self: &Arc<Self>) -> Result<Turn> {
+        let permit = Arc::clone(&self.turns).acquire_owned().await?;
+        let free = self.free().pop();
+        let site = match free {
             Some(site) => site,
             None => Site::start().await?,
         };
-        Ok(Turn { slot, site: Some(site) })
+        Ok(Turn { sites: Arc::clone(self), site: Some(site), _permit: permit })
+    }
+
+    fn free(&self) -> MutexGuard<'_, Vec<Site>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A site while one trial has it.
 pub struct Turn {
-    slot: OwnedMutexGuard<Option<Site>>,
+    sites: Arc<Sites>,
     site: Option<Site>,
+    _permit: OwnedSemaphorePermit, // last: the next one finds the site
 }
 
 impl Turn {
     /// The trial has passed.
     pub fn passed(mut self) {
-        *self.slot = self.site.take();
+        self.sites.free().extend(self.site.take());
     }
 }
 

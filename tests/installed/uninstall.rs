@@ -1,0 +1,214 @@
+//! Mullion goes: as documented, in a hurry, against resistance, and by mistake.
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::node::v1::RuntimeClass;
+use kube::api::{DeleteParams, ListParams};
+use kube::{Api, ResourceExt as _};
+use mullion_cluster::{Seen, TestNamespace, wait_for};
+use serde_json::json;
+
+use crate::load::{Load, Outcome};
+use crate::people::{
+    LINUX, WINDOWS, WINDOWS_2019, at_work, mullion, pod, running, system, tried, uninstall, untouched, upgrade,
+    windows_pod,
+};
+use crate::site::{DEADLINE, NAMESPACE, Site};
+use crate::traces::{self, But};
+
+/// While people create pods, of both systems: none of them is refused, though it is `Fail`. Pods that run go on, and what
+/// they name stays with them. And then the cluster is as if it had never had Mullion, and takes it again at once.
+pub async fn nobody_notices(site: &Site) -> Result<()> {
+    site.plane.kubectl(&["taint", "nodes", "w2022", "team=blue:NoSchedule"]).await?;
+    // Patient, so that a machine that is busy with all this is not taken for a Mullion that does not answer.
+    let patient = "admission.timeoutSeconds.mutating=5,admission.timeoutSeconds.validating=5";
+    site.install(&["--set", "admission.failurePolicy=Fail", "--set", patient]).await?;
+    at_work(site).await?;
+    let shop = site.plane.namespace("shop").await?;
+    deploy(site, &shop, "web", WINDOWS_2019, None, 2).await?;
+    let before = running(&shop, "app=web", 2).await?;
+    let class = before.first().and_then(|pod| pod.spec.as_ref()?.runtime_class_name.clone());
+    let class = class.context("a Windows pod without a RuntimeClass")?;
+
+    let loads = [Load::of(site, WINDOWS, "windows").await?, Load::of(site, LINUX, "linux").await?];
+    uninstall(site, &["--wait"]).await?;
+    for load in loads {
+        load.more(50).await?;
+        let outcomes = load.stop().await;
+        let refused: Vec<&Outcome> = outcomes.iter().filter(|outcome| !outcome.refusals.is_empty()).collect();
+        ensure!(refused.is_empty(), "{} of {}: {:#?}", refused.len(), outcomes.len(), refused.first());
+        // Mullion was asked in the beginning, and is not asked any more.
+        let placed: Vec<bool> = outcomes.iter().map(|outcome| outcome.placed).collect();
+        ensure!(placed.first() == Some(&true) && placed.last() == Some(&false), "{placed:?}");
+    }
+
+    traces::none(site, But::PodsAndTheirClasses).await?;
+    let names = |pods: &[Pod]| pods.iter().map(|pod| (pod.name_any(), pod.uid())).collect::<Vec<_>>();
+    ensure!(names(&running(&shop, "app=web", 2).await?) == names(&before), "pods were made anew");
+    let classes: Api<RuntimeClass> = Api::all(site.plane.client());
+    ensure!(classes.get_opt(&class).await?.is_some(), "{class} went while pods named it: they could not start again");
+
+    // Made anew, the pods name it no longer.
+    shop.api::<Pod>().delete_collection(&DeleteParams::default().grace_period(0), &ListParams::default()).await?;
+    // Where they land is nobody's care now.
+    wait_for("pods that are made anew to name nothing of Mullion", DEADLINE, async || {
+        let pods = match shop.api::<Pod>().list(&ListParams::default()).await {
+            Ok(pods) => pods.items,
+            Err(error) => return Seen::NotYet(error.to_string()),
+        };
+        let plain = |pod: &Pod| {
+            let spec = pod.spec.as_ref();
+            spec.is_some_and(|spec| spec.node_selector.is_none() && spec.runtime_class_name.is_none())
+        };
+        if pods.len() == 2 && pods.iter().all(plain) { Seen::Done(()) } else { Seen::NotYet(format!("{pods:?}")) }
+    })
+    .await?;
+    let said = mullion(site, &["withdraw"]).await?;
+    ensure!(said.contains(&class), "{said}");
+    traces::none(site, But::Pods).await?;
+    for image in [WINDOWS, LINUX] {
+        untouched(&tried(&shop, &pod("after", image)).await?).context(image)?;
+    }
+    // Windows nodes are nodes like any other again, but for what their owner has said.
+    let taints = ["get", "nodes", "-o", "jsonpath={.items[*].spec.taints[*].key}"];
+    ensure!(site.plane.kubectl(&taints).await?.trim() == "team", "{:?}", site.plane.kubectl(&taints).await?);
+    site.plane.kubectl(&["taint", "nodes", "w2022", "team-"]).await?;
+    shop.delete().await
+}
+
+/// Every pod of the webhook is gone, of the controller too, and `Fail` refuses Windows pods: what people uninstall for.
+pub async fn a_broken_one_goes(site: &Site) -> Result<()> {
+    site.install(&["--set", "admission.failurePolicy=Fail"]).await?;
+    at_work(site).await?;
+    let shop = site.plane.namespace("shop").await?;
+    for deployment in ["mullion-webhook", "mullion-controller"] {
+        let scaled = ["-n", NAMESPACE, "scale", "deployment", deployment, "--replicas=0"];
+        site.plane.kubectl(&scaled).await?;
+    }
+    refused(&shop).await?;
+    let linux = tried(&shop, &pod("linux", LINUX)).await?;
+    ensure!(system(&linux).is_none(), "who has placed it?");
+
+    uninstall(site, &["--wait"]).await?;
+    untouched(&tried(&shop, &pod("after", WINDOWS)).await?)?;
+    traces::none(site, But::Pods).await
+}
+
+/// The Job cannot do its work: Helm says so and leaves everything as it is, to be tried again. Without the Job, what is
+/// left is on nodes and in classes alone, and a desktop takes it off.
+pub async fn a_job_that_fails_is_tried_again_or_left_out(site: &Site) -> Result<()> {
+    let shop = site.plane.namespace("shop").await?;
+    let deadline = ["--set", "withdraw.deadlineSeconds=30"];
+    site.install(&deadline).await?;
+    at_work(site).await?;
+    // An image that nobody has pushed. The pods of before go on.
+    upgrade(site, &[&deadline[..], &["--set", "image.tag=nowhere"]].concat()).await?;
+    let said = uninstall(site, &["--wait"]).await.err().context("it went without its Job")?.to_string();
+    for words in ["Job/mullion-system/mullion-withdraw", "Failed"] {
+        ensure!(said.contains(words), "{said}");
+    }
+    at_work(site).await.context("after a Job that did nothing")?;
+    site.kubelet.image("registry.mullion.dev/mullion:nowhere", crate::site::program());
+    uninstall(site, &["--wait"]).await.context("the second try")?;
+    traces::none(site, But::Pods).await?;
+    untouched(&tried(&shop, &pod("after", WINDOWS)).await?)?;
+
+    site.install(&[]).await?;
+    at_work(site).await?;
+    uninstall(site, &["--no-hooks", "--wait"]).await?;
+    untouched(&tried(&shop, &pod("after", LINUX)).await?)?;
+    wait_for("only nodes and classes to be left", DEADLINE, async || {
+        let left = match traces::of_mullion(site, But::Pods).await {
+            Ok(left) => left,
+            Err(error) => return Seen::NotYet(format!("{error:#}")),
+        };
+        let other = left.iter().filter(|trace| !trace.starts_with("Node ") && !trace.starts_with("RuntimeClass "));
+        let other: Vec<_> = other.collect();
+        if left.is_empty() {
+            Seen::Hopeless(anyhow::anyhow!("who has taken the taints off?"))
+        } else if other.is_empty() {
+            Seen::Done(())
+        } else {
+            Seen::NotYet(format!("{other:#?}"))
+        }
+    })
+    .await?;
+    mullion(site, &["withdraw"]).await?;
+    traces::none(site, But::Pods).await
+}
+
+/// People delete the namespace and are surprised that there is more. Nothing hangs, no Linux pod is refused, and the
+/// lines of the chart's README take the rest away; or the chart, installed and uninstalled again.
+pub async fn the_namespace_goes_first(site: &Site) -> Result<()> {
+    let shop = site.plane.namespace("shop").await?;
+    for way in ["by hand", "by the chart"] {
+        site.install(&["--set", "admission.failurePolicy=Fail"]).await?;
+        at_work(site).await?;
+        let load = Load::of(site, LINUX, "linux").await?;
+        // It ends when the namespace is gone.
+        site.plane.kubectl(&["delete", "namespace", NAMESPACE, "--timeout=120s"]).await?;
+        load.more(20).await?;
+        let outcomes = load.stop().await;
+        ensure!(outcomes.iter().all(|outcome| outcome.refusals.is_empty()), "{outcomes:#?}");
+        refused(&shop).await?;
+
+        if way == "by hand" {
+            mullion(site, &["withdraw"]).await?;
+            let kinds = "mutatingwebhookconfiguration,validatingwebhookconfiguration,clusterrole,clusterrolebinding,priorityclass";
+            site.plane.kubectl(&["delete", kinds, "-l", "app.kubernetes.io/name=mullion"]).await?;
+            let kinds = "role,rolebinding";
+            site.plane.kubectl(&["delete", kinds, "-A", "-l", "app.kubernetes.io/name=mullion"]).await?;
+        } else {
+            site.install(&[]).await?;
+            at_work(site).await?;
+            uninstall(site, &["--wait"]).await?;
+        }
+        traces::none(site, But::Pods).await.context(way)?;
+        untouched(&tried(&shop, &pod("after", WINDOWS)).await?)?;
+    }
+    Ok(())
+}
+
+/// Waits until `Fail` refuses a Windows pod because nobody answers, as it is asked to.
+async fn refused(namespace: &TestNamespace) -> Result<()> {
+    wait_for("a Windows pod to be refused", DEADLINE, async || match tried(namespace, &windows_pod("p")).await {
+        Err(kube::Error::Api(status)) if status.message.contains("failed calling webhook \"pods.mullion.dev\"") => {
+            Seen::Done(())
+        }
+        Err(other) => Seen::NotYet(other.to_string()),
+        Ok(_) => Seen::NotYet("it was taken".to_owned()),
+    })
+    .await
+}
+
+/// A Deployment as a user writes it.
+pub async fn deploy(
+    site: &Site,
+    namespace: &TestNamespace,
+    name: &str,
+    image: &str,
+    system: Option<&str>,
+    replicas: u8,
+) -> Result<()> {
+    let deployment = json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {
+                    "terminationGracePeriodSeconds": 0,
+                    "nodeSelector": system.map(|system| json!({"kubernetes.io/os": system})),
+                    "containers": [{"name": "c", "image": image, "args": ["infinity"]}],
+                },
+            },
+        },
+    });
+    let deployment: Deployment = serde_json::from_value(deployment)?;
+    let apply = ["apply", "-n", &namespace.name, "-f", "-"];
+    site.plane.kubectl_with_input(&apply, &serde_json::to_string(&deployment)?).await.map(drop)
+}
