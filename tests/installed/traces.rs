@@ -103,6 +103,8 @@ fn is_users(kind: &str, name: &str, at: &str, value: &str) -> bool {
         "/spec/runtimeClassName",
     ];
     match kind {
+        // Where taints of others stay, the API server notes who was the last to write their list. That list is one field.
+        "Node" => at.starts_with("/metadata/managedFields/") && at.ends_with("/manager"),
         // Whoever has made the namespace deletes it: Helm never does.
         "Namespace" => name == NAMESPACE && !value.contains("mullion.dev"),
         "Pod" if pods.iter().any(|documented| at.starts_with(documented)) => true,
