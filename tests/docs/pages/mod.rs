@@ -8,6 +8,7 @@ pub mod places;
 pub mod run;
 
 use std::fs;
+use std::path::Path;
 
 use page::{File, Run, Section, Shown};
 use places::Place;
@@ -35,8 +36,8 @@ pub struct Page {
 
 /// All pages of which this is the test.
 pub fn all_pages() -> Vec<Page> {
-    let docs =
-        golden::names("docs").into_iter().filter(|name| name.ends_with(".md")).map(|name| format!("docs/{name}"));
+    let is_page = |name: &String| Path::new(name).extension().is_some_and(|end| end == "md");
+    let docs = golden::names("docs").into_iter().filter(is_page).map(|name| format!("docs/{name}"));
     let names = ["README.md".to_owned(), "charts/mullion/README.md".to_owned()].into_iter().chain(docs);
     names.filter(|name| !OTHERS.contains(&name.as_str())).map(|name| Page::read(&name)).collect()
 }
@@ -49,9 +50,13 @@ impl Page {
 
     /// Writes its files, among what the repository has.
     pub fn fill(&self, directory: &Directory) {
-        FOLDERS.iter().for_each(|folder| directory.copy(folder));
+        for folder in FOLDERS {
+            directory.copy(folder);
+        }
         let files = self.sections.iter().flat_map(|section| &section.files);
-        files.filter(|file| !file.name.is_empty()).for_each(|file| directory.write(&file.name, &file.text));
+        for file in files.filter(|file| !file.name.is_empty()) {
+            directory.write(&file.name, &file.text);
+        }
     }
 
     /// Runs its commands in their order; what is wrong with them, and what is printed now where a page shows something else.

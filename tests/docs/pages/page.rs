@@ -195,7 +195,10 @@ fn this(shown: &str, printed: &str) -> bool {
 }
 
 fn file(line: usize, block: &[&str]) -> Result<File, Wrong> {
-    let named = block.first().and_then(|first| first.strip_prefix("# ")).filter(|name| name.ends_with(".yaml"));
+    let named = block
+        .first()
+        .and_then(|first| first.strip_prefix("# "))
+        .filter(|name| Path::new(name).extension().is_some_and(|end| end == "yaml"));
     let name = named.unwrap_or_default();
     let below = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
     if !below || name.contains(' ') {

@@ -17,7 +17,7 @@ const AT_MOST: &str = "300";
 
 /// An empty directory, what is written into it, and what a shell in it finds.
 pub struct Directory {
-    directory: TempDir,
+    folder: TempDir,
     /// Folders with programs, the first one first.
     programs: Vec<PathBuf>,
     variables: Vec<(&'static str, OsString)>,
@@ -27,7 +27,7 @@ impl Directory {
     /// With the built program.
     pub fn empty() -> Self {
         let program = PathBuf::from(PROGRAM).parent().unwrap().to_owned();
-        Self { directory: tempfile::tempdir().unwrap(), programs: vec![program], variables: Vec::new() }
+        Self { folder: tempfile::tempdir().unwrap(), programs: vec![program], variables: Vec::new() }
     }
 
     /// With the programs of another folder before those of the machine.
@@ -44,7 +44,7 @@ impl Directory {
     }
 
     pub fn path(&self) -> &Path {
-        self.directory.path()
+        self.folder.path()
     }
 
     pub fn write(&self, name: &str, text: &str) {
