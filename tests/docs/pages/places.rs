@@ -13,7 +13,7 @@ pub enum Place {
 }
 
 /// Commands that are not run, by how they begin.
-const NOWHERE: [(&str, &str); 10] = [
+const NOWHERE: [(&str, &str); 11] = [
     ("make demo", ".ci/run runs it"),
     ("make test", "what runs these tests"),
     ("make image", "builds for minutes; tests/cli/packing.rs has what it is made by"),
@@ -21,6 +21,7 @@ const NOWHERE: [(&str, &str); 10] = [
     ("podman push", "needs a registry of the reader's"),
     ("kubectl port-forward", "needs a kubelet"),
     ("kubectl mullion ", "tests/on_cluster/plugin.rs has what kubectl makes of it"),
+    ("kubectl delete configmap/mullion-state ", "after uninstalling: what runs makes them again, a while later"),
     ("curl ", "needs the port that is forwarded"),
     ("kubectl logs ", "needs a kubelet"),
     ("kubectl debug node/", "needs a kubelet"),
