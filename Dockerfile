@@ -14,6 +14,7 @@ RUN uname -m | sed 's/$/-unknown-linux-musl/' > /target && rustup target add "$(
 
 WORKDIR /mullion
 # The dependencies first, with a program that does nothing: they stay in this layer until one of them changes.
+COPY .cargo .cargo
 COPY Cargo.toml Cargo.lock ./
 COPY tests/cluster/Cargo.toml tests/cluster/
 RUN mkdir -p src tests/cluster/src \
@@ -40,6 +41,8 @@ LABEL org.opencontainers.image.title="Mullion" \
 COPY LICENSE /LICENSE
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /mullion/mullion /usr/bin/mullion
+# mimalloc asks for huge pages: with 20,000 nodes 44 MiB stay resident with them and 33 without.
+ENV MIMALLOC_ALLOW_THP=0
 # A number, so that runAsNonRoot can be checked; there is no user of that name, and no shell.
 USER 65532:65532
 EXPOSE 9443 8080
