@@ -1,6 +1,6 @@
 //! `mullion completions`: what a shell has to know to complete command lines.
 
-use clap::{Args, CommandFactory as _};
+use clap::{Args, Command, CommandFactory as _};
 use clap_complete::{Shell, generate};
 
 use super::{Cli, Io, Outcome};
@@ -21,11 +21,20 @@ pub struct Completions {
 
 /// Prints the script.
 pub fn run(args: &Completions, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let mut command = Cli::command();
+    let mut command = shown(&Cli::command());
     let name = command.get_name().to_owned();
     // Not straight to stdout: the generators panic where a pipe is closed.
     let mut script = Vec::new();
     generate(args.shell, &mut command, name, &mut script);
     io.stdout.write_all(&script)?;
     Ok(Outcome::Clean)
+}
+
+/// The command without what help does not show either: the generators would offer it.
+fn shown(command: &Command) -> Command {
+    Command::new(command.get_name().to_owned())
+        .about(command.get_about().cloned().unwrap_or_default())
+        .version(env!("CARGO_PKG_VERSION"))
+        .args(command.get_arguments().filter(|argument| !argument.is_hide_set()))
+        .subcommands(command.get_subcommands().filter(|inner| !inner.is_hide_set()).map(shown))
 }
