@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, Service};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use mullion_cluster::{Image, Seen, TestNamespace, wait_for};
@@ -68,10 +68,12 @@ pub async fn containers_are_as_their_pods_say(site: &Site) -> Result<()> {
     shop.create(pod).await?;
     shop.says("all", "greeting hello").await?;
     let node = shop.pods().get("all").await?.spec.and_then(|spec| spec.node_name).context("a node")?;
+    let service = Api::<Service>::namespaced(site.plane.client(), "default").get("kubernetes").await?;
+    let api = service.spec.and_then(|spec| spec.cluster_ip).context("an address of the API server")?;
     let log = shop.log("all")?;
     for line in [
         "user 1234:1235, process 1, host all",
-        &format!("arguments one {node} $(NODE), node {node}, from {node}, api 10.96.0.1:443"),
+        &format!("arguments one {node} $(NODE), node {node}, from {node}, api {api}:443"),
         "CapEff:\t0000000000000000",
         "NoNewPrivs:\t1",
         "the root is read-only",
