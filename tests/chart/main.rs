@@ -31,6 +31,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use libtest_mimic::{Arguments, Failed, Trial};
+use mullion_cluster::trial;
 
 use crate::rendered::Rendered;
 use crate::server::Server;
@@ -101,16 +102,12 @@ fn main() -> ExitCode {
     }
     let server = Arc::new(Server::default());
     let on_server = |name: String, files: Vec<Arc<Rendered>>, check: EachOrAll| {
-        let (handle, server) = (runtime.handle().clone(), Arc::clone(&server));
-        Trial::test(name, move || {
-            handle
-                .block_on(async {
-                    match check {
-                        EachOrAll::Each(check) => check(&server, &files[0]).await,
-                        EachOrAll::All(check) => check(&server, &files).await,
-                    }
-                })
-                .map_err(|error| failed(&error))
+        let server = Arc::clone(&server);
+        trial(runtime.handle(), name, async move {
+            match check {
+                EachOrAll::Each(check) => check(&server, &files[0]).await,
+                EachOrAll::All(check) => check(&server, &files).await,
+            }
         })
     };
     for file in &files {

@@ -33,7 +33,8 @@ mod variants;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Arguments;
+use mullion_cluster::trial;
 
 use crate::site::{SITES, Sites};
 
@@ -41,22 +42,14 @@ use crate::site::{SITES, Sites};
 macro_rules! trials {
     ($runtime:expr, $sites:expr, [$($module:ident::$name:ident),* $(,)?]) => {
         vec![$({
-            let (handle, sites) = ($runtime.handle().clone(), Arc::clone(&$sites));
-            Trial::test(concat!(stringify!($module), "::", stringify!($name)), move || {
-                // A task of its own: a panic inside it becomes this trial's failure and nobody else's.
-                let running = handle.spawn(async move {
-                    let site = sites.get().await?;
-                    let outcome = $module::$name(&site).await;
-                    if outcome.is_ok() {
-                        site.passed();
-                    }
-                    outcome
-                });
-                match handle.block_on(running) {
-                    Ok(Ok(())) => Ok(()),
-                    Ok(Err(error)) => Err(Failed::from(format!("{error:#}"))),
-                    Err(panicked) => Err(Failed::from(panicked.to_string())),
+            let sites = Arc::clone(&$sites);
+            trial($runtime.handle(), concat!(stringify!($module), "::", stringify!($name)), async move {
+                let site = sites.get().await?;
+                let outcome = $module::$name(&site).await;
+                if outcome.is_ok() {
+                    site.passed();
                 }
+                outcome
             })
         }),*]
     };
@@ -99,11 +92,11 @@ fn main() -> ExitCode {
             variants::tainted_linux_nodes,
         ]
     );
-    let documents = runtime.handle().clone();
-    trials.push(Trial::test("documents::every_command_for_a_cluster_does_what_its_page_says", move || {
-        let outcome = documents.block_on(documents::every_command_for_a_cluster_does_what_its_page_says());
-        outcome.map_err(|error| Failed::from(format!("{error:#}")))
-    }));
+    trials.push(trial(
+        runtime.handle(),
+        "documents::every_command_for_a_cluster_does_what_its_page_says",
+        documents::every_command_for_a_cluster_does_what_its_page_says(),
+    ));
     let conclusion = libtest_mimic::run(&arguments, trials);
     // In the runtime: the end of a kubelet ends its tasks.
     runtime.block_on(async { drop(sites) });

@@ -24,7 +24,7 @@ mod witness;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Result, anyhow};
@@ -38,7 +38,7 @@ use site::Site;
 #[derive(Default)]
 pub struct Sites {
     sites: Mutex<HashMap<String, Arc<Starting>>>,
-    failed: AtomicBool,
+    not_passed: AtomicUsize,
 }
 
 type Starting = OnceCell<std::result::Result<Site, String>>;
@@ -51,7 +51,7 @@ impl Sites {
 
     /// If a case failed, keeps every log and says where.
     pub fn keep_logs(&self) {
-        if self.failed.load(Ordering::Relaxed) {
+        if self.not_passed.load(Ordering::Relaxed) > 0 {
             for cell in self.sites.lock().unwrap_or_else(PoisonError::into_inner).values() {
                 if let Some(Ok(site)) = cell.get() {
                     site.keep_logs();
@@ -95,16 +95,12 @@ fn pure(name: &str, test: impl FnOnce() -> Result<()> + Send + 'static) -> Trial
 
 fn trial(handle: &Handle, sites: &Arc<Sites>, area: &str, path: PathBuf) -> Trial {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let (handle, sites) = (handle.clone(), Arc::clone(sites));
-    Trial::test(format!("cases::{area}::{stem}"), move || {
-        let state = Arc::clone(&sites);
-        let running = handle.spawn(async move { state.run(&stem, &path).await });
-        let failed = match handle.block_on(running) {
-            Ok(Ok(())) => return Ok(()),
-            Ok(Err(error)) => Failed::from(format!("{error:#}")),
-            Err(panicked) => Failed::from(panicked.to_string()),
-        };
-        sites.failed.store(true, Ordering::Relaxed);
-        Err(failed)
+    let sites = Arc::clone(sites);
+    mullion_cluster::trial(handle, format!("cases::{area}::{stem}"), async move {
+        // Counted before, since a panic ends all that comes after.
+        sites.not_passed.fetch_add(1, Ordering::Relaxed);
+        sites.run(&stem, &path).await?;
+        sites.not_passed.fetch_sub(1, Ordering::Relaxed);
+        Ok(())
     })
 }

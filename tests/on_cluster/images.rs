@@ -3,17 +3,18 @@
 //! Two webhooks of their own on the shared control plane, for namespaces with labels of their own: one keeps answers about
 //! tags for long, the other as briefly as can be. Undecided pods get nothing here, so what a pod gets is the registry's.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use mullion_cluster::{MullionProcess, Seen, TestNamespace, wait_for};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::sync::OnceCell;
 use tokio::task::block_in_place;
 
 use crate::registry::Registry;
 use crate::shared::*;
+use crate::turns::{ForAll, Logs};
 
 const WS2019: &str = "windows/amd64:10.0.17763.6893";
 const WS2022: &str = "windows/amd64:10.0.20348.2655";
@@ -35,7 +36,7 @@ const BRIEF: (&str, &str) = ("mullion-test", "images-brief");
 
 /// Two webhooks, and the registries that they ask. Each registry is one test's, as soon as there is something in it.
 pub struct Asking {
-    shared: Arc<crate::shared::Lazily>,
+    shared: Arc<ForAll<Shared>>,
     webhooks: [MullionProcess; 2],
     _policies: [TempDir; 2],
     steady: Registry,
@@ -44,36 +45,15 @@ pub struct Asking {
     doomed: Mutex<Option<Registry>>,
 }
 
-/// Started by the first test that asks.
-pub struct Lazily {
-    shared: Arc<crate::shared::Lazily>,
-    asking: OnceCell<std::result::Result<Asking, String>>,
-}
-
-impl Lazily {
-    /// On the shared control plane.
-    pub fn on(shared: &Arc<crate::shared::Lazily>) -> Self {
-        Self { shared: Arc::clone(shared), asking: OnceCell::default() }
-    }
-
-    pub async fn get(&self) -> &Asking {
-        let start = || async { Asking::start(&self.shared).await.map_err(|error| format!("{error:#}")) };
-        let started = self.asking.get_or_init(start).await;
-        started.as_ref().unwrap_or_else(|error| panic!("registries and their webhooks do not start: {error}"))
-    }
-
-    /// Keeps every log and says where.
-    pub fn keep_logs(&self) {
-        if let Some(Ok(asking)) = self.asking.get() {
-            for webhook in &asking.webhooks {
-                eprintln!("logs: {}", webhook.keep_logs().display());
-            }
-        }
+impl Logs for Asking {
+    fn keep_logs(&self) -> Vec<PathBuf> {
+        self.webhooks.iter().map(MullionProcess::keep_logs).collect()
     }
 }
 
 impl Asking {
-    async fn start(shared: &Arc<crate::shared::Lazily>) -> Result<Self> {
+    /// On the shared control plane.
+    pub async fn start(shared: Arc<ForAll<Shared>>) -> Result<Self> {
         let (steady, moving, doomed) = block_in_place(|| {
             let (steady, moving, doomed) = (Registry::open(), Registry::open(), Registry::open());
             steady.push("parts/web-a:1", WS2019);
@@ -90,10 +70,10 @@ impl Asking {
             (steady, moving, doomed)
         });
         let hosts = [steady.host(), moving.host(), doomed.host()];
-        let (lasting, lasting_policies) = webhook(shared, LASTING, &hosts, "1h").await?;
-        let (brief, brief_policies) = webhook(shared, BRIEF, &hosts, "1s").await?;
+        let (lasting, lasting_policies) = webhook(&shared, LASTING, &hosts, "1h").await?;
+        let (brief, brief_policies) = webhook(&shared, BRIEF, &hosts, "1s").await?;
         Ok(Self {
-            shared: Arc::clone(shared),
+            shared,
             webhooks: [lasting, brief],
             _policies: [lasting_policies, brief_policies],
             steady,
@@ -113,7 +93,7 @@ impl Asking {
 
 /// A webhook for namespaces with a label, asked from now on, and the folder of its policies.
 async fn webhook(
-    shared: &Arc<crate::shared::Lazily>,
+    shared: &ForAll<Shared>,
     label: (&str, &str),
     hosts: &[String],
     lifetime: &str,

@@ -4,6 +4,7 @@
 //! is scheduled here; the API server's answer is what counts.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use k8s_openapi::api::core::v1::Namespace;
@@ -12,9 +13,9 @@ use kube::api::{Patch, PatchParams};
 use kube::client::Body;
 use mullion_cluster::{ControlPlane, MullionProcess, NodeSpec, Seen, TestNamespace, wait_for};
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
 
 use crate::shared::{DEADLINE, dry_run, pod, start_webhook};
+use crate::turns::Logs;
 
 const LTSC2022: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
 const LTSC2025: &str = "mcr.microsoft.com/windows/servercore:ltsc2025";
@@ -37,29 +38,14 @@ pub struct Limited {
     webhook: MullionProcess,
 }
 
-/// Started by the first test that asks.
-#[derive(Default)]
-pub struct Lazily(OnceCell<std::result::Result<Limited, String>>);
-
-impl Lazily {
-    pub async fn get(&self) -> &Limited {
-        let started =
-            self.0.get_or_init(|| async { Limited::start().await.map_err(|error| format!("{error:#}")) }).await;
-        started.as_ref().unwrap_or_else(|error| panic!("the control plane with more plugins does not start: {error}"))
-    }
-
-    /// Keeps every log and says where.
-    pub fn keep_logs(&self) {
-        if let Some(Ok(limited)) = self.0.get() {
-            for kept in [limited.plane.keep_logs(), limited.webhook.keep_logs()] {
-                eprintln!("logs: {}", kept.display());
-            }
-        }
+impl Logs for Limited {
+    fn keep_logs(&self) -> Vec<PathBuf> {
+        vec![self.plane.keep_logs(), self.webhook.keep_logs()]
     }
 }
 
 impl Limited {
-    async fn start() -> Result<Self> {
+    pub async fn start() -> Result<Self> {
         let plane = ControlPlane::builder()
             .admission_plugins(&["NodeRestriction", "PodNodeSelector", "PodTolerationRestriction"])
             .controller_manager(false)

@@ -53,30 +53,22 @@ mod withdraw;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Arguments;
 
-use crate::turns::Turn;
+use crate::turns::{ForAll, Turn};
 
 /// One trial for each of these functions, named by its path; each is given what `$state` turns into by `get`.
 macro_rules! trials {
     ($runtime:expr, $state:expr, [$($module:ident::$name:ident),* $(,)?]) => {
         [$({
-            let (handle, state) = ($runtime.handle().clone(), Arc::clone(&$state));
-            Trial::test(concat!(stringify!($module), "::", stringify!($name)), move || {
-                // A task of its own: a panic inside it becomes this trial's failure and nobody else's.
-                let running = handle.spawn(async move {
-                    let turn = state.get().await;
-                    let outcome = $module::$name(&*turn).await;
-                    if outcome.is_ok() {
-                        Turn::passed(turn);
-                    }
-                    outcome
-                });
-                match handle.block_on(running) {
-                    Ok(Ok(())) => Ok(()),
-                    Ok(Err(error)) => Err(Failed::from(format!("{error:#}"))),
-                    Err(panicked) => Err(Failed::from(panicked.to_string())),
+            let state = Arc::clone(&$state);
+            mullion_cluster::trial($runtime.handle(), concat!(stringify!($module), "::", stringify!($name)), async move {
+                let turn = state.get().await;
+                let outcome = $module::$name(&*turn).await;
+                if outcome.is_ok() {
+                    Turn::passed(turn);
                 }
+                outcome
             })
         }),*]
     };
@@ -86,7 +78,7 @@ macro_rules! trials {
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let shared = Arc::new(shared::Lazily::default());
+    let shared = Arc::new(ForAll::by(shared::Shared::start));
     let mut trials = Vec::from(trials!(
         runtime,
         shared,
@@ -181,7 +173,7 @@ fn main() -> ExitCode {
     ));
     let audited = Arc::new(turns::ForOne::<leaders::Audited>::default());
     trials.extend(trials!(runtime, audited, [leaders::one_writes_at_a_time]));
-    let limited = Arc::new(limits::Lazily::default());
+    let limited = Arc::new(ForAll::by(limits::Limited::start));
     trials.extend(trials!(
         runtime,
         limited,
@@ -196,7 +188,7 @@ fn main() -> ExitCode {
             limits::host_process_pods_and_pod_security,
         ]
     ));
-    let missed = Arc::new(missed::Lazily::default());
+    let missed = Arc::new(ForAll::by(missed::Missed::start));
     trials.extend(trials!(
         runtime,
         missed,
@@ -209,9 +201,12 @@ fn main() -> ExitCode {
             missed::findings_are_told_where_a_person_looks,
         ]
     ));
-    let later = Arc::new(missed::Lazily::default());
+    let later = Arc::new(ForAll::by(missed::Missed::start));
     trials.extend(trials!(runtime, later, [missed::taints_that_appear_later_are_tolerated]));
-    let asking = Arc::new(images::Lazily::on(&shared));
+    let asking = Arc::new(ForAll::by({
+        let shared = Arc::clone(&shared);
+        move || images::Asking::start(Arc::clone(&shared))
+    }));
     trials.extend(trials!(
         runtime,
         asking,

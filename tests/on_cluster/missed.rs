@@ -3,6 +3,7 @@
 //!
 //! No webhook is there. Every trial has a controller of its own that minds the trial's namespace alone.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
@@ -13,12 +14,13 @@ use mullion::controller::pods;
 use mullion::policy::PolicySet;
 use mullion_cluster::{ControlPlane, NodeSpec, Seen, TestNamespace, UNMANAGED, wait_for};
 use serde_json::{Value, json};
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::rights::{self, Subject};
 use crate::shared::{DEADLINE, bound, create, delete, differences, get, merge, pod, workload};
+use crate::turns::Logs;
 
 const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
 const TOLERATION: [&str; 4] = ["os", "Equal", "windows", "NoSchedule"];
@@ -29,27 +31,14 @@ pub struct Missed {
     client: Client,
 }
 
-/// Started by the first test that asks.
-#[derive(Default)]
-pub struct Lazily(OnceCell<std::result::Result<Missed, String>>);
-
-impl Lazily {
-    pub async fn get(&self) -> &Missed {
-        let started =
-            self.0.get_or_init(|| async { Missed::start().await.map_err(|error| format!("{error:#}")) }).await;
-        started.as_ref().unwrap_or_else(|error| panic!("the control plane without Mullion does not start: {error}"))
-    }
-
-    /// Keeps every log and says where.
-    pub fn keep_logs(&self) {
-        if let Some(Ok(missed)) = self.0.get() {
-            eprintln!("logs: {}", missed.plane.keep_logs().display());
-        }
+impl Logs for Missed {
+    fn keep_logs(&self) -> Vec<PathBuf> {
+        vec![self.plane.keep_logs()]
     }
 }
 
 impl Missed {
-    async fn start() -> Result<Self> {
+    pub async fn start() -> Result<Self> {
         let plane = ControlPlane::builder().start().await?;
         plane
             .create_nodes(&[

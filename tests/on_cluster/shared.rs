@@ -1,6 +1,7 @@
 //! The control plane that all tests share, and the calls they make.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -15,7 +16,8 @@ use mullion_cluster::{
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::sync::OnceCell;
+
+use crate::turns::Logs;
 
 /// Waits end here. Nothing takes nearly as long on an idle machine; a busy one is no fault of what is waited for.
 pub const DEADLINE: Duration = Duration::from_secs(180);
@@ -33,25 +35,9 @@ pub struct Shared {
     controller: MullionProcess,
 }
 
-/// Started by the first test that asks: listing tests starts nothing.
-#[derive(Default)]
-pub struct Lazily(OnceCell<std::result::Result<Shared, String>>);
-
-impl Lazily {
-    pub async fn get(&self) -> &Shared {
-        let started =
-            self.0.get_or_init(|| async { Shared::start().await.map_err(|error| format!("{error:#}")) }).await;
-        // What did not start once is not tried again for every test.
-        started.as_ref().unwrap_or_else(|error| panic!("the control plane with Mullion does not start: {error}"))
-    }
-
-    /// Keeps every log and says where.
-    pub fn keep_logs(&self) {
-        if let Some(Ok(shared)) = self.0.get() {
-            for kept in [shared.plane.keep_logs(), shared.webhook.keep_logs(), shared.controller.keep_logs()] {
-                eprintln!("logs: {}", kept.display());
-            }
-        }
+impl Logs for Shared {
+    fn keep_logs(&self) -> Vec<PathBuf> {
+        vec![self.plane.keep_logs(), self.webhook.keep_logs(), self.controller.keep_logs()]
     }
 }
 
@@ -119,7 +105,7 @@ pub fn policies() -> String {
 }
 
 impl Shared {
-    async fn start() -> Result<Self> {
+    pub async fn start() -> Result<Self> {
         // Without the gate the server drops `lifecycle.stopSignal` and judges nothing about it.
         let gates = "--feature-gates=ContainerStopSignals=true";
         let plane = ControlPlane::builder().api_server_flag(gates).start().await?;

@@ -7,8 +7,10 @@
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ops::Deref;
+use std::path::PathBuf;
 
 use anyhow::{Result, bail, ensure};
+use futures::future::BoxFuture;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet};
@@ -22,7 +24,7 @@ use kube::core::PartialObjectMeta;
 use kube::{Api, Client, Resource, ResourceExt as _};
 use mullion_cluster::{Builder, ControlPlane, NodeSpec, wait_for};
 use serde::de::DeserializeOwned;
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 use crate::shared::DEADLINE;
 
@@ -60,6 +62,42 @@ impl<T> Default for ForOne<T> {
 impl<T: Start> ForOne<T> {
     pub async fn get(&self) -> Box<T> {
         Box::new(T::start().await.expect("the control plane of the trial starts"))
+    }
+}
+
+/// What keeps logs of the processes it runs.
+pub trait Logs {
+    /// Where they are from now on.
+    fn keep_logs(&self) -> Vec<PathBuf>;
+}
+
+/// Started by the first trial that asks, and shared by all: listing trials starts nothing.
+pub struct ForAll<T> {
+    started: OnceCell<std::result::Result<T, String>>,
+    start: Box<dyn Fn() -> BoxFuture<'static, Result<T>> + Send + Sync>,
+}
+
+impl<T> ForAll<T> {
+    pub fn by<F: Future<Output = Result<T>> + Send + 'static>(start: impl Fn() -> F + Send + Sync + 'static) -> Self {
+        Self { started: OnceCell::default(), start: Box::new(move || Box::pin(start())) }
+    }
+
+    pub async fn get(&self) -> &T {
+        let start = || async { (self.start)().await.map_err(|error| format!("{error:#}")) };
+        // What did not start once is not tried again for every trial.
+        let started = self.started.get_or_init(start).await;
+        started.as_ref().unwrap_or_else(|error| panic!("what these trials share does not start: {error}"))
+    }
+}
+
+impl<T: Logs> ForAll<T> {
+    /// Keeps every log and says where.
+    pub fn keep_logs(&self) {
+        if let Some(Ok(started)) = self.started.get() {
+            for kept in started.keep_logs() {
+                eprintln!("logs: {}", kept.display());
+            }
+        }
     }
 }
 

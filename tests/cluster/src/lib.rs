@@ -18,6 +18,7 @@
 //! | `network` | [`own_network`], [`Network`]: pods have addresses, and Services reach them |
 //! | `kubelet` | [`Kubelet`]: pods of some nodes really run |
 //! | `mullion` | [`MullionProcess`]: the program under test |
+//! | `trial` | [`trial()`]: a test of a program with `harness = false` |
 //!
 //! ```no_run
 //! # use mullion_cluster::{ControlPlane, NodeSpec};
@@ -40,6 +41,7 @@ mod pki;
 mod plane;
 mod process;
 mod tools;
+mod trial;
 mod wait;
 mod webhook;
 
@@ -54,5 +56,6 @@ pub use pki::ServingCert;
 pub use plane::{Builder, ControlPlane};
 pub use process::free_port;
 pub use tools::{Tool, Tools};
+pub use trial::trial;
 pub use wait::{Seen, wait_for};
 pub use webhook::{FailurePolicy, WebhookRegistration, wait_until_called};

@@ -1,18 +1,21 @@
 //! A pod's volumes: what they hold, and how a change comes into them.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{
     ConfigMap, DownwardAPIVolumeFile, KeyToPath, Pod, Secret, ServiceAccount, ServiceAccountTokenProjection, Volume,
     VolumeProjection,
 };
 use kube::api::PostParams;
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, Client, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
 
 use super::environment::{Addresses, value_of};
 use crate::mount::ConfigMapMount;
@@ -22,6 +25,9 @@ const DEFAULT_MODE: i32 = 0o644;
 
 /// File names and bytes.
 type Files = BTreeMap<String, Vec<u8>>;
+
+/// The name of a ConfigMap or Secret, which keys of it (all, where none is named), and whether it may be missing.
+type Source<'a> = (&'a str, Option<&'a [KeyToPath]>, Option<bool>);
 
 /// The volumes of one pod on this machine.
 pub(super) struct Volumes {
@@ -89,11 +95,11 @@ impl Volumes {
 
     async fn read(&mut self, pod: &Pod, volume: &Volume) -> Result<(Files, i32)> {
         if let Some(source) = &volume.config_map {
-            let files = self.config_map(pod, &source.name, source.items.as_deref(), source.optional).await?;
+            let files = self.config_map(pod, (&source.name, source.items.as_deref(), source.optional)).await?;
             Ok((files, source.default_mode.unwrap_or(DEFAULT_MODE)))
         } else if let Some(source) = &volume.secret {
             let name = source.secret_name.as_deref().unwrap_or_default();
-            let files = self.secret(pod, name, source.items.as_deref(), source.optional).await?;
+            let files = self.secret(pod, (name, source.items.as_deref(), source.optional)).await?;
             Ok((files, source.default_mode.unwrap_or(DEFAULT_MODE)))
         } else if let Some(source) = &volume.projected {
             let mut files = Files::new();
@@ -111,9 +117,9 @@ impl Volumes {
 
     async fn projected(&mut self, pod: &Pod, part: &VolumeProjection) -> Result<Files> {
         if let Some(source) = &part.config_map {
-            self.config_map(pod, &source.name, source.items.as_deref(), source.optional).await
+            self.config_map(pod, (&source.name, source.items.as_deref(), source.optional)).await
         } else if let Some(source) = &part.secret {
-            self.secret(pod, &source.name, source.items.as_deref(), source.optional).await
+            self.secret(pod, (&source.name, source.items.as_deref(), source.optional)).await
         } else if let Some(source) = &part.downward_api {
             self.downward(pod, source.items.as_deref().unwrap_or_default())
         } else if let Some(source) = &part.service_account_token {
@@ -123,34 +129,31 @@ impl Volumes {
         }
     }
 
-    async fn config_map(
-        &self,
-        pod: &Pod,
-        name: &str,
-        items: Option<&[KeyToPath]>,
-        optional: Option<bool>,
-    ) -> Result<Files> {
-        let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
-        let Some(found) = api.get_opt(name).await? else {
-            return missing(&format!("configmap {name:?}"), optional);
-        };
-        let texts = found.data.into_iter().flatten().map(|(key, text)| (key, text.into_bytes()));
-        let bytes = found.binary_data.into_iter().flatten().map(|(key, bytes)| (key, bytes.0));
-        chosen(texts.chain(bytes).collect(), items, optional)
+    async fn config_map(&self, pod: &Pod, source: Source<'_>) -> Result<Files> {
+        self.keys("configmap", pod, source, |found: ConfigMap| {
+            let texts = found.data.into_iter().flatten().map(|(key, text)| (key, text.into_bytes()));
+            texts.chain(found.binary_data.into_iter().flatten().map(|(key, bytes)| (key, bytes.0))).collect()
+        })
+        .await
     }
 
-    async fn secret(
-        &self,
-        pod: &Pod,
-        name: &str,
-        items: Option<&[KeyToPath]>,
-        optional: Option<bool>,
-    ) -> Result<Files> {
-        let api: Api<Secret> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
-        let Some(found) = api.get_opt(name).await? else {
-            return missing(&format!("secret {name:?}"), optional);
-        };
-        chosen(found.data.into_iter().flatten().map(|(key, bytes)| (key, bytes.0)).collect(), items, optional)
+    async fn secret(&self, pod: &Pod, source: Source<'_>) -> Result<Files> {
+        self.keys("secret", pod, source, |found: Secret| {
+            found.data.into_iter().flatten().map(|(key, bytes)| (key, bytes.0)).collect()
+        })
+        .await
+    }
+
+    async fn keys<K>(&self, kind: &str, pod: &Pod, source: Source<'_>, all: impl FnOnce(K) -> Files) -> Result<Files>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    {
+        let (name, items, optional) = source;
+        let api: Api<K> = Api::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
+        match api.get_opt(name).await? {
+            Some(found) => chosen(all(found), items, optional),
+            None => missing(&format!("{kind} {name:?}"), optional),
+        }
     }
 
     fn downward(&self, pod: &Pod, items: &[DownwardAPIVolumeFile]) -> Result<Files> {
