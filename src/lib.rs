@@ -19,6 +19,7 @@
 //! | `controller` | labels, taints and RuntimeClasses, and taking them back (feature `server`) |
 //! | `registry` | what registries say of images: look-ups, their cache, pull secrets (feature `registry`) |
 //! | `reload` | policy files read again while a server runs (feature `server`) |
+//! | `ownership` | the owner of what Mullion makes at run time, so that it goes with the release (feature `server`) |
 //! | `state` | ConfigMap `mullion-state`: what must outlive the processes (feature `server`) |
 //! | `telemetry` | logs, the webhook's metrics, the health of watches, what both admin ports have (feature `server`) |
 //!
@@ -41,6 +42,8 @@ pub mod engine;
 #[cfg(feature = "server")]
 mod hash;
 pub mod manifest;
+#[cfg(feature = "server")]
+pub mod ownership;
 pub mod policy;
 #[cfg(feature = "registry")]
 pub mod registry;

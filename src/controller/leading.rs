@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::events::Events;
 use super::metrics::Metrics;
-use super::ownership::Owner;
 use super::reachability::{self, Probing};
 use super::{certificates, memory, nodes, pods, policies, withdrawn};
 use crate::engine::creation::Claimants;
+use crate::ownership::Owner;
 use crate::policy::PolicySet;
 use crate::state::{Follower, Store, follow};
 use crate::telemetry::{PolicyReport, PolicyStatus};

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::{NAME, State};
-use crate::controller::ownership::{self, Owner};
 use crate::controller::{patch_params, post_params};
+use crate::ownership::{self, Owner};
 use crate::policy::PolicyFile;
 use crate::world::objects::MANAGED_BY;
 use crate::world::watch::CALL;
@@ -135,22 +135,15 @@ impl Store {
     ) -> kube::Result<ConfigMap> {
         let references = standing.metadata.owner_references.as_deref().unwrap_or_default();
         let owners = ours.and_then(|ours| ownership::with(references, ours));
-        let send = async |owners: Option<Vec<OwnerReference>>| {
+        ownership::written(&self.what(), owners, |owners| {
             let mut body =
                 json!({ "metadata": { "resourceVersion": standing.metadata.resource_version }, "data": data });
             if let (Some(owners), Some(metadata)) = (owners, body.get_mut("metadata").and_then(Value::as_object_mut)) {
                 metadata.insert("ownerReferences".to_owned(), json!(owners));
             }
-            within(self.api.patch(NAME, &patch_params(), &Patch::Merge(body))).await
-        };
-        match send(owners.clone()).await {
-            Err(kube::Error::Api(status)) if status.code == 403 && owners.is_some() => {
-                let written = send(None).await?;
-                ownership::not_adopted(&self.what(), &status.message);
-                Ok(written)
-            }
-            answer => answer,
-        }
+            async move { within(self.api.patch(NAME, &patch_params(), &Patch::Merge(body))).await }
+        })
+        .await
     }
 }
 

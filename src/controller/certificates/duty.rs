@@ -22,7 +22,7 @@ use super::{CA_SECRET, Settings, TLS_SECRET, issue};
 use crate::controller::CONFIGURATION;
 use crate::controller::leading::Leading;
 use crate::controller::metrics::{CertificateObject, Metrics};
-use crate::controller::ownership::not_adopted;
+use crate::ownership::not_adopted;
 use crate::world::watch::changes;
 
 /// Waits after something failed: doubling from the first to the last.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Api, Client};
 use serde_json::json;
 use tokio::sync::watch as channel;
@@ -18,8 +18,8 @@ use super::election::{Election, Step, Written};
 use super::fence::{Fence, Hold};
 use super::record::{Claim, Record};
 use super::{NAME, Timing};
-use crate::controller::ownership::{Owner, not_adopted};
 use crate::controller::post_params;
+use crate::ownership::{self, Owner};
 use crate::world::objects::MANAGED_BY;
 
 /// How long giving the lease up may take at the end: longer than a busy API server takes, and a pod's grace is 30 s.
@@ -180,31 +180,27 @@ impl Seat {
 
     /// Creates the Lease, or updates the version that was read.
     async fn send(&self, version: Option<&str>, claim: &Claim) -> kube::Result<Lease> {
-        let params = post_params();
+        let params = &post_params();
         let (Some(version), Some(last)) = (version, &self.last) else {
             let owners = self.owner.ask().await?.map(|owner| vec![owner]);
             let labels = json!({ (MANAGED_BY.0): MANAGED_BY.1 });
             let lease = json!({ "metadata": { "name": NAME, "labels": labels, "ownerReferences": owners } });
             let mut lease = serde_json::from_value(lease).map_err(kube::Error::SerdeError)?;
             claim.put_into(&mut lease);
-            return self.api.create(&params, &lease).await;
+            return self.api.create(params, &lease).await;
         };
         let mut lease = last.clone();
         lease.metadata.resource_version = Some(version.to_owned());
         claim.put_into(&mut lease);
-        if let Some(owners) = self.owners(last).await {
-            let owned = ObjectMeta { owner_references: Some(owners), ..lease.metadata.clone() };
-            let owned = Lease { metadata: owned, ..lease.clone() };
-            match self.api.replace(NAME, &params, &owned).await {
-                Err(kube::Error::Api(status)) if status.code == 403 => {
-                    let written = self.api.replace(NAME, &params, &lease).await?;
-                    not_adopted(&format!("Lease {}/{NAME}", self.namespace), &status.message);
-                    return Ok(written);
-                }
-                answer => return answer,
+        let what = format!("Lease {}/{NAME}", self.namespace);
+        ownership::written(&what, self.owners(last).await, |owners| {
+            let mut lease = lease.clone();
+            if owners.is_some() {
+                lease.metadata.owner_references = owners;
             }
-        }
-        self.api.replace(NAME, &params, &lease).await
+            async move { self.api.replace(NAME, params, &lease).await }
+        })
+        .await
     }
 
     /// The owners that a Lease should have that is about to be taken over; `None`: as they are. Whoever holds it already

@@ -21,7 +21,7 @@ use tokio::time::{Instant, advance, sleep, timeout};
 use super::fence::{Fence, Hold};
 use super::follow::{Follower, follow};
 use super::{NAME, Timing};
-use crate::controller::ownership::Owner;
+use crate::ownership::Owner;
 
 /// What the server does with a request, by its method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

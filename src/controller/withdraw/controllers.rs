@@ -16,8 +16,8 @@ use super::plan::is_vacant;
 use super::{Hearing, Left, Options, Report, Step, Told};
 use crate::controller::MANAGER;
 use crate::controller::lease;
-use crate::controller::ownership::Owner;
 use crate::controller::withdrawn::{CONDITION, acknowledged};
+use crate::ownership::Owner;
 use crate::state::{NAME, State, Store};
 
 /// How long a controller may take to stop: requests under way get 10 s of it.

@@ -157,6 +157,26 @@ pub(crate) fn with(standing: &[OwnerReference], ours: &OwnerReference) -> Option
     Some(others.chain([ours.clone()]).collect())
 }
 
+/// Writes an object with these owners, and as they stand where they are refused, which is said about `what`.
+pub(crate) async fn written<T, F>(
+    what: &str,
+    owners: Option<Vec<OwnerReference>>,
+    write: impl Fn(Option<Vec<OwnerReference>>) -> F,
+) -> kube::Result<T>
+where
+    F: Future<Output = kube::Result<T>>, // `AsyncFn` would read better, but what awaits such a future is not `Send`
+{
+    let asked = owners.is_some();
+    match write(owners).await {
+        Err(kube::Error::Api(status)) if status.code == 403 && asked => {
+            let written = write(None).await?;
+            not_adopted(what, &status.message);
+            Ok(written)
+        }
+        answer => answer,
+    }
+}
+
 /// Says that an object could not be given its owner, for which `why` is the API server's word.
 pub(crate) fn not_adopted(what: &str, why: &str) {
     tracing::warn!(
