@@ -6,6 +6,7 @@
 
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -290,18 +291,25 @@ pub(crate) fn tail(log: &Path) -> String {
     }
 }
 
-/// A loopback port that was free a moment ago, chosen by the kernel.
+/// A loopback port that is free, chosen by the kernel, and that it chooses for nobody else within the next minute.
 ///
-/// Somebody may take it before the caller's process does: start again with another port then.
+/// A connection of the port was closed from its side, and the kernel remembers that for 60 s (`TIME_WAIT`): until then
+/// only those get the port who ask for it by number, with `SO_REUSEADDR`, as Rust's and Go's libraries do.
 pub fn free_port() -> Result<u16> {
-    let listener =
-        std::net::TcpListener::bind(("127.0.0.1", 0)).context("ask the kernel for a free port on 127.0.0.1")?;
-    Ok(listener.local_addr().context("read the port that the kernel chose")?.port())
+    let listener = TcpListener::bind(("127.0.0.1", 0)).context("ask the kernel for a free port on 127.0.0.1")?;
+    let address = listener.local_addr().context("read the port that the kernel chose")?;
+    let client = TcpStream::connect(address).context("connect to a port of our own")?;
+    let (server, _) = listener.accept().context("take a connection of our own")?;
+    drop(server); // first: who closes first keeps the memory
+    drop(client);
+    Ok(address.port())
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn sh(script: &str) -> Command {
@@ -455,6 +463,20 @@ mod tests {
         let kept = *kept.join().unwrap_err().downcast::<PathBuf>().unwrap();
         assert_eq!(fs::read_to_string(kept.join("talker.log")).unwrap(), "last words\n");
         fs::remove_dir_all(kept).unwrap();
+    }
+
+    #[test]
+    fn a_free_port_is_kept_for_who_knows_its_number() {
+        let ports: BTreeSet<u16> = (0..100).map(|_| free_port().unwrap()).collect();
+        assert_eq!(ports.len(), 100);
+        // The kernel has 28,000 to choose from: without the memory some of ours would be among so many.
+        for _ in 0..10_000 {
+            let other = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+            assert!(!ports.contains(&other), "{other} is given twice");
+        }
+        for port in ports {
+            TcpListener::bind(("127.0.0.1", port)).unwrap();
+        }
     }
 
     #[test]
