@@ -31,7 +31,7 @@ const INSIDE: &str = "MULLION_CLUSTER_OWN_NETWORK";
 /// User, network and mount namespace; the caller becomes root in there.
 const NAMESPACES: [&str; 4] = ["--user", "--map-root-user", "--net", "--mount"];
 /// For a process to have its own network namespace.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Runs the calling program anew in namespaces of its own; call it first in `main`, before any thread starts.
 ///
@@ -114,6 +114,9 @@ impl Network {
         let address = Ipv4Addr::new(10, 128 + self.number, high, low);
         let pid = {
             let mut group = group.lock().unwrap_or_else(PoisonError::into_inner);
+            // A try before this one was given up, or failed.
+            group.kill(name).ok();
+            group.forget(name).ok();
             group.start(Rank::Middle, name, Command::new("unshare").args(["--net", "--", "sleep", "infinity"]))?;
             group.pid(name).context("a process without an id")?
         };
@@ -125,7 +128,8 @@ impl Network {
             Err(error) => Seen::NotYet(error.to_string()),
         })
         .await?;
-        let cable = format!("veth{high}-{low}");
+        // All networks' cables end in the one namespace of this program. A name has 15 letters at most.
+        let cable = format!("veth{}-{high}-{low}", self.number);
         let pid = pid.to_string();
         ip(["link", "add", &cable, "master", &self.bridge(), "type", "veth", "peer", "name", "eth0", "netns", &pid])?;
         ip(["link", "set", &cable, "up"])?;

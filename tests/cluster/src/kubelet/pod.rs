@@ -132,15 +132,13 @@ impl Worker {
         self.report().await;
     }
 
-    /// Network and volumes, made or brought up to date.
+    /// Network and volumes, made or brought up to date. Whoever gives this up takes nothing away.
     async fn furnish(&mut self) -> Result<()> {
-        let mut place = match self.place.take() {
-            Some(place) => place,
-            None => self.settle().await?,
-        };
-        let done = place.volumes.refresh(&self.pod).await;
-        self.place = Some(place);
-        done
+        if self.place.is_none() {
+            self.place = Some(self.settle().await?);
+        }
+        let place = self.place.as_mut().context("no place yet")?;
+        place.volumes.refresh(&self.pod).await
     }
 
     async fn settle(&self) -> Result<Place> {
