@@ -176,7 +176,7 @@ pub async fn one_node(site: &Site) -> Result<()> {
         site.whole(deployment).await?;
         // A drain gets its pod.
         let budget = format!("poddisruptionbudget/{deployment}");
-        let allowed = ["--for=jsonpath={.status.disruptionsAllowed}=1", "--timeout=60s"];
+        let allowed = ["--for=jsonpath={.status.disruptionsAllowed}=1", "--timeout=300s"];
         site.plane.kubectl(&[&["wait", "-n", NAMESPACE, &budget], &allowed[..]].concat()).await?;
     }
 

@@ -4,18 +4,18 @@
 //! kubeconfig. Pages that install Mullion begin without it. `UPDATE_DOCS=1` writes what `console` blocks print.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
-use mullion_cluster::{ControlPlane, Kubelet, Network, NodeSpec};
+use mullion_cluster::{ControlPlane, Kubelet, Network, NodeSpec, Tool};
 
 use crate::pages::page::Shown;
 use crate::pages::places::{self, Place};
 use crate::pages::run::Directory;
 use crate::pages::{Page, all_pages, is_known_to_servers};
-use crate::site::{image, program};
+use crate::site::{PATIENT, image, program};
 
 /// How a page finds the cluster, before all others that are not named here.
 const FOUND: [(&str, Found); 4] = [
@@ -147,5 +147,18 @@ fn directory(plane: &ControlPlane) -> Result<Directory> {
     let programs = directory.path().join(".programs");
     fs::create_dir_all(&programs)?;
     symlink(Path::new(env!("CARGO_BIN_EXE_mullion")), programs.join("kubectl-mullion")).context("link the plugin")?;
+    patient_helm(plane, &programs.join("helm"))?;
     Ok(directory.programs(programs).programs(plane.tools().folder().to_owned()).variable("HOME", home))
+}
+
+/// Helm, which gives every installation the patience that the other trials give theirs.
+fn patient_helm(plane: &ControlPlane, path: &Path) -> Result<()> {
+    let (helm, patience) = (plane.tools().path(Tool::Helm), PATIENT.join(" "));
+    let script = format!(
+        "#!/bin/sh\ncase $1 in\n  install | upgrade) exec '{0}' \"$@\" {patience} ;;\n  *) exec '{0}' \"$@\" ;;\nesac\n",
+        helm.display()
+    );
+    fs::write(path, script)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))?;
+    Ok(())
 }

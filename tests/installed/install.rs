@@ -1,4 +1,4 @@
-//! A first install with default values.
+//! A first install with default values, but for the patience that every installation here has.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kube::api::{ListParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use mullion_cluster::{Seen, wait_for};
@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::site::{DEADLINE, NAMESPACE, Site};
 
-/// From `helm install` to pods that are placed and refused, with nothing waited for but Helm.
+/// From `helm install` to pods that are placed and refused, with nothing waited for but Helm, and Kubernetes itself.
 pub async fn the_defaults_work(site: &Site) -> Result<()> {
     site.bare().await?;
     let client = site.plane.client();
@@ -26,6 +26,8 @@ pub async fn the_defaults_work(site: &Site) -> Result<()> {
     namespaces.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
 
     site.install(&[]).await?;
+    // Kubernetes tells Helm of ready pods, and the API server of their addresses: neither is first for sure.
+    wait_for("the Service to have the addresses of both webhooks", DEADLINE, async || endpoints(site).await).await?;
 
     let shop = site.plane.namespace("shop").await?;
     let good = pod("good", "mcr.microsoft.com/windows/servercore:ltsc2022", &json!({}));
@@ -58,20 +60,6 @@ pub async fn the_defaults_work(site: &Site) -> Result<()> {
     for (what, registered) in registered(site).await? {
         ensure!(registered.iter().all(|bundle| !bundle.is_empty()), "{what} has a webhook without caBundle");
     }
-    let slices = Api::<EndpointSlice>::namespaced(client.clone(), NAMESPACE)
-        .list(&ListParams::default().labels("kubernetes.io/service-name=mullion-webhook"))
-        .await?;
-    let addresses: BTreeSet<String> = slices
-        .items
-        .iter()
-        .flat_map(|slice| &slice.endpoints)
-        .flatten()
-        .flat_map(|endpoint| endpoint.addresses.clone())
-        .collect();
-    let pods = site.pods_of("mullion-webhook").await?;
-    let expected: BTreeSet<String> = pods.iter().filter_map(|pod| pod.status.as_ref()?.pod_ip.clone()).collect();
-    ensure!(expected.len() == 2 && addresses == expected, "{addresses:?} are not {expected:?}");
-
     let lease = Api::<Lease>::namespaced(client.clone(), NAMESPACE).get("mullion-controller").await?;
     let holder = lease.spec.and_then(|spec| spec.holder_identity).context("nobody holds the lease")?;
     let controllers = site.pods_of("mullion-controller").await?;
@@ -88,6 +76,20 @@ pub async fn the_defaults_work(site: &Site) -> Result<()> {
         let taints = node.spec.and_then(|spec| spec.taints).unwrap_or_default();
         ensure!(taints.iter().any(|taint| taint.key == "os" && taint.effect == "NoSchedule"), "{name}: {taints:?}");
     }
+    Ok(())
+}
+
+/// The Service leads to both webhooks, and nowhere else.
+async fn endpoints(site: &Site) -> Result<()> {
+    let slices = Api::<EndpointSlice>::namespaced(site.plane.client(), NAMESPACE)
+        .list(&ListParams::default().labels("kubernetes.io/service-name=mullion-webhook"))
+        .await?;
+    let ready = |endpoint: &&Endpoint| endpoint.conditions.as_ref().is_some_and(|now| now.ready == Some(true));
+    let endpoints = slices.items.iter().flat_map(|slice| slice.endpoints.iter().flatten()).filter(ready);
+    let addresses: BTreeSet<String> = endpoints.flat_map(|endpoint| endpoint.addresses.clone()).collect();
+    let pods = site.pods_of("mullion-webhook").await?;
+    let expected: BTreeSet<String> = pods.iter().filter_map(|pod| pod.status.as_ref()?.pod_ip.clone()).collect();
+    ensure!(expected.len() == 2 && addresses == expected, "{addresses:?} are not {expected:?}");
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use kube::{Api, ResourceExt as _};
 use mullion_cluster::{Seen, TestNamespace, wait_for};
 use serde_json::json;
 
-use crate::site::{DEADLINE, NAMESPACE, Site};
+use crate::site::{DEADLINE, NAMESPACE, PATIENT, Site};
 
 /// An image of which everybody can tell that it is one of Windows, and of which build.
 pub const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
@@ -74,8 +74,16 @@ pub async fn at_work(site: &Site) -> Result<()> {
     wait_for("Mullion to be at work", DEADLINE, async || look().await).await
 }
 
-/// Whether a pod is as it would be in a cluster that has never had Mullion.
-pub fn untouched(pod: &Pod) -> Result<()> {
+/// Waits until pods of this image are as they would be in a cluster that has never had Mullion. The API server learns of
+/// configurations that are gone a moment after it has said so.
+pub async fn left_alone(namespace: &TestNamespace, image: &str) -> Result<()> {
+    wait_for(&format!("pods of {image} to be left alone"), DEADLINE, async || {
+        untouched(&tried(namespace, &pod("after", image)).await?)
+    })
+    .await
+}
+
+fn untouched(pod: &Pod) -> Result<()> {
     let spec = pod.spec.as_ref().context("a spec")?;
     let given = [
         ("nodeSelector", spec.node_selector.is_some()),
@@ -132,7 +140,7 @@ pub async fn mullion(site: &Site, arguments: &[&str]) -> Result<String> {
 pub async fn upgrade(site: &Site, arguments: &[&str]) -> Result<String> {
     let chart = crate::site::chart();
     let chart = chart.to_str().context("a path that is not UTF-8")?;
-    site.helm(&[&["upgrade", "mullion", chart, "-n", NAMESPACE], arguments].concat()).await
+    site.helm(&[&["upgrade", "mullion", chart, "-n", NAMESPACE], &PATIENT[..], arguments].concat()).await
 }
 
 /// `helm uninstall`, as the documents have it.

@@ -9,11 +9,11 @@ use kube::api::DeleteParams;
 use mullion_cluster::{Seen, wait_for};
 
 use crate::load::{Load, Outcome, nothing_was_missed};
-use crate::site::{DEADLINE, NAMESPACE, PATIENT, Site};
+use crate::site::{DEADLINE, NAMESPACE, Site};
 
 /// Deleted, evicted, drained, rolled over: whatever asks a replica to go waits until it has answered everybody.
 pub async fn one_that_is_asked_to_go_is_not_missed(site: &Site) -> Result<()> {
-    site.install(&PATIENT).await?;
+    site.install(&[]).await?;
     let load = Load::start(site).await?;
     // Each in turn: the API server keeps its connection to one of them.
     for pod in site.pods_of("mullion-webhook").await? {
@@ -37,7 +37,7 @@ pub async fn one_that_is_asked_to_go_is_not_missed(site: &Site) -> Result<()> {
 /// pods after the API server has heard that the replica is gone.
 pub async fn one_that_crashes_is_missed_for_a_moment(site: &Site) -> Result<()> {
     for (policy, replica) in [("Ignore", 0), ("Fail", 1)] {
-        site.install(&[&PATIENT[..], &["--set", &format!("admission.failurePolicy={policy}")]].concat()).await?;
+        site.install(&["--set", &format!("admission.failurePolicy={policy}")]).await?;
         let load = Load::start(site).await?;
         // Another one each time: the second crash of a container is followed by a pause of ten seconds.
         let pods = site.pods_of("mullion-webhook").await?;

@@ -14,11 +14,12 @@ use kube::api::{DeleteParams, ListParams};
 use mullion_cluster::{ControlPlane, Image, Kubelet, Network, NodeSpec, Seen, Tool, wait_for};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// For anything that a cluster does by itself.
-pub const DEADLINE: Duration = Duration::from_secs(120);
+/// For anything that a cluster does by itself. Nothing takes nearly as long on an idle machine.
+pub const DEADLINE: Duration = Duration::from_secs(300);
 /// Where Mullion is installed, as all its documents have it.
 pub const NAMESPACE: &str = "mullion-system";
 /// The longest time that the API server may be told to wait: a machine that is busy with other tests is not what is tried.
+/// Every installation here has it.
 pub const PATIENT: [&str; 2] = ["--set", "admission.timeoutSeconds.mutating=5,admission.timeoutSeconds.validating=5"];
 
 /// A cluster with two Linux nodes, whose pods really run, and two Windows nodes of different builds.
@@ -106,7 +107,7 @@ impl Site {
         let chart = chart();
         let chart = chart.to_str().context("a path that is not UTF-8")?;
         let usual = ["upgrade", "--install", "mullion", chart, "-n", NAMESPACE, "--create-namespace", "--wait"];
-        self.helm(&[&usual[..], arguments].concat()).await
+        self.helm(&[&usual[..], &PATIENT, arguments].concat()).await
     }
 }
 

@@ -5,21 +5,21 @@ use kube::ResourceExt as _;
 use mullion_cluster::{Seen, wait_for};
 
 use crate::load::{Load, nothing_was_missed};
-use crate::site::{DEADLINE, NAMESPACE, PATIENT, Site, image, program};
+use crate::site::{DEADLINE, NAMESPACE, Site, image, program};
 
 const NEXT: &str = "registry.example.com/mirror/mullion";
 
 /// Whoever creates pods meanwhile sees none refused and none missed.
 pub async fn up_and_back_is_not_noticed(site: &Site) -> Result<()> {
     site.kubelet.image(&format!("{NEXT}:next"), program());
-    site.install(&PATIENT).await?;
+    site.install(&[]).await?;
     let before = bundles(site).await?;
     let load = Load::start(site).await?;
 
     let values = format!(
         "image.repository={NEXT},image.tag=next,policies.shipped=compatible,webhook.replicas=3,webhook.log=warn"
     );
-    site.install(&[&PATIENT[..], &["--set", &values]].concat()).await?;
+    site.install(&["--set", &values]).await?;
     images(site, 3, &format!("{NEXT}:next")).await?;
     load.more(50).await?;
     ensure!(bundles(site).await? == before, "the upgrade changed caBundle");

@@ -8,7 +8,7 @@ use mullion_cluster::{Seen, ServingCert, wait_for};
 use serde_json::{Value, json};
 
 use crate::people::{LINUX, WINDOWS, at_work, pod, system, tried, uninstall, upgrade, values};
-use crate::site::{DEADLINE, NAMESPACE, Site};
+use crate::site::{DEADLINE, NAMESPACE, PATIENT, Site};
 use crate::traces::{self, But};
 
 /// What the API server asks for: the Service's name.
@@ -57,13 +57,14 @@ pub async fn cert_manager(site: &Site) -> Result<()> {
         site.plane.kubectl_with_input(&["apply", "-f", "-"], &kind.to_string()).await?;
     }
     site.plane
-        .kubectl(&["wait", "--for=condition=established", "crd", "-l", "app=cert-manager", "--timeout=60s"])
+        .kubectl(&["wait", "--for=condition=established", "crd", "-l", "app=cert-manager", "--timeout=300s"])
         .await?;
     let values = values("cert-manager")?;
     let chart = crate::site::chart();
     let chart = chart.to_str().context("a path that is not UTF-8")?;
     // Pods wait for the Secret, as they do in a cluster whose cert-manager is slow.
-    site.helm(&["install", "mullion", chart, "-n", NAMESPACE, "--create-namespace", "-f", &values]).await?;
+    let install = ["install", "mullion", chart, "-n", NAMESPACE, "--create-namespace", "-f", &values];
+    site.helm(&[&install[..], &PATIENT].concat()).await?;
     let certificate = ServingCert::for_names(&[NAME])?;
     give(site, "mullion-webhook-certificate", &certificate).await?;
     inject(site, certificate.ca_pem()).await?;
