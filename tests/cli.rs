@@ -42,16 +42,21 @@ struct Ran {
     err: String,
 }
 
+/// The program as it runs for somebody who has told it nothing by the environment: neither of colours nor of widths.
+fn bare_program() -> Command {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_mullion"));
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES"] {
+        program.env_remove(name);
+    }
+    program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    program
+}
+
 fn spawn<A: AsRef<OsStr>>(args: &[A], env: &[(&str, &str)]) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_mullion"))
+    bare_program()
         .args(args)
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli"))
-        .env_remove("NO_COLOR")
-        .env_remove("CLICOLOR_FORCE")
         .envs(env.iter().copied())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts")
 }

@@ -97,14 +97,7 @@ FAIL a.test.yaml:17 Hostile \u{9b}31m & <b>
 
 /// Runs `policy test` in `dir`, which files are named from.
 fn test(dir: &TempDir, args: &[&str]) -> Ran {
-    let child = Command::new(env!("CARGO_BIN_EXE_mullion"))
-        .args(["policy", "test"])
-        .args(args)
-        .current_dir(dir.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
+    let child = bare_program().args(["policy", "test"]).args(args).current_dir(dir.path()).spawn();
     finish(child.expect("the program starts"), b"")
 }
 
