@@ -82,14 +82,15 @@ impl Audited {
     }
 }
 
-/// Who ran and lost the lease all the same, because the machine was so busy, and what it wrote came in after the next one
-/// led: a request can wait in the API server for longer than a third of the lease, which is all that lies between.
+/// Who ran and lost the lease all the same, because the machine was so busy: either what it wrote came in after the next
+/// one led (a request can wait in the API server for longer than a third of the lease, which is all that lies between),
+/// or nobody held it for long enough to give it up.
 #[derive(Debug)]
 struct Unclear(String);
 
 impl std::fmt::Display for Unclear {
     fn fmt(&self, text: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(text, "sent in its term or after it: {}", self.0)
+        text.write_str(&self.0)
     }
 }
 
@@ -346,7 +347,9 @@ async fn play(audited: &Audited, duration: &str) -> Result<()> {
         if handed_over.len() == HANDOVERS {
             break;
         }
-        ensure!(attempt < 5 * HANDOVERS, "it was given up {} times only:\n{log}", handed_over.len());
+        if attempt >= 5 * HANDOVERS {
+            return Err(Unclear(format!("the lease was given up {} times only:\n{log}", handed_over.len())).into());
+        }
     }
     wait_for_holder(plane, &running).await?;
     let versions = Arc::clone(&churn.versions);
@@ -534,7 +537,7 @@ impl<'a> Story<'a> {
                 continue;
             }
             let said = format!(
-                "{} wrote at {} ({}, {}), and the next term had begun at {lost}",
+                "sent in its term or after it: {} wrote at {} ({}, {}), and the next term had begun at {lost}",
                 write.user, write.received, write.what, write.code
             );
             ensure!(!stood, said);

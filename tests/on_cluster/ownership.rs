@@ -313,7 +313,8 @@ pub async fn a_cluster_starts_cold(plane: &ControlPlane) -> Result<()> {
     let short = ["--certificate-lifetime", "10", "--ca-lifetime", "20"];
     let (keeper, admin) = controller(plane.kubeconfig(), &home, &[&CERTIFIED[..], &short].concat()).await?;
     let registration = WebhookRegistration::new(&format!("https://127.0.0.1:{port}"), "").as_installed().with_nodes();
-    let registration = registration.value("admission.failurePolicy=Fail");
+    // Waited for, however busy the machine is: who is not there is refused at once.
+    let registration = registration.value("admission.failurePolicy=Fail").timeout_seconds(30);
     registration.register(&plane.client()).await?;
     wait_until_asked(&team).await?;
     let for_windows = |kind: &str, name: &str| {

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tracing_subscriber::filter::LevelFilter;
 
 /// Far longer than any answer takes here: nothing depends on it but how a broken test ends.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub type Answer = Result<Arc<Platforms>, LookupError>;
 

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::images::stored;
-use crate::support::pod_review;
+use crate::support::{pod_review, within};
 
 /// What the registry does.
 #[derive(Debug, Default)]
@@ -121,7 +121,7 @@ async fn known(state: &State, image: &str, secrets: &PullSecrets) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), wait).await.expect("the registry is asked in the background");
+    within(wait).await;
 }
 
 #[tokio::test]

@@ -448,6 +448,7 @@ impl ControlPlane {
             .args(arguments)
             .env("KUBECONFIG", &self.kubeconfig)
             .env("KUBECACHEDIR", self.dir().join("kubectl-cache")) // the port may have been another server's
+            .env_remove("KUBECTL_EXTERNAL_DIFF")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

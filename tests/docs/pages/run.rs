@@ -15,6 +15,10 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_mullion");
 /// How long a command may take, in seconds: a test that hangs says nothing.
 const AT_MOST: &str = "300";
 
+/// What somebody has told his own shell, and no page.
+const OF_SOMEBODY: [&str; 6] =
+    ["CLICOLOR_FORCE", "COLUMNS", "HELM_NAMESPACE", "KUBECONFIG", "KUBECTL_EXTERNAL_DIFF", "MULLION_LOG"];
+
 /// An empty directory, what is written into it, and what a shell in it finds.
 pub struct Directory {
     folder: TempDir,
@@ -80,15 +84,14 @@ impl Directory {
     pub fn run(&self, command: &str) -> Shown {
         let others = std::env::var_os("PATH").unwrap_or_default();
         let folders = self.programs.iter().cloned().chain(std::env::split_paths(&others));
-        let output = Command::new("timeout")
-            .args([AT_MOST, "sh", "-c", &format!("exec 2>&1\n{command}")])
-            .current_dir(self.path())
-            .env("PATH", std::env::join_paths(folders).unwrap())
-            .envs(self.variables.iter().map(|(name, value)| (name, value)))
-            .env_remove("CLICOLOR_FORCE")
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
+        let mut shell = Command::new("timeout");
+        shell.args([AT_MOST, "sh", "-c", &format!("exec 2>&1\n{command}")]).current_dir(self.path());
+        for name in OF_SOMEBODY {
+            shell.env_remove(name);
+        }
+        shell.env("PATH", std::env::join_paths(folders).unwrap());
+        shell.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        let output = shell.stdin(Stdio::null()).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
         Shown { lines: text.lines().map(str::to_owned).collect(), code: output.status.code().unwrap() }
     }

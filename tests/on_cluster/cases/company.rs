@@ -105,7 +105,7 @@ pub fn configuration(name: &str, namespace: &str, webhooks: &[(&Webhook, Value)]
                 "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
                 "failurePolicy": "Fail",
                 "sideEffects": "None",
-                "timeoutSeconds": 10,
+                "timeoutSeconds": 30, // the most there is, for busy machines
                 "admissionReviewVersions": ["v1"],
             })
         })

@@ -1,12 +1,13 @@
 //! The demo's nodes.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, ResourceExt as _};
 use mullion_cluster::{ControlPlane, NodeSpec, wait_for};
+
+use crate::settled::DEADLINE;
 
 /// Two Linux and three Windows nodes; one of them comes tainted, the way OpenShift does it.
 pub(crate) fn nodes() -> Vec<NodeSpec> {
@@ -32,7 +33,7 @@ pub(crate) fn build_of(node: &str) -> Option<u32> {
 /// Waits until the controller has labelled every Windows node and tainted those that were not.
 pub(crate) async fn wait_until_labelled(plane: &ControlPlane) -> Result<()> {
     let nodes: Api<Node> = Api::all(plane.client());
-    wait_for("labels and taints on the Windows nodes", Duration::from_secs(60), || {
+    wait_for("labels and taints on the Windows nodes", DEADLINE, || {
         let nodes = nodes.clone();
         async move {
             let windows =

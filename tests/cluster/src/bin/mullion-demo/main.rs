@@ -75,9 +75,10 @@ async fn run(arguments: &Arguments) -> Result<bool> {
 
     let before = round(&plane, arguments, "without").await?;
     println!("\n{}", table::render("WITHOUT MULLION", &before));
-    plane.kubectl(&["delete", "namespace", "without", "--wait=true", "--timeout=120s"]).await?;
+    plane.kubectl(&["delete", "namespace", "without", "--wait=true", "--timeout=300s"]).await?;
 
     let _mullion = start_mullion(&plane, arguments).await?;
+    settled::wait_until_refused(&plane).await?;
     let after = round(&plane, arguments, "with").await?;
     println!("\n{}", table::render("WITH MULLION", &after));
     for line in refusals(&after) {
