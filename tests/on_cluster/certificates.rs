@@ -183,7 +183,14 @@ impl Webhook {
         let metrics = get(self.admin, "/metrics").await?.1;
         ensure!(metrics.contains("mullion_certificate_expiry_seconds{certificate=\"serving\"} 0\n"), "{metrics}");
         ensure!(served(self.port, b"").await.is_err(), "a handshake without a certificate");
-        Ok(())
+        wait_for("words about the certificate", DEADLINE, || async {
+            let log = self.process.log()?;
+            // Nothing is wrong yet.
+            let first = log.lines().find(|line| line.contains("certificate")).unwrap_or_default();
+            ensure!(first.contains("INFO") && first.contains("waiting for the certificate"), "{log}");
+            Ok(())
+        })
+        .await
     }
 }
 

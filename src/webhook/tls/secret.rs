@@ -1,21 +1,28 @@
 //! The certificate from a Secret, by a watch: `--tls-secret`.
 //!
-//! A Secret that is deleted takes nothing away: the pair it had is served until another comes.
+//! A Secret that is deleted takes nothing away: the pair it had is served until another comes. That it is missing is
+//! nothing wrong at first: the controller makes it, and starts no earlier than the webhook does. It is if it lasts.
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use futures::StreamExt as _;
+use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::{CERTIFICATE, Certificate, Content, KEY, TlsError};
 use crate::webhook::state::State;
 use crate::world::watch;
+
+/// How long the Secret may be missing before that is a failure. A controller that runs has made it in 3 s; its image may
+/// have to be pulled before.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A Secret by namespace and name; as text `NS/NAME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,54 +66,176 @@ pub async fn follow(
 ) {
     let streaming = watch::streams_lists(&client).await;
     let config = Config::default().fields(&format!("metadata.name={}", secret.name));
-    let mut changes = watch::changes::<Secret>(Api::namespaced(client, &secret.namespace), config, streaming);
-    let (mut seen, mut listed) = (0, None);
+    let changes = watch::changes::<Secret>(Api::namespaced(client, &secret.namespace), config, streaming);
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = keep(changes, &secret, &certificate, &state) => {}
+    }
+}
+
+/// Whether the Secret is there, as far as that is news.
+enum Presence {
+    Unsaid,
+    /// It is missing; from then on that is a failure.
+    MissingUntil(Instant),
+    /// It is missing, and that was said.
+    Overdue,
+}
+
+/// Takes what `changes` bring. Does not end before they do.
+async fn keep(
+    changes: impl Stream<Item = Event<Secret>>,
+    secret: &SecretName,
+    certificate: &Certificate,
+    state: &State,
+) {
+    let mut changes = std::pin::pin!(changes);
+    let (mut seen, mut listed, mut presence) = (0, None, Presence::Unsaid);
     loop {
-        let event = tokio::select! {
-            () = stop.cancelled() => return,
-            event = changes.next() => event,
+        let event = match presence {
+            Presence::MissingUntil(end) => timeout_at(end, changes.next()).await,
+            Presence::Unsaid | Presence::Overdue => Ok(changes.next().await),
         };
         let newest = match event {
-            Some(Event::Init) => {
+            Ok(Some(Event::Init)) => {
                 listed = None;
                 continue;
             }
-            Some(Event::InitApply(found)) => {
+            Ok(Some(Event::InitApply(found))) => {
                 listed = Some(found);
                 continue;
             }
-            Some(Event::InitDone) => listed.take(),
-            Some(Event::Apply(found)) => Some(found),
-            Some(Event::Delete(_)) => None,
-            // Never: changes do not end.
-            None => return,
+            Ok(Some(Event::InitDone)) => listed.take(),
+            Ok(Some(Event::Apply(found))) => Some(found),
+            Ok(Some(Event::Delete(_))) => None,
+            Ok(None) => return,
+            Err(_) => {
+                state.metrics.tls_failed(&TlsError::Missing { origin: format!("Secret {secret}") });
+                presence = Presence::Overdue;
+                continue;
+            }
         };
-        seen = certificate.take(content(&secret, newest), seen, &state.metrics);
-        if certificate.is_loaded() {
-            state.certificate.store(true, Ordering::Release);
+        match (newest, &presence) {
+            (Some(found), _) => {
+                presence = Presence::Unsaid;
+                seen = certificate.take(Ok(content(secret, found)), seen, &state.metrics);
+                if certificate.is_loaded() {
+                    state.certificate.store(true, Ordering::Release);
+                }
+            }
+            (None, Presence::Unsaid) => {
+                presence = Presence::MissingUntil(Instant::now() + PATIENCE);
+                tracing::info!(%secret, served = certificate.is_loaded(), "waiting for the certificate, which the controller makes");
+            }
+            (None, Presence::MissingUntil(_) | Presence::Overdue) => {}
         }
     }
 }
 
-fn content(name: &SecretName, secret: Option<Secret>) -> Result<Content, TlsError> {
-    let origin = format!("Secret {name}");
-    let Some(secret) = secret else { return Err(TlsError::Missing { origin }) };
+fn content(name: &SecretName, secret: Secret) -> Content {
     let mut data = secret.data.unwrap_or_default();
     let mut value = |key: &str| data.remove(key).unwrap_or_default().0;
-    Ok(Content { origin, certificate: value(CERTIFICATE), key: value(KEY) })
+    Content { origin: format!("Secret {name}"), certificate: value(CERTIFICATE), key: value(KEY) }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+    use std::collections::BTreeMap;
+
+    use futures::channel::mpsc::{UnboundedSender, unbounded};
+    use k8s_openapi::ByteString;
 
     use super::*;
+    use crate::engine::world::World;
+    use crate::policy::PolicySet;
+
+    const NAME: &str = "mullion/mullion-tls";
+
+    /// What came of `played` changes, one after the other, each at its second: failures and new certificates counted.
+    async fn played(changes: Vec<(u64, Event<Secret>)>, until: u64) -> (u64, u64) {
+        let state = State::fixed(World::default(), PolicySet::built_in());
+        let (certificate, name) = (Certificate::default(), NAME.parse().unwrap());
+        let (sender, receiver): (UnboundedSender<_>, _) = unbounded();
+        let start = Instant::now();
+        let mut work = std::pin::pin!(keep(receiver, &name, &certificate, &state));
+        let mut pass = async |second| {
+            let end = timeout_at(start + Duration::from_secs(second), &mut work).await;
+            assert!(end.is_err(), "it ended");
+        };
+        for (second, event) in changes {
+            pass(second).await;
+            sender.unbounded_send(event).unwrap();
+        }
+        pass(until).await;
+        let text = state.metrics.encode().unwrap();
+        let count = |outcome| {
+            let line = format!("mullion_tls_reload_total{{outcome=\"{outcome}\"}} ");
+            text.lines().find_map(|found| found.strip_prefix(&line)).map_or(0, |number| number.parse().unwrap())
+        };
+        (count("failed"), count("loaded"))
+    }
+
+    fn pair() -> Secret {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = rcgen::CertificateParams::new(vec!["a".to_owned()]).unwrap().self_signed(&key).unwrap();
+        with(&certificate.pem(), &key.serialize_pem())
+    }
+
+    fn with(certificate: &str, key: &str) -> Secret {
+        let value = |text: &str| ByteString(text.as_bytes().to_vec());
+        let data = BTreeMap::from([(CERTIFICATE.to_owned(), value(certificate)), (KEY.to_owned(), value(key))]);
+        Secret { data: Some(data), ..Secret::default() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_missing_secret_is_a_failure_once_it_lasts() {
+        use Event::{Apply, Delete, Init, InitApply, InitDone};
+        super::super::install_crypto();
+        let listed = |second| vec![(second, Init), (second, InitDone)];
+        let then = |mut first: Vec<_>, rest: Vec<_>| {
+            first.extend(rest);
+            first
+        };
+        let one = pair();
+        for (what, changes, until, expected) in [
+            ("a new installation", listed(0), 29, (0, 0)),
+            ("nobody makes it", listed(0), 31, (1, 0)),
+            ("nor ever, however often it is looked for", then(listed(0), then(listed(20), listed(40))), 900, (1, 0)),
+            ("it comes in time", then(listed(0), vec![(29, Apply(pair()))]), 900, (0, 1)),
+            ("it comes late", then(listed(0), vec![(60, Apply(pair()))]), 900, (1, 1)),
+            ("it is there", vec![(0, Init), (0, InitApply(pair())), (0, InitDone)], 900, (0, 1)),
+            (
+                "deleted, to have a new one",
+                vec![(0, Apply(pair())), (9, Delete(pair())), (12, Apply(pair()))],
+                900,
+                (0, 2),
+            ),
+            (
+                "deleted, and the same again",
+                vec![(0, Apply(one.clone())), (9, Delete(pair())), (12, Apply(one))],
+                900,
+                (0, 1),
+            ),
+            (
+                "deleted twice, for good",
+                vec![(0, Apply(pair())), (9, Delete(pair())), (12, Apply(pair())), (13, Delete(pair()))],
+                900,
+                (1, 2),
+            ),
+            ("what is there is no good", vec![(0, Apply(with("", "")))], 1, (1, 0)),
+            ("missing, and then no good", then(listed(0), vec![(5, Apply(with("", "")))]), 900, (1, 0)),
+        ] {
+            assert_eq!(played(changes, until).await, expected, "{what}");
+        }
+    }
 
     #[test]
     fn names_are_a_namespace_and_a_name() {
-        let name: SecretName = "mullion/mullion-tls".parse().unwrap();
+        let name: SecretName = NAME.parse().unwrap();
         assert_eq!((name.namespace.as_str(), name.name.as_str()), ("mullion", "mullion-tls"));
-        assert_eq!(name.to_string(), "mullion/mullion-tls");
+        assert_eq!(name.to_string(), NAME);
         for bad in ["", "mullion-tls", "/a", "a/", "a/b/c", "A/b", "a/b,metadata.name!=b", "a/-", "a /b"] {
             assert!(bad.parse::<SecretName>().is_err(), "{bad}");
         }
