@@ -31,7 +31,7 @@ const SHOWN: usize = 20;
 /// Arguments of `withdraw`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Controllers stop changing nodes, RuntimeClasses and pods until --undo, until ConfigMap \
-    mullion-state is deleted, or until they are installed anew.\n\nExit code: 0 done; 1 something stayed that should have gone; 2 nothing could be done.")]
+    mullion-state is deleted, or until they are installed anew.\n\nExit code: 0 done, or nothing to do; 1 something stayed that should have gone; 2 nothing could be done.")]
 pub struct Withdraw {
     /// Kubeconfig of the cluster; without it, the service account of the pod
     #[arg(long, value_name = "FILE")]
@@ -159,11 +159,20 @@ fn text(args: &Withdraw, report: &Report, io: &mut Io<'_>) -> io::Result<()> {
         for class in &report.classes {
             writeln!(io.stdout, "RuntimeClass {}: {}", class.name, fate(class, would))?;
         }
+        if is_nothing(report) {
+            writeln!(io.stdout, "there is nothing to withdraw")?;
+        }
     }
     for Left { what, why, help } in report.left.iter().take(SHOWN) {
         writeln!(io.stdout, "left: {what}: {why}; {help}")?;
     }
     more(io, report.left.len())
+}
+
+/// Whether nothing of Mullion was found: it was never installed, or this is another cluster than was meant.
+fn is_nothing(report: &Report) -> bool {
+    let never = report.controllers.iter().all(|told| told.controller == Hearing::Never);
+    never && report.cleaned.is_empty() && report.classes.is_empty() && report.left.is_empty()
 }
 
 fn more(io: &mut Io<'_>, all: usize) -> io::Result<()> {
@@ -177,6 +186,7 @@ fn hearing(controller: Hearing) -> &'static str {
     match controller {
         Hearing::Stopped => "the controller has stopped",
         Hearing::Nobody => "no controller holds the lease",
+        Hearing::Never => "no controller of Mullion has worked here",
         Hearing::Silent => "the controller did not say that it has stopped",
         Hearing::Untold => "the controller could not be told",
         Hearing::Unasked => "the controller would be told",
@@ -253,10 +263,41 @@ mod tests {
         assert_eq!(fate(&class(false, &["Pod a/b"], 3), ""), "stays, named by Pod a/b and 2 others");
     }
 
+    /// What `arguments` have written about a report.
+    fn shown(arguments: &[&str], report: &Report) -> String {
+        let cli = super::super::Cli::try_parse_from(["mullion", "withdraw"].iter().chain(arguments)).unwrap();
+        let super::super::Command::Withdraw(args) = cli.command else { return String::new() };
+        let mut stdout = Vec::new();
+        let stdin = &mut io::empty();
+        let io = &mut Io { stdin, stdout: &mut stdout, stderr: &mut io::sink(), colour_stdout: false };
+        match args.output {
+            Output::Text => text(&args, report, io).unwrap(),
+            Output::Json => lines(&args, report, io).unwrap(),
+        }
+        String::from_utf8(stdout).unwrap()
+    }
+
+    fn told(namespace: &str, controller: Hearing) -> work::Told {
+        work::Told { namespace: namespace.to_owned(), controller }
+    }
+
+    #[test]
+    fn where_nothing_is_that_is_said() {
+        let mut report = Report { controllers: vec![told("a", Hearing::Never)], nodes: 5, ..Report::default() };
+        let words = "namespace a: no controller of Mullion has worked here\n";
+        let end = "there is nothing to withdraw\n";
+        assert_eq!(shown(&[], &report), format!("{words}nodes: 0 of 5 freed of Mullion\n{end}"));
+        assert_eq!(shown(&["--dry-run"], &report), format!("{words}nodes: 0 of 5 would be freed of Mullion\n{end}"));
+        // A node that a controller of long ago left, and a controller that has nothing left to do.
+        report.cleaned = vec![work::Cleaned { name: "w1".to_owned(), removed: vec!["label a".to_owned()] }];
+        assert!(!shown(&[], &report).contains("nothing"));
+        report = Report { controllers: vec![told("a", Hearing::Stopped)], ..Report::default() };
+        assert!(!shown(&[], &report).contains("nothing"));
+    }
+
     #[test]
     fn a_person_reads_what_was_done_and_what_is_left() {
         let left = |n| Left { what: format!("node w{n}"), why: "refused".to_owned(), help: "ask".to_owned() };
-        let told = |namespace: &str, controller| work::Told { namespace: namespace.to_owned(), controller };
         let report = Report {
             controllers: vec![told("mullion", Hearing::Stopped)],
             nodes: 9,
@@ -267,20 +308,7 @@ mod tests {
             classes: vec![Class { name: "c".to_owned(), deleted: true, named_by: Vec::new(), names: 0 }],
             left: (0..22).map(left).collect(),
         };
-        let shown = |arguments: &[&str], write: fn(&Withdraw, &Report, &mut Io<'_>) -> io::Result<()>| {
-            let cli = super::super::Cli::try_parse_from(["mullion", "withdraw"].iter().chain(arguments)).unwrap();
-            let super::super::Command::Withdraw(args) = cli.command else { return String::new() };
-            let mut stdout = Vec::new();
-            let stdin = &mut io::empty();
-            write(
-                &args,
-                &report,
-                &mut Io { stdin, stdout: &mut stdout, stderr: &mut io::sink(), colour_stdout: false },
-            )
-            .unwrap();
-            String::from_utf8(stdout).unwrap()
-        };
-        let done = shown(&[], text);
+        let done = shown(&[], &report);
         let head: Vec<&str> = done.lines().take(4).collect();
         assert_eq!(
             head,
@@ -292,9 +320,9 @@ mod tests {
             ]
         );
         assert_eq!(done.lines().last(), Some("  and 2 more, shown by -o json"));
-        assert!(shown(&["--dry-run"], text).contains("1 of 9 would be freed of Mullion\n  w1: label a, taint b\n"));
-        assert!(!shown(&["--undo"], text).contains("nodes"));
-        let json = shown(&[], lines);
+        assert!(shown(&["--dry-run"], &report).contains("1 of 9 would be freed of Mullion\n  w1: label a, taint b\n"));
+        assert!(!shown(&["--undo"], &report).contains("nodes"));
+        let json = shown(&["-o", "json"], &report);
         assert_eq!(json.lines().count(), 1 + 1 + 1 + 22 + 1);
         let last: Value = serde_json::from_str(json.lines().last().unwrap()).unwrap();
         assert_eq!((&last["type"], &last["left"], &last["classesDeleted"]), (&json!("summary"), &json!(22), &json!(1)));

@@ -134,7 +134,7 @@ pub async fn what_was_made_goes_with_the_release(plane: &ControlPlane) -> Result
 
     // Before any controller: nothing is made that the first one would find.
     let said = withdraw(&hook, &home, &[]).await?;
-    ensure!(said.contains("no controller holds the lease") && !said.contains("ConfigMap"), "{said}");
+    ensure!(said.contains("no controller of Mullion has worked here") && !said.contains("ConfigMap"), "{said}");
     for (kind, name) in MADE {
         ensure!(made(&home, kind, name).await?.is_none(), "{kind} {name}");
     }

@@ -46,7 +46,7 @@ pub(super) async fn stop(calls: &Calls, options: &Options, report: &mut Report, 
                 states.push(state);
                 asked.push((namespace, store));
             }
-            Ok(None) => report.controllers.push(Told { namespace, controller: Hearing::Nobody }),
+            Ok(None) => report.controllers.push(Told { namespace, controller: Hearing::Never }),
             Err(why) => {
                 report.controllers.push(Told { namespace: namespace.clone(), controller: Hearing::Untold });
                 if found {

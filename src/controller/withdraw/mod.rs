@@ -103,6 +103,8 @@ pub enum Hearing {
     Stopped,
     /// Nobody holds the lease: whoever takes it reads first that Mullion is withdrawn.
     Nobody,
+    /// Neither lease nor state is there: none ever worked.
+    Never,
     /// Somebody holds the lease and said nothing.
     Silent,
     /// It could not be told.

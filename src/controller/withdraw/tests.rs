@@ -390,7 +390,7 @@ async fn where_no_controller_ever_worked_none_is_told() {
             let fake = Fake::new(vec![(W1, ours())], pass);
             let named = namespace.clone().unwrap_or_else(|| "own".to_owned());
             let (report, notes) = fake.run(&Options { namespace, dry_run, ..Options::default() }).await;
-            assert_eq!(report.controllers, [Told { namespace: named, controller: Hearing::Nobody }]);
+            assert_eq!(report.controllers, [Told { namespace: named, controller: Hearing::Never }]);
             assert!(report.left.is_empty() && notes.is_empty(), "{report:?} {notes:?}");
             assert_eq!(is_free(&fake.get(W1).unwrap()), !dry_run);
             assert!(
