@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the files of a release: release/build.sh FOLDER HELM. The same commit gives the same bytes wherever Rust, the C
-# compilers and the paths of the build are the same.
+# compilers and the packers are the same.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=$1 helm=$2
@@ -24,19 +24,25 @@ trap 'rm -rf "$work"' EXIT
 
 say() { echo "release: $*" >&2; }
 
-# Packs FOLDER of $work as FILE, whoever packs and whenever.
+# Packs FOLDER of $work as FILE, whoever packs and whenever: a checkout has the rights that its owner gives to new files.
 pack_tar() {
+	chmod -R u=rwX,go=rX "$work/$2"
 	tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=gnu \
 		-C "$work" -cf - "$2" | gzip -9n >"$out/$1"
 }
 pack_zip() {
+	chmod -R u=rwX,go=rX "$work/$2"
 	find "$work/$2" -exec touch -hd "@$SOURCE_DATE_EPOCH" {} +
 	(cd "$work" && find "$2" -type f | sort | zip -q -X -9 "$out/$1" -@)
 }
 
+# Places in the code stand in the program, for its panics: without the folders that this machine has it in. By --config,
+# which adds to the flags of .cargo/config.toml; RUSTFLAGS would take their place.
+registry=${CARGO_HOME:-$HOME/.cargo}/registry/src
 for target in "$linux" "$windows"; do
 	say "building for $target"
-	"$cargo" build --locked --release --bin mullion --target "$target"
+	"$cargo" build --locked --release --bin mullion --target "$target" \
+		--config "target.$target.rustflags=['--remap-path-prefix=$registry=/registry', '--remap-path-prefix=$PWD=/mullion']"
 done
 built=${CARGO_TARGET_DIR:-target}
 

@@ -19,4 +19,9 @@ else
 fi
 # shellcheck disable=SC2086
 "${build[@]}" ${BUILD_ARGS:-} --build-arg "VERSION=$version" --build-arg "REVISION=$revision" --tag "$image" .
-echo "image: built $image with ${build[0]}; push it, and install the chart with --set image.repository=… --set image.tag=…" >&2
+case ${build[0]} in
+	buildah) architecture=$(buildah inspect --type image --format '{{.OCIv1.Architecture}}' "$image") ;;
+	*) architecture=$("${build[0]}" image inspect --format '{{.Architecture}}' "$image") ;;
+esac
+echo "image: built $image for $architecture with ${build[0]}; push it, and install the chart with" \
+	"--set image.repository=… --set image.tag=… --set image.architecture=$architecture" >&2

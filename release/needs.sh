@@ -12,6 +12,8 @@ has cargo || lacks cargo "install Rust 1.89 or newer (rustup.rs)"
 has musl-gcc || lacks musl-gcc "apt-get install musl-tools"
 has x86_64-w64-mingw32-gcc || lacks x86_64-w64-mingw32-gcc "apt-get install gcc-mingw-w64-x86-64"
 has zip || lacks zip "apt-get install zip"
+has unzip || lacks unzip "apt-get install unzip"
+has readelf || lacks readelf "apt-get install binutils"
 has jq || lacks jq "apt-get install jq"
 has cargo-cyclonedx || lacks cargo-cyclonedx "cargo install --locked cargo-cyclonedx"
 if has cargo; then

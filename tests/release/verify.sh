@@ -62,6 +62,13 @@ x86_64-w64-mingw32-objdump -p "$program" | sed -n 's/.*DLL Name: //p' >"$work/dl
 grep -qi '^kernel32.dll$' "$work/dlls" || bad "$windows: the list of DLLs makes no sense"
 if grep -iE '^lib|msys|cygwin|mingw' "$work/dlls"; then bad "$windows: mullion.exe needs these DLLs, which Windows does not have"; fi
 
+# Neither says where it was built.
+for program in "$work/$linux/mullion" "$work/$windows/mullion.exe"; do
+	for place in "$repository" "${CARGO_HOME:-$HOME/.cargo}"; do
+		if grep -qaF "$place/" "$program"; then bad "${program##*/} has $place in it"; fi
+	done
+done
+
 # Bills of materials: CycloneDX, and every crate that cargo links in.
 for target in "$linux" "$windows"; do
 	bill="$target.cdx.json"

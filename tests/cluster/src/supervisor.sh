@@ -1,8 +1,9 @@
+# shellcheck shell=sh disable=SC2086 # lists of process ids are words
 # Stops a group of processes when the program that started them ends, however it ends: its end of the pipe on
 # stdin closes with it, even on SIGKILL. Lines on stdin: "first|middle|last PID" (when to stop it), "gone PID" (one of the first
 # or the middle that ended), "logs FOLDER" (where to keep the logs). Arguments: the group's folder, removed at the end; seconds each of the three ranks gets before SIGKILL.
 folder=$1 first_seconds=$2 middle_seconds=$3 last_seconds=$4
-first= middle= last= logs=
+first='' middle='' last='' logs=''
 trap '' HUP INT TERM # the terminal's Ctrl-C is for the program; the closing pipe tells us
 
 without() { # PID PID...

@@ -142,5 +142,5 @@ cp images/go.mod images/go.sum "$work/bin/images/"
 complete "$work/bin" || die "the build ended well but lacks $(missing "$work/bin" | paste -sd ' ' -): do go.mod's tool lines match this script?"
 rm -rf "$target"
 mv "$work/bin" "$target"
-rm -rf "$target/bin" # a second build that ended at the same moment
+rm -rf "${target:?}/bin" # a second build that ended at the same moment
 echo "$target"

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Makes a container's files and becomes its program. Runs in network, mount and UTS namespaces of its own.
 # Arguments: ROOT (an empty folder) HOSTNAME UID GID READ_ONLY (yes or no) PROGRAM (of the image) MOUNTS ("ro|rw SOURCE TARGET" a line)
 # WORKING_DIRECTORY, then the command. Its standard output is the container's log.
