@@ -89,6 +89,7 @@ fn main() -> ExitCode {
             values::wrong_ones_are_refused_in_words().map_err(|e| failed(&e))
         }),
         Trial::test("values::right_ones_are_taken", || values::right_ones_are_taken().map_err(|e| failed(&e))),
+        Trial::test("values::missing_ones_are_named", || values::missing_ones_are_named().map_err(|e| failed(&e))),
         Trial::test("templates::no_template_asks_for_chance_clock_or_cluster", || {
             repeated::no_template_asks_for_chance_clock_or_cluster().map_err(|e| failed(&e))
         }),

@@ -10,6 +10,9 @@ pub fn pinned_to_linux(file: &Rendered) -> Result<()> {
     for owner in file.templates()? {
         let spec = owner.spec();
         ensure!(spec["nodeSelector"]["kubernetes.io/os"] == "linux", "{}: {}", owner.name(), spec["nodeSelector"]);
+        // A program for another processor ends at once.
+        let architecture = &spec["nodeSelector"]["kubernetes.io/arch"];
+        ensure!(architecture == file.value("/image/architecture"), "{}: {architecture}", owner.name());
         // Rancher's taint of Linux nodes, in whatever words.
         let tolerated = list(spec, "/tolerations").iter().any(|one| {
             one["key"] == "cattle.io/os"

@@ -2,6 +2,9 @@
 
 use anyhow::{Result, bail, ensure};
 use mullion_cluster::Chart;
+use serde_json::Value;
+
+use crate::rendered::read;
 
 /// What is set, and what Helm's answer must say: the value's place, and what it takes.
 const WRONG: &[(&str, &[&str])] = &[
@@ -131,6 +134,60 @@ pub fn right_ones_are_taken() -> Result<()> {
     Ok(())
 }
 
+/// What `null` may take away, by itself or with all that is below: then Kubernetes decides, or there is none.
+const TAKEN_AWAY: &[&str] = &[
+    "runAsUser",
+    "webhook.resources",
+    "webhook.tolerations",
+    "controller.resources",
+    "controller.tolerations",
+    "admission.labels",
+    "networkPolicy.adminFrom",
+    "networkPolicy.apiServerPorts",
+    "monitoring.serviceMonitor.interval",
+    "monitoring.dashboard.labels",
+];
+
+/// Each value is taken away, alone or with what it is in, as it is for who upgrades with the values of an older release
+/// (`--reuse-values`): what is rendered is the same, or Helm says which value it wants and how.
+pub fn missing_ones_are_named() -> Result<()> {
+    let optional = ["networkPolicy", "monitoring.serviceMonitor", "monitoring.prometheusRule", "monitoring.dashboard"];
+    let chart = || optional.iter().fold(Chart::default(), |chart, key| chart.value(&format!("{key}.enabled=true")));
+    let (whole, mut paths, mut wrong) = (chart().text()?, Vec::new(), Vec::new());
+    below("", &read(&Chart::folder().join("values.yaml"))?, &mut paths);
+    ensure!(paths.len() > 80, "{paths:?}");
+    for path in &paths {
+        let may_go = TAKEN_AWAY
+            .iter()
+            .any(|key| path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')));
+        match chart().value(&format!("{path}=null")).text() {
+            Ok(text) if may_go || text == whole => {}
+            Ok(_) => wrong.push(format!("without {path} something else is rendered, and nobody is told")),
+            Err(said) => {
+                let said = format!("{said:#}");
+                if may_go
+                    || !said.contains(&format!("no value for {path}"))
+                    || !said.contains("--reset-then-reuse-values")
+                {
+                    wrong.push(format!("without {path}: {said}"));
+                }
+            }
+        }
+    }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    Ok(())
+}
+
+/// The paths of everything in `values`, as `--set` takes them.
+fn below(at: &str, values: &Value, paths: &mut Vec<String>) {
+    for (key, value) in values.as_object().into_iter().flatten() {
+        let key = key.replace('.', "\\.");
+        let path = if at.is_empty() { key } else { format!("{at}.{key}") };
+        below(&path, value, paths);
+        paths.push(path);
+    }
+}
+
 pub fn old_servers_are_refused() -> Result<()> {
     let rendered = |version: &str| Chart::default().argument("--kube-version").argument(version).text();
     for old in ["1.29.0", "1.29.15", "1.27.3"] {
@@ -138,7 +195,9 @@ pub fn old_servers_are_refused() -> Result<()> {
         ensure!(said.to_string().contains("chart requires kubeVersion: >=1.30.0-0"), "{old}: {said:#}");
     }
     // Providers add words of their own to the version.
-    for new in ["1.30.0", "v1.30.0-eks-036c24b", "v1.31.2-gke.1000", "v1.30.5+k3s1", "1.36.3"] {
+    for new in
+        ["1.30.0", "v1.30.0-eks-036c24b", "v1.30.4-gke.100", "v1.30.5+k3s1", "v1.33.0+rke2r1", "v1.31.0-rc.1", "1.36.3"]
+    {
         rendered(new)?;
     }
     Ok(())

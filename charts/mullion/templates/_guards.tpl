@@ -1,7 +1,68 @@
+{{/*
+Every value whose default is a word, a number or a switch, and `policies`: nothing could be rendered without some, and
+without others a webhook would be gone in silence. Only nulls, and values of an older release, lack one.
+*/}}
+{{- define "mullion.values.needed" -}}
+image.repository
+image.architecture
+image.pullPolicy
+bindAddress
+priorityClass.create
+priorityClass.name
+priorityClass.value
+webhook.replicas
+webhook.port
+webhook.adminPort
+webhook.hostNetwork
+webhook.drainSeconds
+webhook.log
+webhook.podDisruptionBudget.enabled
+webhook.podDisruptionBudget.maxUnavailable
+controller.replicas
+controller.adminPort
+controller.probeNamespace
+controller.log
+controller.podDisruptionBudget.enabled
+controller.podDisruptionBudget.maxUnavailable
+certificates.mode
+certificates.certManager.duration
+certificates.certManager.renewBefore
+policies
+admission.pods
+admission.templates
+admission.nodes
+admission.policies
+admission.skipSettledLinux
+admission.failurePolicy
+admission.timeoutSeconds.mutating
+admission.timeoutSeconds.validating
+networkPolicy.enabled
+monitoring.serviceMonitor.enabled
+monitoring.prometheusRule.enabled
+monitoring.prometheusRule.runbooks
+monitoring.dashboard.enabled
+rbac.create
+serviceAccount.create
+withdraw.enabled
+withdraw.deadlineSeconds
+{{- end }}
+
 {{/* What the schema cannot say: values that contradict each other, or the release. Each says what to do. */}}
 {{- define "mullion.guards" -}}
 {{- $values := .Values -}}
 {{- $namespace := .Release.Namespace -}}
+
+{{- $missing := list -}}
+{{- range $path := include "mullion.values.needed" . | splitList "\n" -}}
+{{- $value := $values -}}
+{{- range splitList "." $path -}}
+{{- if kindIs "map" $value }}{{ $value = index $value . }}{{ end -}}
+{{- end -}}
+{{- if kindIs "invalid" $value }}{{ $missing = append $missing $path }}{{ end -}}
+{{- end -}}
+{{- with $missing -}}
+{{- fail (printf "no value for %s: this chart has defaults, which null takes away, and so does helm upgrade --reuse-values, by which only the values of the release before count. Give values with -f, or use --reset-then-reuse-values" (join ", " .)) -}}
+{{- end -}}
 
 {{- if has $namespace (list "default" "kube-system" "kube-public" "kube-node-lease") -}}
 {{- fail (printf "Mullion is never asked about pods of its own namespace, so it must not be %s: install it with --namespace mullion-system --create-namespace" $namespace) -}}

@@ -27,10 +27,14 @@ imagePullSecrets:
 priorityClassName: {{ . }}
 {{- end }}
 nodeSelector:
-  {{- with .settings.nodeSelector }}
-  {{- omit . "kubernetes.io/os" | toYaml | nindent 2 }}
+  {{- $chosen := dict "kubernetes.io/os" "linux" }}
+  {{- with .root.Values.image.architecture }}
+  {{- $chosen = dict "kubernetes.io/arch" . | merge $chosen }}
   {{- end }}
-  kubernetes.io/os: linux
+  {{- with .settings.nodeSelector }}
+  {{- $chosen = omit . "kubernetes.io/os" | mergeOverwrite $chosen }}
+  {{- end }}
+  {{- toYaml $chosen | nindent 2 }}
 tolerations:
   - key: cattle.io/os
     operator: Equal

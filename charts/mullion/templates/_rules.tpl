@@ -35,7 +35,7 @@
 matchExpressions:
   - key: kubernetes.io/metadata.name
     operator: NotIn
-    values: {{ prepend .Values.admission.excludedNamespaces .Release.Namespace | uniq | toJson }}
+    values: {{ prepend (.Values.admission.excludedNamespaces | default list) .Release.Namespace | uniq | toJson }}
 {{- end }}
 
 {{/*
@@ -53,7 +53,7 @@ service: {name: mullion-webhook, namespace: {{ .root.Release.Namespace }}, path:
 {{- define "mullion.configuration.metadata" -}}
 name: mullion
 labels:
-  {{- merge (include "mullion.labels" . | fromYaml) .Values.admission.labels | toYaml | nindent 2 }}
+  {{- merge (include "mullion.labels" . | fromYaml) (.Values.admission.labels | default dict) | toYaml | nindent 2 }}
 {{- $annotations := .Values.admission.annotations }}
 {{- if eq .Values.certificates.mode "CertManager" }}
 {{- $from := printf "%s/mullion-webhook" .Release.Namespace }}
