@@ -66,7 +66,7 @@ doc: needs
 unit: needs
 	$(CARGO) test --locked --no-default-features
 	$(CARGO) test --locked --lib --test cli --test webhook --test monitoring
-	$(CARGO) test --locked -p mullion-cluster --lib
+	$(CARGO) test --locked -p mullion-cluster --lib --bins
 
 # The engine must not be able to reach a network, a clock or a cluster: none of these crates is in its graph.
 IMPURE = axum hyper kube kube-client kube-runtime rustls tokio hyper-rustls moka tracing-subscriber

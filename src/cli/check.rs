@@ -14,7 +14,7 @@ use crate::engine::{Review, review, shape};
 use crate::policy::{Action, Mode};
 use crate::report::json::{FindingRecord, ObjectName, Record, SubjectRecord};
 use crate::report::text::{Message, Severity};
-use crate::report::{Failure, Totals, github, sarif};
+use crate::report::{Failure, STDIN, Totals, github, sarif};
 
 /// Arguments of `check`.
 #[derive(Debug, Clone, Args)]
@@ -77,6 +77,9 @@ pub fn run(args: &Check, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let mut report = Report::begin(args.output, io.stdout)?;
     report.totals.unreadable_files = texts.unreadable.len();
     texts.report(io)?;
+    if texts.sources.iter().any(|source| source.name == STDIN && source.text.is_empty()) {
+        io.say(format_args!("{STDIN}: nothing came; if the command before it failed, nothing was checked"))?;
+    }
     texts.unreadable.iter().try_for_each(|failure| report.failure(failure, io))?;
     for file in &files {
         let broken = file.each(|document| {

@@ -80,12 +80,14 @@ impl Directory {
         }
     }
 
-    /// What a terminal would show of a command line: both streams as they come, without colour, since it is none.
+    /// What a terminal would show of a command line: both streams as they come, without colour, since it is none. Where
+    /// Mullion reads what another command writes, that one has to succeed as well: nothing is no good input.
     pub fn run(&self, command: &str) -> Shown {
         let others = std::env::var_os("PATH").unwrap_or_default();
         let folders = self.programs.iter().cloned().chain(std::env::split_paths(&others));
+        let strict = if command.contains("| mullion ") { "set -o pipefail\n" } else { "" };
         let mut shell = Command::new("timeout");
-        shell.args([AT_MOST, "sh", "-c", &format!("exec 2>&1\n{command}")]).current_dir(self.path());
+        shell.args([AT_MOST, "bash", "-c", &format!("exec 2>&1\n{strict}{command}")]).current_dir(self.path());
         for name in OF_SOMEBODY {
             shell.env_remove(name);
         }

@@ -8,6 +8,8 @@
 
 mod expected;
 mod fleet;
+#[cfg(test)]
+mod readme;
 mod settled;
 mod table;
 
