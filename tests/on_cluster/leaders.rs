@@ -79,12 +79,13 @@ impl Audited {
             if works { Ok(which) } else { Err(format!("{} bytes of the log", new.len())) }
         })
         .await
+        .map_err(|error| Unclear(format!("{error:#}")).into())
     }
 }
 
 /// Who ran and lost the lease all the same, because the machine was so busy: either what it wrote came in after the next
 /// one led (a request can wait in the API server for longer than a third of the lease, which is all that lies between),
-/// or nobody held it for long enough to give it up.
+/// or nobody held it for long enough to do anything, or to give it up.
 #[derive(Debug)]
 struct Unclear(String);
 

@@ -50,6 +50,7 @@ pub fn settings(plain_http: &[&str]) -> RegistrySettings {
     LazyLock::force(&LOG);
     RegistrySettings {
         plain_http: plain_http.iter().map(|&host| host.to_owned()).collect(),
+        timeout: PATIENCE,
         ..RegistrySettings::default()
     }
 }

@@ -83,7 +83,7 @@ impl MullionBuilder {
     }
 }
 
-/// A running `mullion`. Dropping it sends `SIGTERM`, and `SIGKILL` after ten seconds.
+/// A running `mullion`. Dropping it sends `SIGTERM`, and `SIGKILL` after thirty seconds.
 #[derive(Debug)]
 pub struct MullionProcess {
     group: Mutex<Group>,
@@ -118,7 +118,7 @@ impl MullionProcess {
         self.group().kill(NAME)
     }
 
-    /// Sends `SIGTERM` (`SIGKILL` after ten seconds), waits for the end, and returns how it ended and what it had printed.
+    /// Sends `SIGTERM` (`SIGKILL` after thirty seconds), waits for the end, and returns how it ended and what it had printed.
     pub async fn stop(self) -> Result<(ExitStatus, String)> {
         let mut group = self.group.into_inner().unwrap_or_else(PoisonError::into_inner);
         tokio::task::spawn_blocking(move || {
@@ -221,8 +221,7 @@ mod tests {
         let address = admin("HTTP/1.1 503 Service Unavailable\r\n\r\n").await;
         let early = sh("echo no such flag; exit 2").admin(address).start().await.unwrap_err();
         assert!(format!("{early:#}").contains("no such flag"), "{early:#}");
-        let late =
-            sh("exec sleep 1000").admin(address).ready_within(Duration::from_millis(200)).start().await.unwrap_err();
+        let late = sh("exec sleep 1000").admin(address).ready_within(Duration::from_secs(2)).start().await.unwrap_err();
         assert!(format!("{late:#}").contains("503 Service Unavailable"), "{late:#}");
         for error in [early, late] {
             let text = error.to_string();
