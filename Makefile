@@ -44,6 +44,12 @@ monitoring: needs ## Ask promtool about the alerts, their cases and the dashboar
 	@command -v promtool >/dev/null || { echo "promtool is missing: it comes with Prometheus (Debian: apt-get install prometheus)" >&2; exit 1; }
 	$(CARGO) test --locked --test monitoring -- --include-ignored
 
+# Not part of `test`: it needs ShellCheck.
+.PHONY: scripts
+scripts: ## Ask ShellCheck about the shell scripts
+	@command -v shellcheck >/dev/null || { echo "shellcheck is missing: apt-get install shellcheck" >&2; exit 1; }
+	shellcheck $$(git ls-files '*.sh')
+
 .PHONY: fmt
 fmt: ## Format the code
 	$(CARGO) fmt --all
