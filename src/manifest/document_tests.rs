@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::manifest::{MAX_ALIASED_NODES, MAX_DEPTH, Node, NodeValue, objects};
+use crate::manifest::{MAX_ALIASED_BYTES, MAX_ALIASED_NODES, MAX_DEPTH, Node, NodeValue, objects};
 
 fn read(text: &str) -> Vec<Result<Value, String>> {
     documents("f.yaml", text)
@@ -210,6 +210,12 @@ fn hostile_sizes_end_in_a_problem() {
         bomb.push_str(&format!("a{n}: &a{n} [{aliases}]\n"));
     }
     assert!(problem(&bomb).message.contains(&MAX_ALIASED_NODES.to_string()));
+    // Few values, and much text in them.
+    let text = "x".repeat(MAX_ALIASED_BYTES / 100);
+    let long = |value: &str| format!("a: &a {value}\nb: [{}]\n", vec!["*a"; 200].join(", "));
+    for bomb in [long(&text), long(&format!("{{? {text} : 1}}")), long(&format!("[{text}]"))] {
+        assert!(problem(&bomb).message.contains("MiB of text"), "{}", problem(&bomb));
+    }
     let deep: String =
         (1..300).fold("a0: &a0 [x]\n".to_owned(), |text, n| text + &format!("a{n}: &a{n} [*a{}]\n", n - 1));
     assert!(problem(&deep).message.contains("levels"));

@@ -35,3 +35,5 @@ pub const MAX_DEPTH: usize = 200;
 pub const MAX_NODES: usize = 4_000_000;
 /// How many of those may come from aliases and merge keys; an alias bomb ends here.
 pub const MAX_ALIASED_NODES: usize = 250_000;
+/// How many bytes of text may: an object in a cluster has no more than some 3 MiB.
+pub const MAX_ALIASED_BYTES: usize = 16 << 20;

@@ -1,6 +1,7 @@
 //! The tree of one document as `kubectl` understands it, every value with its place in the text.
 
 use std::collections::HashMap;
+use std::ops::Add;
 
 use jsonptr::Pointer;
 use serde_json::{Map, Number, Value};
@@ -9,7 +10,7 @@ use super::problem::Fault;
 use super::scalar::{Tag, resolve};
 use super::span::Span;
 use super::syntax::{Kind, Pair, Syntax};
-use super::{MAX_ALIASED_NODES, MAX_DEPTH};
+use super::{MAX_ALIASED_BYTES, MAX_ALIASED_NODES, MAX_DEPTH};
 
 /// A value and where it stands.
 ///
@@ -113,11 +114,15 @@ impl Node {
         Some((node, true))
     }
 
-    fn count(&self) -> usize {
-        1 + match &self.value {
-            NodeValue::List(items) => items.iter().map(Self::count).sum(),
-            NodeValue::Map(entries) => entries.iter().map(|entry| 1 + entry.value.count()).sum(),
-            _ => 0,
+    fn size(&self) -> Size {
+        let one = |bytes| Size { values: 1, bytes };
+        match &self.value {
+            NodeValue::String(text) => one(text.len()),
+            NodeValue::List(items) => items.iter().fold(one(0), |all, item| all + item.size()),
+            NodeValue::Map(entries) => {
+                entries.iter().fold(one(0), |all, entry| all + one(entry.key.len()) + entry.value.size())
+            }
+            _ => one(0),
         }
     }
 
@@ -127,6 +132,22 @@ impl Node {
             NodeValue::Map(entries) => entries.iter().map(|entry| entry.value.depth()).max().unwrap_or(0),
             _ => 0,
         }
+    }
+}
+
+/// How much a tree holds.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    values: usize,
+    /// Of its texts and keys.
+    bytes: usize,
+}
+
+impl Add for Size {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { values: self.values + other.values, bytes: self.bytes + other.bytes }
     }
 }
 
@@ -147,7 +168,7 @@ pub(super) fn resolve_tree(root: Syntax, offset: usize) -> Result<Node, Fault> {
     });
     used.sort_unstable();
     used.dedup();
-    let mut resolver = Resolver { anchors: HashMap::new(), used, aliased: 0 };
+    let mut resolver = Resolver { anchors: HashMap::new(), used, aliased: Size::default() };
     let mut node = resolver.node(root, 0)?;
     if offset > 0 {
         shift(&mut node, offset);
@@ -188,7 +209,7 @@ fn resolved(text: &str, tag: Tag, at: Span) -> Result<Value, Fault> {
 struct Resolver {
     anchors: HashMap<usize, Node>,
     used: Vec<usize>,
-    aliased: usize,
+    aliased: Size,
 }
 
 impl Resolver {
@@ -217,7 +238,7 @@ impl Resolver {
         if let Some(id) = anchor
             && self.used.binary_search(&id).is_ok()
         {
-            self.charge(node.count(), span)?;
+            self.charge(node.size(), span)?;
             self.anchors.insert(id, node.clone());
         }
         Ok(node)
@@ -233,24 +254,29 @@ impl Resolver {
                 format!("with this alias, maps and lists nest more than {MAX_DEPTH} levels deep"),
             ));
         }
-        let count = target.count();
-        let value = if self.aliased + count > MAX_ALIASED_NODES {
-            NodeValue::Null // the charge below fails
-        } else {
-            target.value.clone()
-        };
-        self.charge(count, at)?;
-        Ok(value)
+        let size = target.size();
+        self.charge(size, at)?;
+        // Charged before it is copied, so that it is still there.
+        Ok(self.anchors.get(&id).map_or(NodeValue::Null, |target| target.value.clone()))
     }
 
     /// Counts values that are copied, so that a few bytes of aliases cannot fill the memory.
-    fn charge(&mut self, count: usize, at: Span) -> Result<(), Fault> {
-        self.aliased += count;
-        if self.aliased > MAX_ALIASED_NODES {
-            return Err(Fault::new(at, format!("anchors and aliases bring in more than {MAX_ALIASED_NODES} values"))
-                .hint("write fewer aliases of aliases; nothing a cluster accepts needs this many"));
-        }
-        Ok(())
+    fn charge(&mut self, size: Size, at: Span) -> Result<(), Fault> {
+        self.aliased = self.aliased + size;
+        let (more, hint) = if self.aliased.values > MAX_ALIASED_NODES {
+            (
+                format!("{MAX_ALIASED_NODES} values"),
+                "write fewer aliases of aliases; nothing a cluster accepts needs this many",
+            )
+        } else if self.aliased.bytes > MAX_ALIASED_BYTES {
+            (
+                format!("{} MiB of text", MAX_ALIASED_BYTES >> 20),
+                "use the long text less often; nothing a cluster accepts needs this much",
+            )
+        } else {
+            return Ok(());
+        };
+        Err(Fault::new(at, format!("anchors and aliases bring in more than {more}")).hint(hint))
     }
 
     fn map(&mut self, pairs: Vec<Pair>, depth: usize) -> Result<Vec<Entry>, Fault> {
@@ -267,7 +293,13 @@ impl Resolver {
             let key = key_text(&pair.key)?;
             if let Some((at, true)) = seen.get(&key) {
                 let first = entries.get(*at).map_or(pair.key.span, |entry| entry.key_span);
-                return Err(Fault::new(pair.key.span, format!("the key `{}` stands twice in this map", shown(&key)))
+                let what = match &pair.key.kind {
+                    Kind::Scalar { text, .. } if *text != key => {
+                        format!("the key `{}`, which is read as `{}`,", shown(text), shown(&key))
+                    }
+                    _ => format!("the key `{}`", shown(&key)),
+                };
+                return Err(Fault::new(pair.key.span, format!("{what} stands twice in this map"))
                     .related(first, "it stands first")
                     .hint("remove one; readers disagree which of them counts"));
             }

@@ -313,7 +313,7 @@ impl Builder<'_, '_> {
             Event::UnresolvedAlias(name) => {
                 return Err(Fault::new(at, format!("`*{name}` refers to an anchor that is not defined before it"))
                     .hint(format!(
-                        "define `&{name}` earlier in the same document, or quote the text if it is no alias"
+                        "put text that begins with `*` in quotes; for an alias, write `&{name}` before it in the same document"
                     )));
             }
             _ => {}

@@ -51,7 +51,7 @@ fn every_malformed_document_is_one_line_with_place_and_remedy() {
         (b"a: \"C:\\windows\"\n", "<stdin>:1:4: ", "use single quotes"),
         (b"a: b: c\n", "<stdin>:1:5: ", "quote text that holds `: `"),
         (b"a: {{ .Values.b }}\n", "<stdin>:1:5: ", "render it first"),
-        (b"a: *b\n", "<stdin>:1:4: ", "define `&b` earlier"),
+        (b"a: *b\n", "<stdin>:1:4: ", "write `&b` before it"),
         (b"a: &a [*a]\n", "<stdin>:1:8: ", "write the value out"),
         (bomb.as_bytes(), "<stdin>:6:", "write fewer aliases of aliases"),
         (deep.as_bytes(), "<stdin>:1:201: ", "an indentation that never ends"),
