@@ -54,8 +54,6 @@ pub fn images_of<'a>(
 
 /// What policy patterns, the registry and at last its name say of an image: the first that says an operating system, and
 /// the first that says builds. A string that is no reference is unknown.
-///
-/// A pattern without builds leaves those to the registry, but not to the tag: who writes the pattern knows the tags.
 pub fn image_facts(image: &str, patterns: &ImagePatterns, platforms: Option<&Arc<Platforms>>) -> ImageFacts {
     if let Some(pattern) = patterns.find(image) {
         let os = match pattern.os {
@@ -65,8 +63,16 @@ pub fn image_facts(image: &str, patterns: &ImagePatterns, platforms: Option<&Arc
         };
         let silent = pattern.builds.is_empty() && os != ImageOs::Linux;
         let platforms = platforms.filter(|_| silent).cloned();
-        let builds = platforms.as_ref().map_or_else(|| pattern.builds.clone(), |platforms| platforms.builds());
-        let open = silent && platforms.is_none() && ImageRef::parse(image).is_ok();
+        let reference = ImageRef::parse(image);
+        let mut builds = platforms.as_ref().map_or_else(|| pattern.builds.clone(), |platforms| platforms.builds());
+        // One pattern for a mirror of Windows images covers all their releases: their tags say which.
+        if builds.is_empty()
+            && os == ImageOs::Windows
+            && let Some(name) = reference.as_ref().ok().map(from_name).filter(|name| name.os == ImageOs::Windows)
+        {
+            builds = name.builds;
+        }
+        let open = silent && platforms.is_none() && reference.is_ok();
         return ImageFacts { os, builds, source: ImageSource::Policy, platforms, open };
     }
     let Ok(reference) = ImageRef::parse(image) else {

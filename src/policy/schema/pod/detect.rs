@@ -87,7 +87,7 @@ static IMAGE_PATTERN: Object = Object::of(&[
         "builds",
         Shape::List(&Shape::Text(Text::Build)),
         "Windows builds of the images, if they all have the same, as `10.0.` and the build number. Absent: as their \
-         registry says, if it is asked, else unknown; the tag is not looked at.",
+         registry says, if it is asked, or else their tag (`app:1.4-ltsc2022`); else unknown.",
     )
     .example("[10.0.20348]"),
 ]);
