@@ -11,15 +11,18 @@ use super::check::Output;
 use super::documents::{Carrier, File, each_subject};
 use super::input::Inputs;
 use super::knowledge::{Knowledge, KnowledgeArgs};
+use super::policy::show::yaml::{flow, item_of};
 use super::{Io, Outcome};
+use crate::engine::change::Cause;
 use crate::engine::circumstance::Circumstance;
 use crate::engine::consequence::effect;
 use crate::engine::finding::Finding;
 use crate::engine::note::because;
+use crate::engine::pod::Pod;
 use crate::engine::pods::nodes;
 use crate::engine::rules::catalogue;
 use crate::engine::{Review, review};
-use crate::policy::{Action, Setting};
+use crate::policy::{Action, Entry, Labels, Setting, shape_of};
 use crate::report::json::{ObjectName, SubjectRecord};
 use crate::report::rule_page::decider;
 use crate::report::set_by;
@@ -87,7 +90,7 @@ fn explain(
         subject: SubjectRecord::new(&name, &review),
         because: because(&review.decision),
         refused: denied(&review).map(Finding::sentence).collect(),
-        settings: review.settings.scalars(),
+        settings: settings(subject, namespace, knowledge),
         nodes: nodes(&request, &knowledge.world, &knowledge.policies),
     };
     match args.output {
@@ -101,6 +104,21 @@ fn explain(
             io.stdout.write_all(text.as_bytes())
         }
     }
+}
+
+/// Every key that is set or has a default, and what policies add to lists about placement. What they say of rules and images
+/// stands with those.
+fn settings(subject: &Carrier<'_>, default: &str, knowledge: &Knowledge) -> Vec<Setting> {
+    let namespace = subject.namespace(default);
+    let known = knowledge.world.namespaces.get(namespace).map(|namespace| &namespace.labels);
+    let pod = Pod::of(subject.kind, &subject.object.value);
+    let labels: &dyn Labels = pod.as_ref().map_or(&(), |pod| pod);
+    let mut all = knowledge.policies.effective(namespace, known, labels);
+    all.retain(|setting| match &setting.entries {
+        Some(entries) => setting.key.starts_with("place.") && !entries.is_empty(),
+        None => !setting.value.is_null(),
+    });
+    all
 }
 
 fn denied(review: &Review) -> impl Iterator<Item = &Finding> {
@@ -149,8 +167,11 @@ impl Explanation<'_> {
             lines.push(format!("    none{more}"));
         }
         lines.extend(self.refused.iter().map(|finding| format!("  refused: {finding}")));
-        let refusing = catalogue().filter(|rule| denied(review).any(|finding| finding.code == rule.code));
-        lines.extend(refusing.map(|rule| format!("  decided by {}", decider(&review.settings, rule))));
+        let repairs =
+            |code: &str| review.changes.iter().any(|change| matches!(change.cause, Cause::Rule(of) if of == code));
+        let deciding =
+            catalogue().filter(|rule| denied(review).any(|finding| finding.code == rule.code) || repairs(rule.code));
+        lines.extend(deciding.map(|rule| format!("  decided by {}", decider(&review.settings, rule))));
         lines.extend(review.advice.as_ref().map(|advice| format!("  advice: {advice}")));
         match &self.nodes {
             None => lines.push("  nodes: not known; name a --world file".to_owned()),
@@ -158,8 +179,14 @@ impl Explanation<'_> {
             Some(nodes) => lines.push(format!("  nodes: {}", nodes.join(", "))),
         }
         lines.push("  settings:".to_owned());
-        for Setting { key, value, origin, .. } in &self.settings {
-            lines.push(format!("    {key}: {} ({})", word(value), set_by(origin.as_ref())));
+        for Setting { key, value, origin, entries } in &self.settings {
+            let item = shape_of("PodPolicy", key).and_then(item_of);
+            match entries {
+                None => lines.push(format!("    {key}: {} ({})", word(value), set_by(origin.as_ref()))),
+                Some(entries) => lines.extend(entries.iter().map(|Entry { value, origin }| {
+                    format!("    {key}: {} ({})", flow(value, item), set_by(Some(origin)))
+                })),
+            }
         }
         lines.iter().fold(String::new(), |mut text, line| {
             // Writing to a String cannot fail.

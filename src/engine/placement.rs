@@ -75,6 +75,23 @@ pub struct Site<'a> {
     pub nodes: &'a NodePolicy,
 }
 
+/// A toleration that a pod is to have and lacks.
+#[derive(Debug)]
+pub struct Missing {
+    /// As a pod spec has it.
+    pub value: Value,
+    /// Its [word](Placed::words).
+    pub word: String,
+    /// Why it is to have it, as a clause.
+    pub why: &'static str,
+}
+
+impl Missing {
+    fn new(value: Value, why: &'static str) -> Self {
+        Self { word: toleration_word(&value), value, why }
+    }
+}
+
 /// Changes, and what they put there in the words of [`Note::placed`](super::note::Note::placed).
 #[derive(Debug)]
 pub struct Placed<'a> {
@@ -144,9 +161,9 @@ impl<'a> Site<'a> {
             return;
         }
         let whitelist = self.whitelist();
-        for (value, word) in missing.into_iter().filter(|(value, _)| !whitelist.refuses(value)) {
+        for Missing { value, word, why } in missing.into_iter().filter(|it| !whitelist.refuses(&it.value)) {
             let edit = Edit::Append { pointer: self.pod.at("/spec/tolerations"), value };
-            placed.push("nodes of that operating system carry this taint", edit, word);
+            placed.push(why, edit, word);
         }
     }
 
@@ -155,27 +172,22 @@ impl<'a> Site<'a> {
         Whitelist::of(self.namespace, self.pod.items("/spec/tolerations"))
     }
 
-    /// Tolerations for the taints that mark nodes of that OS, and those the policy lists, where the pod lacks them; each
-    /// with its [word](Placed::words).
-    pub fn missing_tolerations(&self, os: Os) -> Vec<(Value, String)> {
+    /// Tolerations for the taints that mark nodes of that OS, and those the policy lists, where the pod lacks them.
+    pub fn missing_tolerations(&self, os: Os) -> Vec<Missing> {
         let present = self.pod.items("/spec/tolerations");
-        let mut missing: Vec<(Value, String)> = Vec::new();
-        let mut add = |value: Value, already: bool| {
-            if !already && !missing.iter().any(|(other, _)| *other == value) {
-                let word = toleration_word(&value);
-                missing.push((value, word));
-            }
-        };
+        let mut missing: Vec<Missing> = Vec::new();
         if self.settings.tolerations == TolerationsMode::Learn {
-            for taint in self.marker_taints(os) {
-                add(toleration_of(&taint), tolerated(present, &taint));
-            }
+            let taints = self.marker_taints(os);
+            let lacking = taints.iter().filter(|taint| !tolerated(present, taint)).map(toleration_of);
+            missing.extend(lacking.map(|value| Missing::new(value, "nodes of that operating system carry this taint")));
         }
         if os == Os::Windows && self.settings.tolerations != TolerationsMode::Never {
-            for toleration in &self.settings.add_tolerations {
-                let value = toleration_value(toleration);
-                let already = present.iter().any(|wide| includes(wide, &value));
-                add(value, already);
+            let learned = missing.len();
+            for value in self.settings.add_tolerations.iter().map(toleration_value) {
+                let mut wider = present.iter().chain(missing.iter().take(learned).map(|it| &it.value));
+                if !wider.any(|wide| includes(wide, &value)) && !missing.iter().any(|it| it.value == value) {
+                    missing.push(Missing::new(value, "a policy lists it under place.tolerations.add"));
+                }
             }
         }
         missing

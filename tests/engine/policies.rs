@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use mullion::engine::answer::AUDIT_LIMIT;
+use mullion::engine::change::{Cause, Edit};
 use mullion::engine::verdict::Verdict;
 use mullion::policy::PolicySet;
 use serde_json::{Value, json};
@@ -302,6 +303,18 @@ fn detection_follows_the_policy() {
     assert!(outcome.excluded_builds().contains(&"10.0.20348".to_owned()));
 }
 
+#[test]
+fn a_pattern_that_names_no_build_leaves_it_to_the_tag() {
+    let mirrored = with_image("registry.example.com/mirror/servercore:ltsc2019");
+    let pattern = |of: &str| format!("detect: {{images: [{{pattern: registry.example.com/mirror/**, {of}}}]}}");
+    let outcome = given(&mirrored, &[&pattern("os: windows")]);
+    assert_eq!(outcome.stored["metadata"]["labels"]["mullion.dev/windows-build"], "10.0.17763");
+    let named = given(&mirrored, &[&pattern("os: windows, builds: [10.0.20348]")]);
+    assert_eq!(named.stored["metadata"]["labels"]["mullion.dev/windows-build"], "10.0.20348");
+    let multi = given(&mirrored, &[&pattern("os: multi")]);
+    assert!(multi.excluded_builds().is_empty() && multi.selector() != Some("windows"));
+}
+
 // === placement ===
 
 #[test]
@@ -337,6 +350,19 @@ fn listed_tolerations_are_added_once() {
                {key: team, operator: Exists}]}}";
     let outcome = given(&with_image(LTSC2022), &[add]);
     assert_eq!(outcome.tolerations(), ["os=windows:NoSchedule", "team=:"]);
+    // One for a taint that marks Windows nodes is there already, however it is written.
+    let both =
+        "place: {tolerations: {add: [{key: os, value: windows, effect: NoSchedule}, {key: team, operator: Exists}]}}";
+    let outcome = given(&with_image(LTSC2022), &[both]);
+    assert_eq!(outcome.tolerations(), ["os=Windows:NoSchedule", "os=windows:NoSchedule", "team=:"]);
+    let reason = |key: &str| {
+        outcome.review.changes.iter().find_map(|change| match (&change.cause, &change.edit) {
+            (Cause::Placement(why), Edit::Append { value, .. }) if value["key"] == key => Some(*why),
+            _ => None,
+        })
+    };
+    assert_eq!(reason("team"), Some("a policy lists it under place.tolerations.add"));
+    assert_eq!(reason("os"), Some("nodes of that operating system carry this taint"));
     // One that already covers it is enough, such as one that a RuntimeClass brought.
     let mut wide = with_image(LTSC2022);
     wide["spec"]["tolerations"] = json!([{"key": "os", "operator": "Exists"}, {"key": "team", "operator": "Exists"}]);

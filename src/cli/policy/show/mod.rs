@@ -14,7 +14,7 @@ use crate::policy::{Labels, Origin, PodPolicy, Setting};
 use crate::report::json::ObjectName;
 
 mod text;
-mod yaml;
+pub(in crate::cli) mod yaml;
 
 /// Arguments of `policy show`.
 #[derive(Debug, Clone, Args)]

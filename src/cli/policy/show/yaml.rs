@@ -66,7 +66,7 @@ fn indent(depth: usize) -> String {
 }
 
 /// The shape of a list's entries.
-pub(super) fn item_of(shape: &'static Shape) -> Option<&'static Shape> {
+pub(in crate::cli) fn item_of(shape: &'static Shape) -> Option<&'static Shape> {
     match shape {
         Shape::List(item) => Some(item),
         _ => None,
@@ -74,7 +74,7 @@ pub(super) fn item_of(shape: &'static Shape) -> Option<&'static Shape> {
 }
 
 /// A value in one line, the keys of its maps in the order in which people write them.
-pub(super) fn flow(value: &Value, shape: Option<&'static Shape>) -> String {
+pub(in crate::cli) fn flow(value: &Value, shape: Option<&'static Shape>) -> String {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
         Value::String(text) => yaml_string(text, true),

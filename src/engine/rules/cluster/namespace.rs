@@ -63,7 +63,7 @@ pub(super) fn tolerations(cx: &Context<'_>, rule: &'static Rule, out: &mut Vec<F
     }
     let refused = |all: Vec<Value>| -> Vec<Value> { all.into_iter().filter(|one| whitelist.refuses(one)).collect() };
     let missing = given(cx).map(|os| site.missing_tolerations(os)).unwrap_or_default();
-    let missing = refused(missing.into_iter().map(|(toleration, _)| toleration).collect());
+    let missing = refused(missing.into_iter().map(|missing| missing.value).collect());
     if !missing.is_empty() {
         let message = match &whitelist {
             Whitelist::Unreadable(_) => {

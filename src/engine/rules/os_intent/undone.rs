@@ -3,6 +3,7 @@
 use crate::engine::constraint::{self, OS_LABELS, WINDOWS_BUILD_LABEL, escape};
 use crate::engine::finding::Finding;
 use crate::engine::note::Note;
+use crate::engine::placement::Missing;
 use crate::engine::rules::{Context, OTHERS, Rule};
 use crate::engine::world::Os;
 use crate::policy::{Action, Mode, SpecOsMode};
@@ -35,8 +36,8 @@ pub(super) fn check(cx: &Context<'_>, rule: &'static Rule, out: &mut Vec<Finding
     }
     let site = cx.site();
     let whitelist = site.whitelist();
-    for (toleration, word) in site.missing_tolerations(os) {
-        if note.has_placed(&word) && !whitelist.refuses(&toleration) {
+    for Missing { value, word, .. } in site.missing_tolerations(os) {
+        if note.has_placed(&word) && !whitelist.refuses(&value) {
             say("/spec/tolerations", &format!("added {word}"), REMOVED);
         }
     }
