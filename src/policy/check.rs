@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::hints::{self, Kinds};
-use super::rules::{meant, nearest_rule};
+use super::rules::meant;
 use super::schema::{API_VERSION, Between, KINDS, Key, Object, POLICY_TEST, Shape, TEST_KINDS, Text, Word};
 use super::text::{nearest, nearest_word, shown};
 use crate::engine::windows::Build;
@@ -19,6 +19,8 @@ pub(super) struct Checker<'a> {
     kind: Option<&'static str>,
     /// What a document is: `a policy`.
     what: &'static str,
+    /// The problem about the first document that is something else of Kubernetes, and how many more there are.
+    foreign: Option<(usize, usize)>,
     file: &'a str,
     text: &'a str,
     lines: LineIndex<'a>,
@@ -48,7 +50,17 @@ impl<'a> Checker<'a> {
             bytes.get(at) == Some(&b'\n') || (bytes.get(at) == Some(&b'\r') && bytes.get(at + 1) != Some(&b'\n'))
         };
         let starts = std::iter::once(0).chain((0..bytes.len()).filter(|at| ends(*at)).map(|at| at + 1)).collect();
-        Self { kinds, kind: None, what, file, text, lines: LineIndex::new(text), starts, problems: Vec::new() }
+        Self {
+            kinds,
+            kind: None,
+            what,
+            foreign: None,
+            file,
+            text,
+            lines: LineIndex::new(text),
+            starts,
+            problems: Vec::new(),
+        }
     }
 
     /// Checks a document. Gives its kind and where its keys are if it has no problem.
@@ -138,12 +150,16 @@ impl<'a> Checker<'a> {
                 return;
             }
             Some(entry) if let Some((group, kind)) = foreign(node) => {
+                if self.known_foreign() {
+                    return;
+                }
                 let what = self.what;
                 let hint = if kind == "ConfigMap" {
                     "policies in a ConfigMap stand under keys that end in .yaml, .yml or .json, and are mounted as files"
                 } else {
                     "move it elsewhere; a directory of policies holds nothing else"
                 };
+                self.foreign = Some((self.problems.len(), 0));
                 self.report(entry.value.span, format!("this is a {kind} of {group}, and not {what}")).hint(hint);
                 return;
             }
@@ -159,6 +175,33 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Whether there are so many problems that no more are told. To look for what else is wrong would only take time.
+    fn full(&self) -> bool {
+        self.problems.len() > MAX_PROBLEMS
+    }
+
+    /// Counts another document that is something else of Kubernetes; `false` for the first. A rendered chart in which no
+    /// ConfigMap holds policies has dozens, and one problem.
+    fn known_foreign(&mut self) -> bool {
+        let Some((at, more)) = &mut self.foreign else { return false };
+        *more += 1;
+        if let Some(problem) = self.problems.get_mut(*at).filter(|problem| problem.line > 0) {
+            let (said, _) = problem.message.split_once("; ").unwrap_or((&problem.message, ""));
+            problem.message = format!(
+                "{said}; nor {}",
+                match more {
+                    1 => "is 1 more document".to_owned(),
+                    more => format!("are {more} more documents"),
+                }
+            );
+            problem.hint = Some(
+                "of other manifests only ConfigMaps with policies count; look why there is none, or move them elsewhere"
+                    .to_owned(),
+            );
+        }
+        true
+    }
+
     fn object(&mut self, object: &Object, node: &Node, path: &str, places: &mut Places) {
         let NodeValue::Map(entries) = &node.value else {
             let expected = format!("a map with {}", names(object.keys.iter().map(|key| key.name), "and"));
@@ -166,6 +209,9 @@ impl<'a> Checker<'a> {
             return;
         };
         for entry in entries {
+            if self.full() {
+                return;
+            }
             match object.key(&entry.key) {
                 Some(key) => {
                     let path = join(path, key.name);
@@ -176,7 +222,14 @@ impl<'a> Checker<'a> {
                     }
                     self.value(&key.shape, &entry.value, &path, places);
                 }
-                None => self.unknown_key(object, entry, path),
+                None => {
+                    self.unknown_key(object, entry, path);
+                    // What is wrong below it would else be told only once the key is right.
+                    let near = nearest_word(&entry.key, object.keys.iter().map(|key| key.name));
+                    if let Some(key) = near.filter(|near| node.get(near).is_none()).and_then(|near| object.key(near)) {
+                        self.value(&key.shape, &entry.value, &join(path, key.name), &mut Places::new());
+                    }
+                }
             }
         }
         for key in object.keys.iter().filter(|key| key.required && node.get(key.name).is_none()) {
@@ -225,6 +278,9 @@ impl<'a> Checker<'a> {
     }
 
     fn value(&mut self, shape: &Shape, node: &Node, path: &str, places: &mut Places) {
+        if self.full() {
+            return;
+        }
         match shape {
             Shape::Object(object) => self.object(object, node, path, places),
             Shape::Texts(key, value) => self.texts(*key, *value, node, path),
@@ -239,11 +295,16 @@ impl<'a> Checker<'a> {
                 }
                 _ => self.wrong(node, path, "a list", None),
             },
-            Shape::Integer => {
-                if !matches!(&node.value, NodeValue::Number(number) if number.is_i64()) {
-                    self.wrong(node, path, "a whole number", hints::integer(node));
+            Shape::Integer => match &node.value {
+                NodeValue::Number(number) if number.is_i64() => {
+                    let written = self.written(node);
+                    if let Some(meant) = hints::octal(&written, number) {
+                        self.report(node.span, format!("`{path}` is {number}: YAML 1.1 reads `{written}` in base 8"))
+                            .hint(format!("write {meant}"));
+                    }
                 }
-            }
+                _ => self.wrong(node, path, "a whole number", hints::integer(node)),
+            },
             Shape::Word(words) => self.word(words, node, path),
             Shape::Text(text) => self.text(*text, node, path),
             Shape::Map => {
@@ -277,8 +338,15 @@ impl<'a> Checker<'a> {
                 let meant = if *value { ["Enforce", "Add", "Always"] } else { ["Never", "Disabled", "Nothing"] };
                 let meant = words.iter().map(|word| word.word).find(|word| meant.contains(word));
                 let instead = meant.map_or("one of these words".to_owned(), |word| format!("`{word}`"));
+                let why = if written == value.to_string() {
+                    format!(
+                        "templates write `{written}` for words that YAML 1.1 takes for booleans, such as off and no"
+                    )
+                } else {
+                    format!("YAML 1.1 reads `{written}` as {value}")
+                };
                 self.report(node.span, format!("`{path}` takes {}, not a boolean", expected()))
-                    .hint(format!("YAML 1.1 reads `{written}` as {value}; write {instead}"));
+                    .hint(format!("{why}; write {instead}"));
             }
             _ => self.wrong(node, path, &expected(), None),
         }
@@ -294,15 +362,13 @@ impl<'a> Checker<'a> {
                         _ if text.is_empty() => format!("`{path}` is empty; it takes {}", form.expected()),
                         _ => format!("`{path}` takes {}, not `{}`: {}", form.expected(), shown(text), malformed.why),
                     };
-                    let hint = hints::template(text).or(malformed.hint);
+                    let hint = hints::template(text).or_else(|| hints::typeset(text)).or(malformed.hint);
+                    let hint = hint.or_else(|| self.tag_before(node).map(hints::tag));
                     self.report(node.span, message).hint_if(hint);
                 }
                 Ok(()) if matches!(form, Text::Rule | Text::TranslatedRule) && meant(text).next().is_none() => {
-                    let hint = match nearest_rule(text) {
-                        Some(near) => format!("did you mean `{near}`?"),
-                        None => "`mullion rules` lists them".to_owned(),
-                    };
-                    self.report(node.span, format!("`{path}`: there is no rule `{}`", shown(text))).hint(hint);
+                    self.report(node.span, format!("`{path}`: there is no rule `{}`", shown(text)))
+                        .hint(hints::rule(text));
                 }
                 Ok(()) if form == Text::TranslatedRule && !meant(text).any(|rule| rule.translation.is_some()) => {
                     self.report(node.span, format!("`{path}`: there is no translation for `{}`", shown(text)))
@@ -326,7 +392,14 @@ impl<'a> Checker<'a> {
             return;
         };
         for entry in entries {
-            if let Err(malformed) = key.check(&entry.key) {
+            if self.full() {
+                return;
+            }
+            let written = self.text.get(entry.key_span.range()).unwrap_or_default();
+            if matches!(entry.key.as_str(), "true" | "false") && written.trim_matches(['"', '\'']) != entry.key {
+                let message = format!("`{path}` has the key `{written}`, which YAML 1.1 reads as `{}`", entry.key);
+                self.report(entry.key_span, message).hint(format!("write it in quotes: \"{written}\""));
+            } else if let Err(malformed) = key.check(&entry.key) {
                 self.report(
                     entry.key_span,
                     format!("`{path}` cannot have the key `{}`: {}", shown(&entry.key), malformed.why),
@@ -443,6 +516,13 @@ impl<'a> Checker<'a> {
             NodeValue::List(_) => "a list".to_owned(),
             NodeValue::Map(_) => "a map".to_owned(),
         }
+    }
+
+    /// The YAML tag that stands before an empty value, as in `[!shop]`.
+    fn tag_before(&self, node: &Node) -> Option<&str> {
+        let before = self.text.get(..node.span.start).filter(|_| node.as_str() == Some(""))?;
+        let word = before.trim_end().rsplit([' ', '[', '{', ',', '\n']).next()?;
+        word.starts_with('!').then_some(word)
     }
 
     /// The text of a scalar as it is written; of an alias, what it stands for.

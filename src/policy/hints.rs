@@ -1,9 +1,34 @@
 //! What to write instead of what is wrong, where that can be guessed.
 
+use serde_json::Number;
+
 use super::rules;
 use super::schema::{Object, Shape, Text, Word};
 use super::text::{nearest_word, shown};
 use crate::manifest::{Node, NodeValue};
+
+/// Keys that people look for at a path, because other tools have them or because it would be handy, and what there is.
+const ELSEWHERE: &[(&str, &[&str], &str)] = &[
+    (
+        "spec.match",
+        &["kind", "kinds", "resource", "resources", "ownerKinds", "operations", "apiGroups"],
+        "policies do not tell kinds apart: match labels of their pods, under podSelector",
+    ),
+    (
+        "spec.match",
+        &["labels", "label", "labelSelector", "selector", "matchLabels", "matchExpressions"],
+        "labels of pods belong under podSelector, labels of namespaces under namespaceSelector",
+    ),
+    ("spec.match", &["excludeNamespaces", "excludedNamespaces"], "write `namespaces: {exclude: […]}`"),
+    ("spec.match", &["image", "images"], "what an image is belongs under `spec.detect.images`"),
+    ("spec.match.podSelector", &["matchFields"], "only labels of pods are looked at"),
+    ("spec.match.namespaceSelector", &["matchFields"], "namespaces are named under `spec.match.namespaces`"),
+    (
+        "spec.place.build",
+        &["version", "build", "builds", "value"],
+        "the build is that of the pod's images: `spec.detect.images` says it where their names do not",
+    ),
+];
 
 /// The kinds of document that a file may hold.
 pub(super) type Kinds = &'static [(&'static str, &'static Object)];
@@ -12,7 +37,10 @@ pub(super) type Kinds = &'static [(&'static str, &'static Object)];
 pub(super) fn unknown_key(kinds: Kinds, kind: Option<&str>, object: &Object, path: &str, key: &str) -> String {
     let known = || object.keys.iter().map(|key| key.name);
     if let Some(near) = nearest_word(key, known()) {
-        return format!("did you mean `{near}`?");
+        return did_you_mean(near, key);
+    }
+    if let Some((.., instead)) = ELSEWHERE.iter().find(|(at, keys, _)| *at == path && keys.contains(&key)) {
+        return (*instead).to_owned();
     }
     if object.key("matchLabels").is_some() {
         return format!("labels belong under matchLabels: `matchLabels: {{{}: …}}`", shown(key));
@@ -26,6 +54,14 @@ pub(super) fn unknown_key(kinds: Kinds, kind: Option<&str>, object: &Object, pat
     match elsewhere(kinds, kind, key) {
         Some(there) => format!("it belongs under {there}"),
         None => format!("known here: {}", known().collect::<Vec<_>>().join(", ")),
+    }
+}
+
+fn did_you_mean(near: &str, written: &str) -> String {
+    match written.chars().find(|c| !c.is_ascii() && c.is_alphabetic()) {
+        // It may look the same.
+        Some(c) => format!("did you mean `{near}`? `{c}` is no Latin letter, but U+{:04X}", u32::from(c)),
+        None => format!("did you mean `{near}`?"),
     }
 }
 
@@ -43,7 +79,7 @@ fn elsewhere(kinds: Kinds, kind: Option<&str>, name: &str) -> Option<String> {
         })
     }
     // Found in too many places to point at one.
-    if matches!(name, "mode" | "name" | "key" | "value" | "labels") {
+    if matches!(name, "mode" | "name" | "key" | "value" | "labels" | "version") {
         return None;
     }
     let own = kinds.iter().filter(|(other, _)| kind == Some(*other));
@@ -82,6 +118,12 @@ pub(super) fn map(object: &Object, node: &Node) -> Option<String> {
     match &node.value {
         NodeValue::String(text) => {
             words("mode", text).or_else(|| words("os", text)).or_else(|| template(text)).or_else(|| {
+                if let Some((key, value)) = text.split_once([':', '\u{ff1a}'])
+                    && object.key(key.trim()).is_some()
+                {
+                    let (key, value) = (key.trim(), shown(value.trim()));
+                    return Some(format!("write `{key}: {value}`, with a plain space behind the colon"));
+                }
                 object.key("matchLabels")?;
                 let (key, value) = text.split_once('=')?;
                 Some(format!("write `matchLabels: {{{}: {}}}`", shown(key), shown(value)))
@@ -99,18 +141,52 @@ pub(super) fn map(object: &Object, node: &Node) -> Option<String> {
 pub(super) fn integer(node: &Node) -> Option<String> {
     match &node.value {
         NodeValue::String(text) if text.parse::<i64>().is_ok() => Some(format!("write it without quotes: {text}")),
+        // Too long for a number of JSON.
+        NodeValue::String(text) if text.bytes().all(|b| b.is_ascii_digit()) => Some(bounds()),
         NodeValue::String(text) => template(text),
-        NodeValue::Number(number) if number.as_f64().is_some_and(|number| number.fract() == 0.0) => {
-            Some(format!("it must lie between {} and {}", i64::MIN, i64::MAX))
-        }
+        NodeValue::Number(number) if number.as_f64().is_some_and(|number| number.fract() == 0.0) => Some(bounds()),
         _ => None,
     }
 }
 
+fn bounds() -> String {
+    format!("it must lie between {} and {}", i64::MIN, i64::MAX)
+}
+
+/// The number that somebody meant who wrote `0100` for `number`, which is 64.
+pub(super) fn octal(written: &str, number: &Number) -> Option<i64> {
+    let digits = written.strip_prefix(['-', '+']).unwrap_or(written);
+    let meant = written.parse::<i64>().ok().filter(|_| digits.len() > 1 && digits.starts_with('0'))?;
+    (number.as_i64() != Some(meant)).then_some(meant)
+}
+
+/// Instead of a rule that there is not.
+pub(super) fn rule(text: &str) -> String {
+    match (rules::meant_prefix(text), rules::nearest_rule(text)) {
+        (Some(prefix), near) if near != Some(&prefix) => format!("write `{prefix}` for all rules whose codes begin so"),
+        (_, Some(near)) => format!("did you mean `{near}`?"),
+        (_, None) => "`mullion rules` lists them".to_owned(),
+    }
+}
+
+/// About a text that nothing is left of behind a YAML tag.
+pub(super) fn tag(tag: &str) -> String {
+    format!("YAML takes `{}` for a tag: put text that begins with `!` in quotes", shown(tag))
+}
+
+/// About quotes and dashes that a word processor made.
+pub(super) fn typeset(text: &str) -> Option<String> {
+    let found = |all: &[char]| text.chars().find(|c| all.contains(c));
+    let instead = |c: char, plain: &str| format!("`{c}` (U+{:04X}) is typesetting; write `{plain}`", u32::from(c));
+    let quotes = ['\u{2018}', '\u{2019}', '\u{201c}', '\u{201d}', '\u{201e}', '\u{ab}', '\u{bb}'];
+    let dashes = ['\u{2010}', '\u{2011}', '\u{2012}', '\u{2013}', '\u{2014}', '\u{2212}'];
+    found(&quotes).map(|c| instead(c, "\"")).or_else(|| found(&dashes).map(|c| instead(c, "-")))
+}
+
 /// Instead of a text that is none of `words`.
 pub(super) fn word(words: &[Word], text: &str) -> Option<String> {
-    let near = nearest_word(text, words.iter().map(|word| word.word)).map(|near| format!("did you mean `{near}`?"));
-    near.or_else(|| template(text))
+    let near = nearest_word(text, words.iter().map(|word| word.word)).map(|near| did_you_mean(near, text));
+    near.or_else(|| template(text)).or_else(|| typeset(text))
 }
 
 /// Instead of a number or a boolean that is written where text of a form stands.

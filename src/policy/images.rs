@@ -196,8 +196,13 @@ impl Indexed {
             let mut next = self.heads.get(&key.hash()).copied();
             *looks = looks.saturating_sub(1);
             while let Some(position) = next.filter(|next| *next < best.map_or(at, |(best, _)| best)) {
-                *looks = looks.checked_sub(1)?;
                 let pattern = self.patterns.get(position as usize)?;
+                // One for patterns as people write them; a long one behind a long one takes a hundred times as long.
+                let cost = 1 + pattern.pattern.len() * first.name.len() / 4096;
+                *looks = looks.saturating_sub(cost);
+                if *looks == 0 {
+                    return None;
+                }
                 if covers(&pattern.pattern, first) {
                     best = Some((position, pattern));
                 }
@@ -496,6 +501,14 @@ mod tests {
         let mut looks = 1_000;
         assert_eq!(ImagePatterns::from(hostile).covered(&mut looks), []);
         assert_eq!(looks, 0, "bounded");
+    }
+
+    #[test]
+    fn long_patterns_use_up_more_of_the_looks() {
+        let long: Vec<_> = (0..100).map(|n| pattern(&format!("**{n}{}**", "*a".repeat(200)))).collect();
+        let mut looks = 100 * 100;
+        assert_eq!(ImagePatterns::from(long).covered(&mut looks), []);
+        assert_eq!(looks, 0, "5,000 pairs");
     }
 
     #[test]

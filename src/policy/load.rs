@@ -7,8 +7,10 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use super::check::{Checker, MAX_PROBLEMS, Places, problem};
+use super::disputes::{Dispute, disputes};
 use super::overlaps::Overlaps;
 use super::schema::{OWN_KEYS, Object, POD_SPEC, Shape};
+use super::text::shown;
 use super::{NodePolicy, Origin, PodPolicy, PodPolicySpec, PolicySet, RegistryPolicy};
 use crate::manifest::{Documents, LineColumn, LineIndex, Node, Problem, Related, Span, text_from_bytes};
 
@@ -75,6 +77,17 @@ impl PolicyFile {
         hash.feed(b"");
         hash.feed(&self.bytes);
         hash.text()
+    }
+}
+
+impl PolicyFile {
+    /// What stands in a line, 1-based.
+    fn line(&self, line: u32) -> Span {
+        let text = std::str::from_utf8(&self.bytes).unwrap_or_default();
+        let before: usize = text.split_inclusive('\n').take((line.max(1) - 1) as usize).map(str::len).sum();
+        let line = text.get(before..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+        let start = before + (line.len() - line.trim_start().len());
+        Span::new(start, start + line.trim().len())
     }
 }
 
@@ -223,6 +236,14 @@ impl<'f> Loader<'f> {
             self.problems.append(&mut checker.problems);
             return;
         }
+        if let Some((at, c)) = text.char_indices().find(|(_, c)| misleading(*c).is_some()) {
+            checker
+                .report(
+                    Span::new(at, at + c.len_utf8()),
+                    format!("this is U+{:04X}, which {}", u32::from(c), misleading(c).unwrap_or_default()),
+                )
+                .hint("remove it, or write it as an escape in double quotes");
+        }
         let mut documents = Documents::new(&file.name, text).nodes().peekable();
         if documents.peek().is_none() {
             checker.report(Span::empty(0), "the file holds no policy").hint("write one, or remove the file");
@@ -319,6 +340,9 @@ impl<'f> Loader<'f> {
         for group in self.pods.chunk_by(|a, b| a.policy.spec.priority == b.policy.spec.priority) {
             let said = group.iter().map(|loaded| (&loaded.policy.spec.matches.namespaces, &loaded.places));
             let overlaps = Overlaps::of(said, &keys);
+            let policies = group.iter().map(|loaded| &loaded.policy);
+            let disputes = disputes(policies, MAX_PROBLEMS.saturating_sub(found.len()));
+            found.extend(disputes.iter().filter_map(|dispute| disputed(dispute, group)));
             for (at, one) in group.iter().enumerate() {
                 for other in overlaps.after(at).filter_map(|other| group.get(other)) {
                     found.extend(keys.iter().filter_map(|key| collision(key, one, other)));
@@ -332,6 +356,18 @@ impl<'f> Loader<'f> {
             }
         }
         self.problems.extend(found);
+    }
+}
+
+/// Why a person may read another file than Mullion does, where that character stands.
+fn misleading(c: char) -> Option<&'static str> {
+    match c {
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            Some("shows the text behind it in another order than it is read")
+        }
+        // YAML 1.1 ends a line there, and so do editors; YAML 1.2 does not.
+        '\u{85}' | '\u{2028}' | '\u{2029}' => Some("looks like the end of the line and is none"),
+        _ => None,
     }
 }
 
@@ -353,6 +389,35 @@ fn only<'f, T: DeserializeOwned>(
     }
 }
 
+/// What to do where neither of two policies could decide.
+const APART: &str = "give one of them another `priority`, 0 where it is absent, or let match.namespaces.include of both name different namespaces without `*`";
+
+fn disputed(dispute: &Dispute<'_>, group: &[Loaded<'_>]) -> Option<Problem> {
+    let place = |(at, line): (usize, u32)| {
+        let Loaded { policy, file, .. } = group.get(at)?;
+        Some((Place { file, span: file.line(line) }, policy))
+    };
+    let (mut first, mut second) = (place(dispute.one)?, place(dispute.other)?);
+    if second.0 < first.0 {
+        std::mem::swap(&mut first, &mut second);
+    }
+    let ((first, early), (Place { file, span }, late)) = (first, second);
+    let message = format!(
+        "PodPolicies `{}` and `{}` say different things of `{}` in `spec.{}`, and both have priority {}: neither could decide",
+        late.name,
+        early.name,
+        shown(dispute.about),
+        dispute.list,
+        early.spec.priority
+    );
+    let text = std::str::from_utf8(&file.bytes).unwrap_or_default();
+    Some(Problem {
+        related: Some(first.related(format!("`{}` says it", early.name))),
+        hint: Some(APART.to_owned()),
+        ..problem(&file.name, &LineIndex::new(text), span, message)
+    })
+}
+
 fn collision<'f>(key: &str, one: &Loaded<'f>, other: &Loaded<'f>) -> Option<Problem> {
     let place = |loaded: &Loaded<'f>| Some(Place { file: loaded.file, span: loaded.places.get(key).copied()? });
     let (mut first, mut second) = ((place(one)?, one), (place(other)?, other));
@@ -365,10 +430,9 @@ fn collision<'f>(key: &str, one: &Loaded<'f>, other: &Loaded<'f>) -> Option<Prob
         "PodPolicies `{}` and `{}` both set `spec.{key}`, and both have priority {}: neither could decide",
         late.name, early.name, early.spec.priority
     );
-    let hint = "give one of them another `priority`, 0 where it is absent, or let match.namespaces.include of both name different namespaces without `*`";
     Some(Problem {
         related: Some(first.related(format!("`{}` sets it", early.name))),
-        hint: Some(hint.to_owned()),
+        hint: Some(APART.to_owned()),
         ..problem(&file.name, &LineIndex::new(text), span, message)
     })
 }

@@ -13,6 +13,72 @@ const POD_SPECS: Rows = &[
     ("plcae: {}", &[
         "5:3: `spec` has no key `plcae` (did you mean `place`?)",
     ]),
+    ("plcae: {toleration: [spot]}", &[
+        "5:3: `spec` has no key `plcae` (did you mean `place`?)",
+        "5:11: `spec.place` has no key `toleration` (did you mean `tolerations`?)",
+        "5:23: `spec.place.tolerations` takes a map with mode and add, not a list (put the list under a key: `add: […]`)",
+    ]),
+    ("mode: Audit\nMode: x", &[
+        "6:3: `spec` has no key `Mode` (did you mean `mode`?)",
+    ]),
+    ("m\u{43e}de: Audit", &[
+        "5:3: `spec` has no key `m\u{43e}de` (did you mean `mode`? `\u{43e}` is no Latin letter, but U+043E)",
+    ]),
+    ("mode:Audit", &[
+        "5:3: `spec` takes a map with priority, mode, match, optOut, detect, place, workloads and rules, not the text `mode:Audit` (write `mode: Audit`, with a plain space behind the colon)",
+    ]),
+    ("mode:\u{a0}Audit", &[
+        "5:3: `spec` takes a map with priority, mode, match, optOut, detect, place, workloads and rules, not the text `mode:\\u{a0}Audit` (write `mode: Audit`, with a plain space behind the colon)",
+    ]),
+    ("mode: false", &[
+        "5:9: `spec.mode` takes Enforce, Audit or Disabled, not a boolean (templates write `false` for words that YAML 1.1 takes for booleans, such as off and no; write `Disabled`)",
+    ]),
+    ("priority: 0100", &[
+        "5:13: `spec.priority` is 64: YAML 1.1 reads `0100` in base 8 (write 100)",
+    ]),
+    ("priority: 99999999999999999999999", &[
+        "5:13: `spec.priority` takes a whole number, not the number `99999999999999999999999` (it must lie between -9223372036854775808 and 9223372036854775807)",
+    ]),
+    ("match: {kinds: [DaemonSet], matchLabels: {a: b}, podSelector: {matchFields: []}}", &[
+        "5:11: `spec.match` has no key `kinds` (policies do not tell kinds apart: match labels of their pods, under podSelector)",
+        "5:31: `spec.match` has no key `matchLabels` (labels of pods belong under podSelector, labels of namespaces under namespaceSelector)",
+        "5:66: `spec.match.podSelector` has no key `matchFields` (only labels of pods are looked at)",
+    ]),
+    ("match: {namespaces: {include: [*-dev]}}", &[
+        "5:34: `*-dev` refers to an anchor that is not defined before it (put text that begins with `*` in quotes; for an alias, write `&-dev` before it in the same document)",
+    ]),
+    ("match: {namespaces: {exclude: [!shop]}}", &[
+        "5:39: `spec.match.namespaces.exclude[0]` is empty; it takes a namespace name, in which `*` stands for anything (YAML takes `!shop` for a tag: put text that begins with `!` in quotes)",
+    ]),
+    ("match: {podSelector: {matchLabels: {on: x, \"true\": x}}}", &[
+        "5:46: the key `true` stands twice in this map; it stands first on line 5 (remove one; readers disagree which of them counts)",
+    ]),
+    ("match: {podSelector: {matchLabels: {\"true\": x, on: x}}}", &[
+        "5:50: the key `on`, which is read as `true`, stands twice in this map; it stands first on line 5 (remove one; readers disagree which of them counts)",
+    ]),
+    ("match: {podSelector: {matchLabels: {on: x}}}", &[
+        "5:39: `spec.match.podSelector.matchLabels` has the key `on`, which YAML 1.1 reads as `true` (write it in quotes: \"on\")",
+    ]),
+    ("rules: {version: \u{201c}0.1\u{201d}}", &[
+        "5:20: `spec.rules.version` takes a version of Mullion such as \"0.1\", not `\u{201c}0.1\u{201d}`: it is no version (`\u{201c}` (U+201C) is typesetting; write `\"`)",
+    ]),
+    ("match: {namespaces: {include: [a\u{2013}b]}}", &[
+        "5:34: `spec.match.namespaces.include[0]` takes a namespace name, in which `*` stands for anything, not `a\u{2013}b`: no namespace name holds `\u{2013}` (`\u{2013}` (U+2013) is typesetting; write `-`)",
+    ]),
+    ("mode: Audit # \u{202e}ecrofnE", &[
+        "5:17: this is U+202E, which shows the text behind it in another order than it is read (remove it, or write it as an escape in double quotes)",
+    ]),
+    ("mode: Audit # a\u{2028}  priority: 5", &[
+        "5:18: this is U+2028, which looks like the end of the line and is none (remove it, or write it as an escape in double quotes)",
+    ]),
+    ("rules: {actions: [{rule: MUL1xx, action: Warn}, {rule: MUL3*, action: Warn}, {rule: mul2, action: Warn}]}", &[
+        "5:28: `spec.rules.actions[0].rule`: there is no rule `MUL1xx` (write `MUL1` for all rules whose codes begin so)",
+        "5:58: `spec.rules.actions[1].rule`: there is no rule `MUL3*` (write `MUL3` for all rules whose codes begin so)",
+        "5:87: `spec.rules.actions[2].rule`: there is no rule `mul2` (write `MUL2` for all rules whose codes begin so)",
+    ]),
+    ("place: {build: {mode: Exact, version: 10.0.20348}}", &[
+        "5:32: `spec.place.build` has no key `version` (the build is that of the pod's images: `spec.detect.images` says it where their names do not)",
+    ]),
     ("build: {}", &[
         "5:3: `spec` has no key `build` (it belongs under `spec.place`: indent it deeper than that)",
     ]),
@@ -112,6 +178,7 @@ const POD_SPECS: Rows = &[
         "5:147: `spec.place.tolerations.add[3].effect` takes NoSchedule, PreferNoSchedule or NoExecute, not `NoScheduel` (did you mean `NoSchedule`?)",
         "5:166: `spec.place.tolerations.add[4].key` takes a label or taint key such as example.com/team, not `a b`: keys have at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends, and may have a domain and `/` before that",
         "5:171: `spec.place.tolerations.add[4]` has no key `Effect` (did you mean `effect`?)",
+        "5:179: `spec.place.tolerations.add[4].effect` takes NoSchedule, PreferNoSchedule or NoExecute, not `x`",
         "5:183: `spec.place.tolerations.add[5]` takes a map with key, operator, value, effect and tolerationSeconds, not the text `os=windows`",
     ]),
     ("place: {runtimeClass: {mode: Named}}", &[
@@ -218,6 +285,9 @@ const FILES: Rows = &[
     ("apiVersion: v1\nkind: Pod\n", &[
         "2:7: this is a Pod of v1, and not a policy (move it elsewhere; a directory of policies holds nothing else)",
     ]),
+    ("apiVersion: v1\nkind: Pod\n---\napiVersion: v1\nkind: Service\n---\napiVersion: apps/v1\nkind: Deployment\n", &[
+        "2:7: this is a Pod of v1, and not a policy; nor are 2 more documents (of other manifests only ConfigMaps with policies count; look why there is none, or move them elsewhere)",
+    ]),
     ("apiVersion: mullion.dev/v1alpha1\nkind: PolicyTest\ncases: []\n", &[
         "2:7: test cases are no policy (tests live in files that end in .test.yaml, which are not loaded; `mullion policy test` runs them)",
     ]),
@@ -303,7 +373,7 @@ fn all_problems_of_all_documents_and_files_are_told_at_once() {
     );
     let told = load(&[("b.yaml", &one), ("a.yaml", "")]).unwrap_err();
     let places: Vec<_> = told.iter().map(|told| told.split(": ").next().unwrap()).collect();
-    assert_eq!(places, ["a.yaml:1:1", "b.yaml:5:3", "b.yaml:13:9", "b.yaml:19:13"], "{told:#?}");
+    assert_eq!(places, ["a.yaml:1:1", "b.yaml:5:3", "b.yaml:5:8", "b.yaml:13:9", "b.yaml:19:13"], "{told:#?}");
 }
 
 #[test]
@@ -328,6 +398,42 @@ fn names_are_given_once_for_each_kind() {
             "b.yaml:3:18: there is a second NodePolicy, and there may be only one; the first is at a.yaml:3 (put what both say into one document, and remove the other)"
         ]
     );
+}
+
+#[test]
+fn equal_priorities_may_not_contradict_each_other_in_lists() {
+    let a = pod("a", "rules: {actions: [{rule: run-as-user, action: Warn}, {rule: MUL3, action: Warn}]}");
+    let b = pod("b", "rules:\n  actions:\n    - {rule: MUL3, action: Warn}\n    - {rule: run-as-user, action: Deny}");
+    let images = |name: &str, rest: &str| pod(name, &format!("detect: {{images: [{{pattern: a.io/**, {rest}}}]}}"));
+    let hint = "(give one of them another `priority`, 0 where it is absent, or let match.namespaces.include of both name different namespaces without `*`)";
+    assert_eq!(
+        load(&[("a.yaml", &a), ("b.yaml", &b)]).unwrap_err(),
+        [format!(
+            "b.yaml:8:7: PodPolicies `b` and `a` say different things of `run-as-user` in `spec.rules.actions`, and both have priority 0: neither could decide; `a` says it at a.yaml:5 {hint}"
+        )]
+    );
+    let cases = [
+        (&*a, &*a.replace("name: a", "name: b"), true),
+        (&*a, &*b.replace("rules:", "priority: 1\n  rules:"), true),
+        // The longer decides, whatever the policy.
+        (&*a, &pod("b", "rules: {actions: [{rule: MUL201, action: Deny}, {rule: MUL, action: Deny}]}"), true),
+        // The first of a list counts.
+        (&*a, &pod("b", "rules: {actions: [{rule: MUL3, action: Warn}, {rule: MUL3, action: Deny}]}"), true),
+        (&images("a", "os: windows"), &images("b", "os: linux"), false),
+        (&images("a", "os: windows"), &images("b", "os: windows, builds: [10.0.20348]"), false),
+        (&images("a", "os: windows"), &images("b", "os: windows"), true),
+    ];
+    for (one, other, ok) in cases {
+        assert_eq!(load(&[("a.yaml", one), ("b.yaml", other)]).is_ok(), ok, "{one}{other}");
+    }
+    let include = |names: &str, action: &str| {
+        let rules = format!("rules: {{actions: [{{rule: MUL2, action: {action}}}]}}");
+        pod(action.to_lowercase().as_str(), &format!("match: {{namespaces: {{include: [{names}]}}}}\n{rules}"))
+    };
+    for (one, other, ok) in [("x", "v, w", true), ("x, v", "v, w", false), ("x-*", "v", false), ("", "v", false)] {
+        let loaded = load(&[("a.yaml", &include(one, "Warn")), ("b.yaml", &include(other, "Deny"))]);
+        assert_eq!(loaded.is_ok(), ok, "{one} and {other}");
+    }
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod check;
 pub mod config_map;
 mod describe;
 pub mod directory;
+mod disputes;
 mod effective;
 mod glob;
 mod hints;

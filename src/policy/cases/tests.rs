@@ -71,6 +71,7 @@ fn every_problem_is_told_with_its_place() {
         (format!("{HEAD}world: {{nodes: [{{name: a, os: Windows, biuld: 1, taints: [os]}}]}}\ncases: []\n"), &[
             "3:31: `world.nodes[0].os` takes windows or linux, not `Windows` (did you mean `windows`?)",
             "3:40: `world.nodes[0]` has no key `biuld` (did you mean `build`?)",
+            "3:47: `world.nodes[0].build` takes a Windows build such as 10.0.20348, not the number `1` (write all three parts, such as 10.0.20348; `mullion compat` lists the builds)",
             "3:59: `world.nodes[0].taints[0]` takes a taint as key=value:Effect, not `os`: it does not end in `:NoSchedule`, `:PreferNoSchedule` or `:NoExecute` (write it as kubectl taint does: `os=windows:NoSchedule`)",
         ]),
         (format!("{HEAD}nodes: []\nexpect: {{}}\ncases: [ {{"), &["5:10: "]),

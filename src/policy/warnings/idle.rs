@@ -1,5 +1,5 @@
-//! What can never decide: policies that match nothing, keys that a higher policy always decides, and image patterns behind
-//! one that covers them.
+//! What can never decide: policies that match nothing, keys that a higher policy always decides, image patterns behind one
+//! that covers them, and actions behind another for the same rule.
 //!
 //! Each is certain, and not all there are is found. A policy for everything that is laid over another for everything is
 //! how defaults are changed, and no slip; so is what sets the same value. Of image patterns only those of one policy are
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::decider::{everywhere, matches_all};
 use super::{Warning, listed};
-use crate::policy::{Glob, Match, Origin, PodPolicy, PolicySet, Settings};
+use crate::policy::{Glob, Match, Origin, PodPolicy, PolicySet, RuleAction, Settings};
 
 /// How many image patterns are looked at in all. One look takes some 100 ns; 10,000 patterns of the usual kinds take ten
 /// looks each.
@@ -25,6 +25,36 @@ pub(super) fn warnings(set: &PolicySet) -> Vec<Warning> {
     let mut all: Vec<Warning> = set.pods.iter().filter_map(matches_nothing).collect();
     all.extend(overruled(set));
     all.extend(covered(set));
+    all.extend(set.pods.iter().flat_map(repeated).take(NAMED));
+    all
+}
+
+/// Actions behind another of the same list for the same rule, that say something else.
+fn repeated(policy: &PodPolicy) -> Vec<Warning> {
+    let actions = policy.spec.rules.as_ref().and_then(|rules| rules.actions.as_deref()).unwrap_or_default();
+    let mut first: BTreeMap<&str, &RuleAction> = BTreeMap::new();
+    let mut all = Vec::new();
+    for action in actions {
+        let before = *first.entry(&action.rule).or_insert(action);
+        if before.action == action.action {
+            continue;
+        }
+        let origin = |of: &RuleAction| of.origin.clone().unwrap_or_else(|| policy.origin("rules.actions"));
+        all.push(Warning {
+            origin: origin(action),
+            message: format!(
+                "action `{:?}` of `{}` never counts: line {} says `{:?}` first",
+                action.action,
+                action.rule,
+                origin(before).line,
+                before.action
+            ),
+            hint: "remove one of the two".to_owned(),
+        });
+        if all.len() == NAMED {
+            break;
+        }
+    }
     all
 }
 

@@ -290,3 +290,21 @@ fn covered_image_patterns_are_said_and_counted() {
         (&[("a", &images(good))], &[]),
     ]);
 }
+
+#[test]
+fn actions_behind_another_for_the_same_rule_are_said() {
+    let actions = |entries: &str| format!("  rules:\n    actions:\n{entries}");
+    let twice = "    - {rule: run-as-user, action: Warn}\n    - {rule: run-as-user, action: Deny}";
+    let same = "    - {rule: run-as-user, action: Warn}\n    - {rule: run-as-user, action: Warn}";
+    let longer = "    - {rule: MUL2, action: Warn}\n    - {rule: run-as-user, action: Deny}";
+    expect(&[
+        (
+            &[("a", &actions(twice))],
+            &[
+                "a.yaml:8: action `Deny` of `run-as-user` never counts: line 7 says `Warn` first (remove one of the two)",
+            ],
+        ),
+        (&[("a", &actions(same))], &[]),
+        (&[("a", &actions(longer))], &[]),
+    ]);
+}
