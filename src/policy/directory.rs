@@ -167,7 +167,12 @@ fn list(shown: &Path, real: &Path) -> Files {
                 room = left;
                 files.texts.push(PolicyFile { name: shown_file.to_string_lossy().into_owned(), bytes });
             }
-            Ok(None) => {}
+            // A container runtime makes one where the file of a mount is not there.
+            Ok(None) => files.problems.push(Problem::of_file(
+                shown_file.to_string_lossy(),
+                "this is a directory, and named like a policy file",
+                "put the file there that belongs there, or give the directory another name",
+            )),
             Err(error) => files.problems.push(unreadable("the file", &shown_file, &error)),
         }
     }
@@ -252,9 +257,9 @@ mod tests {
     fn policy_files_of_all_directories_are_read_in_order() {
         let root = tempfile::tempdir().unwrap();
         let (one, two) = (root.path().join("one"), root.path().join("two"));
-        fs::create_dir_all(one.join("below.yaml")).unwrap();
+        fs::create_dir_all(one.join("below")).unwrap();
         fs::create_dir(&two).unwrap();
-        for name in ["b.yaml", "a.yml", "c.JSON", ".hidden.yaml", "README.md", "yaml", "below.yaml/x.yaml"] {
+        for name in ["b.yaml", "a.yml", "c.JSON", ".hidden.yaml", "README.md", "yaml", "below/x.yaml"] {
             fs::write(one.join(name), name).unwrap();
         }
         fs::write(two.join("a.yaml"), "two").unwrap();
@@ -292,6 +297,7 @@ mod tests {
         fs::create_dir(&full).unwrap();
         fs::write(full.join("good.yaml"), "x").unwrap();
         File::create(full.join("huge.yaml")).unwrap().set_len(50 << 20).unwrap();
+        fs::create_dir(full.join("team.yaml")).unwrap();
         let files = read(&[empty, root.path().join("gone"), full]);
         assert_eq!(names(&files, root.path()), ["/full/good.yaml", "/full/huge.yaml"]);
         assert_eq!(files.texts[1].bytes.len(), MAX_FILE + 1);
@@ -304,7 +310,11 @@ mod tests {
             told[1],
             "/gone: it cannot be read: there is nothing of this name (name a policy file, or a directory that holds some)"
         );
-        assert_eq!(told.len(), 2);
+        assert_eq!(
+            told[2],
+            "/full/team.yaml: this is a directory, and named like a policy file (put the file there that belongs there, or give the directory another name)"
+        );
+        assert_eq!(told.len(), 3);
     }
 
     /// Opening a pipe waits for a writer, who may never come; reading a device may never end.
