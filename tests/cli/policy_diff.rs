@@ -83,7 +83,7 @@ fn subjects_of_which_the_same_differs_are_shown_together_with_the_key_that_does_
          Deployment shop/b (<stdin>:42)\n    \
          MUL202 run-as-group spec.template.spec.containers[0].securityContext.runAsGroup: repaired → refused: \
          Windows has no numeric group ids; use windowsOptions.runAsUserName\n    \
-         rules.actions run-as-group: not set → Deny ({POLICIES}/strict.yaml:{})\n",
+         rules.actions run-as-group: not set, by itself Repair → Deny ({POLICIES}/strict.yaml:{})\n",
         line("strict", "- {rule: run-as-group,")
     );
     assert_eq!((ran.code, ran.out.as_str()), (1, expected.as_str()), "{}", ran.err);
@@ -229,7 +229,7 @@ fn pods_of_a_template_that_is_there_are_judged_with_it() {
     assert!(ran.out.starts_with("4 of 4 subjects"), "{}", ran.out);
     assert!(ran.out.contains("\nPod shop/gone-7d9f-0 (<stdin>:"), "{}", ran.out);
     assert!(ran.out.contains(") and 2 more of ReplicaSet gone-7d9f\n"), "{}", ran.out);
-    assert!(ran.err.contains("3 more pods and Jobs come from templates"), "{}", ran.err);
+    assert!(ran.err.contains("3 more pods, ReplicaSets and Jobs come from templates"), "{}", ran.err);
 }
 
 /// A live object, with everything that Mullion and the server put on it, is decided like what its author wrote.

@@ -132,6 +132,19 @@ fn failures_say_what_was_expected_what_came_and_who_decided() {
 }
 
 #[test]
+fn results_as_annotations_name_the_line_of_what_is_expected() {
+    let bad = TESTS.replace("os: windows", "os: Windows");
+    let dir = with(&[("ours.yaml", POLICY), ("a.test.yaml", TESTS), ("below/b.test.yml", &bad)]);
+    let ran = test(&dir, &["-o", "github", "."]);
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    let expected =
+        "::error file=a.test.yaml,line=15,title=policy::Numeric users are refused: os: expected linux, found windows";
+    assert!(ran.out.contains(expected), "{}", ran.out);
+    assert!(ran.out.contains("::error file=below/b.test.yml,line="), "{}", ran.out);
+    assert!(!ran.out.contains("It goes to Windows"), "{}", ran.out);
+}
+
+#[test]
 fn results_as_junit_are_read_by_others() {
     let bad = TESTS.replace("os: windows", "os: Windows");
     let dir = with(&[("ours.yaml", POLICY), ("a.test.yaml", TESTS), ("below/b.test.yml", &bad)]);

@@ -12,10 +12,12 @@ use super::compare::{Category, Cause, Difference, Held};
 use super::nodes::NodeDifference;
 use super::sets::Setting;
 use crate::engine::Kind;
+use crate::engine::rules::catalogue;
 use crate::policy::keys::Key;
 use crate::policy::{NodePolicy, Origin};
 use crate::report::decided::Decided;
 use crate::report::json::ObjectName;
+use crate::report::rule_page::action_name;
 use crate::report::text::printable;
 use crate::report::{counted, set_by};
 
@@ -208,7 +210,9 @@ impl Report {
         }
         if self.totals.folded > 0 {
             let folded = thousands(self.totals.folded);
-            io.say(format_args!("{folded} more pods and Jobs come from templates that were judged in their place"))?;
+            io.say(format_args!(
+                "{folded} more pods, ReplicaSets and Jobs come from templates that were judged in their place"
+            ))?;
         }
         Ok(self.totals)
     }
@@ -292,7 +296,12 @@ pub(super) fn settings(found: &[Setting], output: Output, io: &mut Io<'_>) -> io
 /// `place.build.mode: Compatible (old/default.yaml:31) → Exact (new/default.yaml:31)`.
 fn cause(cause: &Cause) -> String {
     let Cause { key, old, new } = cause;
-    let (before, after) = (shown(&old.value), shown(&new.value));
+    let default = key.strip_prefix("rules.actions ").and_then(|name| catalogue().find(|rule| rule.name == name));
+    let said = |held: &Held| match default {
+        Some(rule) if held.value.is_null() => format!("not set, by itself {}", action_name(rule.default)),
+        _ => shown(&held.value),
+    };
+    let (before, after) = (said(old), said(new));
     // Long lists are counted, and as long they may still be others.
     let after = if before == after { format!("others, {after}") } else { after };
     format!("{key}: {before}{} → {after}{}", held_at(old), held_at(new))

@@ -2,10 +2,11 @@
 //!
 //! [`cases`](crate::policy::cases) reads a test file, `load` what it names, `judge` finds out what comes of an object, as
 //! the webhook would have it, `compare` whether that is what is expected, `deciders` who decided it. Rendering: `text`,
-//! `junit`, `json`.
+//! `junit`, `json`, `github`.
 
 mod compare;
 mod deciders;
+mod github;
 mod json;
 mod judge;
 mod junit;
@@ -59,6 +60,8 @@ pub enum Format {
     Junit,
     /// JSON Lines: records of type case, problem and summary
     Json,
+    /// Annotations of a GitHub Actions workflow: the expectations that fail
+    Github,
 }
 
 /// What became of a test file.
@@ -138,6 +141,7 @@ pub fn run(args: &Test, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         Format::Text => text::write(&results, args.verbose, io)?,
         Format::Junit => junit::write(&results, io)?,
         Format::Json => json::write(&results, &counts, io)?,
+        Format::Github => github::write(&results, io)?,
     }
     io.say(counts)?;
     Ok(match counts {

@@ -1,0 +1,29 @@
+//! Results as annotations of a GitHub Actions workflow: one for each expectation that fails, on its line.
+
+use std::io;
+
+use super::Ran;
+use crate::cli::Io;
+use crate::report::problem::Sources;
+use crate::report::text::Severity;
+use crate::report::{Failure, github};
+
+/// Writes a line for each.
+pub(super) fn write(results: &[Ran], io: &mut Io<'_>) -> io::Result<()> {
+    let sources = Sources::default();
+    for ran in results {
+        let problems = ran.problems.iter().map(|problem| sources.command(problem, Severity::Error));
+        let failures = ran.cases.iter().flat_map(|case| case.failures.iter().map(move |failure| (case, failure)));
+        let failures = failures.map(|(case, failure)| {
+            let (says, decided) = (failure.says.join("; "), failure.decided.join("; "));
+            let because = if decided.is_empty() { decided } else { format!(" ({decided})") };
+            let message = format!("{}: {}: {says}{because}", case.name, failure.key);
+            let failure = Failure { file: ran.file.clone(), place: Some((failure.line, 1)), message };
+            github::problem(&failure, Severity::Error, None)
+        });
+        for line in problems.chain(failures) {
+            io.stdout.write_all(line.as_bytes())?;
+        }
+    }
+    Ok(())
+}
