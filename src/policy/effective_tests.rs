@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
@@ -169,5 +170,94 @@ fn an_objection_says_why_and_agrees_with_the_match() {
         let (spec, known) = (&set.pods[0].spec.matches, known.then_some(&team));
         assert_eq!(spec.objection("shop", known, &app).as_deref(), expected, "{matches}");
         assert_eq!(spec.matches("shop", known, &app), expected.is_none(), "{matches}");
+    }
+}
+
+/// Keys with values that they may have, one of which is chosen.
+const VALUES: [(&str, &[&str]); 12] = [
+    ("mode", &["Enforce", "Audit", "Disabled"]),
+    ("workloads", &["Refuse", "Warn"]),
+    ("optOut.ignore", &["Never", "Pods"]),
+    ("optOut.allow", &[r#"["MUL2"]"#, r#"["MUL1", "run-as-user"]"#]),
+    ("detect.os", &["windows", "linux", "any"]),
+    ("detect.default", &["Linux", "Nothing"]),
+    ("detect.images", &[r#"[{"pattern": "a/**", "os": "windows"}]"#, r#"[{"pattern": "b", "os": "multi"}]"#]),
+    ("place.build.mode", &["Exact", "Never", "Compatible"]),
+    ("place.tolerations.mode", &["Listed", "Never"]),
+    ("place.tolerations.add", &[r#"[{"key": "spot", "operator": "Exists"}, {"key": "gpu"}]"#]),
+    ("rules.denials", &["Refuse", "Warn"]),
+    ("rules.actions", &[r#"[{"rule": "MUL2", "action": "Warn"}]"#, r#"[{"rule": "run-as-user", "action": "Deny"}]"#]),
+];
+
+/// What one policy says: which namespaces, and which keys.
+type Said = (&'static str, BTreeMap<&'static str, &'static str>);
+
+fn said() -> impl Strategy<Value = Vec<Said>> {
+    let key = (0..VALUES.len(), 0..6_usize).prop_map(|(key, value)| {
+        let (key, values) = VALUES[key];
+        (key, values[value % values.len()])
+    });
+    let namespaces = prop::sample::select(vec!["{}", r#"{"include": ["shop"]}"#, r#"{"exclude": ["shop"]}"#]);
+    prop::collection::vec(
+        (namespaces, prop::collection::vec(key, 0..6).prop_map(|keys| keys.into_iter().collect::<BTreeMap<_, _>>())),
+        1..5,
+    )
+}
+
+/// What holds in namespace shop: of each key its value, and the files that it comes from.
+fn held(policies: &[Option<Said>]) -> BTreeMap<String, (Value, Vec<String>)> {
+    let file = |(priority, said): (usize, &Option<Said>)| {
+        let (namespaces, keys) = said.as_ref()?;
+        let namespaces: Value = serde_json::from_str(namespaces).unwrap();
+        let mut spec = json!({"priority": priority, "match": {"namespaces": namespaces}});
+        for (key, value) in keys {
+            let parent = key.split('.').fold(&mut spec, |at, name| &mut at[name]);
+            *parent = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
+        }
+        let name = format!("p{priority}");
+        let policy = json!({"apiVersion": "mullion.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": name}, "spec": spec});
+        Some((format!("{name}.json"), policy.to_string()))
+    };
+    let mut files: Vec<_> = policies.iter().enumerate().filter_map(file).collect();
+    files.push((
+        "nodes.json".into(),
+        r#"{"apiVersion": "mullion.dev/v1alpha1", "kind": "NodePolicy", "metadata": {"name": "n"}, "spec": {}}"#.into(),
+    ));
+    let set = PolicySet::from_files(&files).unwrap();
+    let name = |origin: &Origin| origin.file.to_string();
+    let held = |setting: Setting| {
+        let from = match &setting.entries {
+            Some(entries) => entries.iter().map(|entry| name(&entry.origin)).collect(),
+            None => setting.origin.iter().map(name).collect(),
+        };
+        (setting.key, (setting.value, from))
+    };
+    set.effective("shop", None, &()).into_iter().map(held).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Who is named as the one that decides does decide, and nobody else takes part.
+    #[test]
+    fn who_is_named_decides_and_who_is_not_does_not(said in said()) {
+        let all: Vec<Option<Said>> = said.into_iter().map(Some).collect();
+        let before = held(&all);
+        for at in 0..all.len() {
+            let file = format!("p{at}.json");
+            for key in all[at].as_ref().unwrap().1.keys() {
+                let mut without = all.clone();
+                without[at].as_mut().unwrap().1.remove(key);
+                let after = held(&without);
+                let named = before[*key].1.contains(&file);
+                prop_assert_eq!(named, before[*key] != after[*key], "{} of {}", key, file);
+                prop_assert!(before.iter().all(|(other, held)| other == key || *held == after[other]), "{key} of {file}");
+            }
+            if before.values().all(|(_, from)| !from.contains(&file)) {
+                let mut without = all.clone();
+                without[at] = None;
+                prop_assert_eq!(&before, &held(&without), "{} is named nowhere", file);
+            }
+        }
     }
 }
