@@ -222,14 +222,7 @@ impl<'a> Checker<'a> {
                     }
                     self.value(&key.shape, &entry.value, &path, places);
                 }
-                None => {
-                    self.unknown_key(object, entry, path);
-                    // What is wrong below it would else be told only once the key is right.
-                    let near = nearest_word(&entry.key, object.keys.iter().map(|key| key.name));
-                    if let Some(key) = near.filter(|near| node.get(near).is_none()).and_then(|near| object.key(near)) {
-                        self.value(&key.shape, &entry.value, &join(path, key.name), &mut Places::new());
-                    }
-                }
+                None => self.unknown_key(object, node, entry, path),
             }
         }
         for key in object.keys.iter().filter(|key| key.required && node.get(key.name).is_none()) {
@@ -246,10 +239,15 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn unknown_key(&mut self, object: &Object, entry: &Entry, path: &str) {
+    fn unknown_key(&mut self, object: &Object, node: &Node, entry: &Entry, path: &str) {
         let hint = hints::unknown_key(self.kinds, self.kind, object, path, &entry.key);
         let place = if path.is_empty() { self.what.to_owned() } else { format!("`{path}`") };
         self.report(entry.key_span, format!("{place} has no key `{}`", shown(&entry.key))).hint(hint);
+        // What is wrong below it would else be told only once the key is right.
+        let near = nearest_word(&entry.key, object.keys.iter().map(|key| key.name));
+        if let Some(key) = near.filter(|near| node.get(near).is_none()).and_then(|near| object.key(near)) {
+            self.value(&key.shape, &entry.value, &join(path, key.name), &mut Places::new());
+        }
     }
 
     fn missing(&mut self, key: &Key, node: &Node, path: &str) {

@@ -373,6 +373,7 @@ mod tests {
             told,
             [
                 "/broken.yaml: the file cannot be read: it is a link to gone, which does not exist (correct the link, or remove it)",
+                "/directory.yaml: this is a directory, and named like a policy file (put the file there that belongs there, or give the directory another name)",
                 "/loop.yaml: the file cannot be read: it is a link to loop.yaml, and the links go round in a circle (correct the link, or remove it)",
             ]
         );
