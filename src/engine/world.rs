@@ -60,13 +60,13 @@ pub struct Node {
     /// `metadata.labels`.
     pub labels: Labels,
     /// `spec.taints`.
-    pub taints: Vec<Taint>,
+    pub taints: Arc<[Taint]>,
     /// `spec.unschedulable`.
     pub unschedulable: bool,
     /// Label `node.kubernetes.io/windows-build`, else the first three numbers of `status.nodeInfo.kernelVersion`.
     pub build: Option<Build>,
     /// `status.nodeInfo.containerRuntimeVersion`.
-    pub container_runtime: String,
+    pub container_runtime: Arc<str>,
     /// `metadata.uid`, where the world is a live one: another node may come under the same name.
     pub uid: Option<Box<str>>,
 }
@@ -222,9 +222,12 @@ impl Nodes {
         let mut by_name: Vec<usize> = (0..all.len()).collect();
         by_name.sort_by(|a, b| name(a).cmp(&name(b)));
         let mut individual = BTreeSet::new();
-        let mut known = HashSet::new();
+        let (mut looked_at, mut known) = (HashSet::new(), HashSet::new());
         let mut kinds = Vec::new();
         for (at, node) in all.iter().enumerate() {
+            if !looked_at.insert((node.os, node.labels.but_for_host())) {
+                continue;
+            }
             let common = node.labels.common(|key| {
                 if !individual.contains(key) {
                     individual.insert(key.to_owned());
@@ -333,22 +336,22 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::labels::LabelPool;
+    use super::super::labels::NodeParts;
     use super::*;
 
-    fn node(name: String, labels: BTreeMap<String, String>, os: Option<Os>, pool: &mut LabelPool) -> Node {
-        Node { name, os, labels: pool.share(labels), ..Node::default() }
+    fn node(name: String, labels: BTreeMap<String, String>, os: Option<Os>, parts: &mut NodeParts) -> Node {
+        Node { name, os, labels: parts.labels(labels), ..Node::default() }
     }
 
     #[test]
     fn a_fleet_has_few_kinds_of_nodes() {
-        let mut pool = LabelPool::default();
+        let mut parts = NodeParts::default();
         let labels = |n: usize| {
             [("kubernetes.io/hostname", format!("n{n}")), ("agentpool", format!("pool{}", n % 3))]
                 .map(|(key, value)| (key.to_owned(), value))
                 .into()
         };
-        let all = (0..300).map(|n| node(format!("n{n}"), labels(n), Some(Os::Linux), &mut pool)).collect();
+        let all = (0..300).map(|n| node(format!("n{n}"), labels(n), Some(Os::Linux), &mut parts)).collect();
         let nodes = Nodes::new(all);
         assert_eq!(nodes.samples(["agentpool"]).count(), 3);
         assert_eq!(nodes.samples(["agentpool", "kubernetes.io/hostname"]).count(), 300);
@@ -364,9 +367,9 @@ mod tests {
             all in prop::collection::vec((prop::collection::btree_map("[a-d]", "[0-2]", 0..4), 0..3_u8), 0..12),
             asked in prop::collection::btree_map("[a-e]", "[0-2]", 0..3),
         ) {
-            let mut pool = LabelPool::default();
+            let mut parts = NodeParts::default();
             let os = |number| [None, Some(Os::Linux), Some(Os::Windows)].get(usize::from(number)).copied().flatten();
-            let all = all.into_iter().map(|(labels, number)| node(String::new(), labels, os(number), &mut pool));
+            let all = all.into_iter().map(|(labels, number)| node(String::new(), labels, os(number), &mut parts));
             let nodes = Nodes::new(all.collect());
             let fits = |node: &&Node| asked.iter().all(|(key, value)| node.labels.get(key) == Some(value.as_str()));
             let found = |nodes: &mut dyn Iterator<Item = &Node>| nodes.filter(fits).map(|node| node.os).collect::<BTreeSet<_>>();

@@ -20,7 +20,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{images, objects};
-use crate::engine::labels::LabelPool;
+use crate::engine::labels::NodeParts;
 use crate::engine::world::{Node, Nodes, World};
 use crate::manifest::{MAX_BYTES, Problem, documents_from_bytes};
 
@@ -75,7 +75,7 @@ pub fn load(name: &str, bytes: &[u8]) -> Result<Loaded, Box<Problem>> {
 pub struct Reader<'a> {
     name: &'a str,
     nodes: Option<Vec<Node>>,
-    labels: LabelPool,
+    parts: NodeParts,
     loaded: Loaded,
     /// Objects and lists of the kinds that make a world.
     taken: usize,
@@ -92,7 +92,7 @@ struct List<'a> {
 impl<'a> Reader<'a> {
     /// Knows nothing yet. `name` is what messages call the file.
     pub fn new(name: &'a str) -> Self {
-        Self { name, nodes: None, labels: LabelPool::default(), loaded: Loaded::default(), taken: 0 }
+        Self { name, nodes: None, parts: NodeParts::default(), loaded: Loaded::default(), taken: 0 }
     }
 
     /// What the objects come to.
@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
         let items = object.get("items").and_then(Value::as_array);
         match (kind, items) {
             ("Node", _) => {
-                let node = objects::node_from_value(object, &mut self.labels)
+                let node = objects::node_from_value(object, &mut self.parts)
                     .map_err(|error| self.unreadable(kind, object, &error))?;
                 // A virtual node is no part of a world, yet proves that nodes were dumped.
                 self.nodes.get_or_insert_default().extend(node);

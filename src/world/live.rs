@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::objects::{self, Map, NodeSpec, NodeStatus};
 use super::watch;
 use crate::engine::image::KnownImages;
-use crate::engine::labels::LabelPool;
+use crate::engine::labels::NodeParts;
 use crate::engine::world::{Namespace, Node, Nodes, Os, RuntimeClass, Taint, World};
 use crate::state::{MAX_SEEN, Seen, State};
 
@@ -158,8 +158,8 @@ async fn follow(client: Client, mut kept: Kept, snapshot: Arc<ArcSwap<World>>, s
     loop {
         let changed = tokio::select! {
             Some(event) = nodes.next() => {
-                let pool = &mut gathered.labels;
-                gathered.nodes.apply(event, |slim| node_entry(slim, pool))
+                let parts = &mut gathered.parts;
+                gathered.nodes.apply(event, |slim| node_entry(slim, parts))
             }
             Some(event) = classes.next() => gathered.classes.apply(event, class_entry),
             Some(event) = namespaces.next() => gathered.namespaces.apply(event, namespace_entry),
@@ -187,11 +187,11 @@ fn name_of(metadata: &ObjectMeta) -> String {
 }
 
 /// Name, and the node unless it is virtual.
-fn node_entry(slim: SlimNode, pool: &mut LabelPool) -> (String, Option<Arc<Node>>) {
+fn node_entry(slim: SlimNode, parts: &mut NodeParts) -> (String, Option<Arc<Node>>) {
     let name = name_of(&slim.metadata);
     let labels = slim.metadata.labels.unwrap_or_default();
     let uid = slim.metadata.uid.map(Into::into);
-    let node = objects::node(name.clone(), labels, &slim.spec, slim.status, pool);
+    let node = objects::node(name.clone(), labels, &slim.spec, slim.status, parts);
     (name, node.map(|node| Arc::new(Node { uid, ..node })))
 }
 
@@ -221,7 +221,7 @@ pub(crate) fn namespace_entry(namespace: PartialObjectMeta<core::Namespace>) -> 
 #[derive(Default)]
 struct Gathered {
     nodes: Collection<Arc<Node>>,
-    labels: LabelPool,
+    parts: NodeParts,
     classes: Collection<RuntimeClass>,
     namespaces: Collection<Namespace>,
     /// What was kept, where anything is; what Windows nodes had while this process looked, where nothing is.
@@ -367,7 +367,7 @@ mod tests {
     }
 
     fn node_entry(slim: SlimNode) -> (String, Option<Arc<Node>>) {
-        super::node_entry(slim, &mut LabelPool::default())
+        super::node_entry(slim, &mut NodeParts::default())
     }
 
     fn slim(object: Value) -> SlimNode {

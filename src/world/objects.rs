@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::engine::labels::LabelPool;
+use crate::engine::labels::NodeParts;
 use crate::engine::node::{self, NodeFacts};
 use crate::engine::world::{Namespace, Node, RuntimeClass};
 
@@ -50,7 +50,7 @@ pub struct NodeInfo {
 
 /// A Node as a fact; `None` for a virtual-kubelet node, and for what is no Node with a name.
 pub fn node_from_json(object: &Value) -> Option<Node> {
-    node_from_value(object, &mut LabelPool::default()).ok().flatten()
+    node_from_value(object, &mut NodeParts::default()).ok().flatten()
 }
 
 /// What a plan for a node reads of it; `None` for what is no Node with a name.
@@ -76,9 +76,9 @@ pub fn namespace_from_json(object: &Value) -> Option<(String, Namespace)> {
 }
 
 /// As [`node_from_json`]; `Ok(None)` is a virtual-kubelet node, an error names the field that cannot be read.
-pub(super) fn node_from_value(object: &Value, pool: &mut LabelPool) -> Result<Option<Node>, serde_json::Error> {
+pub(super) fn node_from_value(object: &Value, parts: &mut NodeParts) -> Result<Option<Node>, serde_json::Error> {
     let object: NodeObject = read(object)?;
-    Ok(node(object.metadata.name, object.metadata.labels, &object.spec, object.status, pool))
+    Ok(node(object.metadata.name, object.metadata.labels, &object.spec, object.status, parts))
 }
 
 /// As [`runtime_class_from_json`]; an error names the field that cannot be read.
@@ -112,7 +112,7 @@ pub(crate) fn node(
     labels: Map,
     spec: &NodeSpec,
     status: NodeStatus,
-    pool: &mut LabelPool,
+    parts: &mut NodeParts,
 ) -> Option<Node> {
     if node::is_virtual(&labels, &spec.taints) {
         return None;
@@ -121,11 +121,11 @@ pub(crate) fn node(
     Some(Node {
         os: node::os(&labels),
         build: node::build(&labels, &info.kernel_version),
-        taints: spec.taints.iter().filter_map(node::taint).collect(),
+        taints: parts.taints(spec.taints.iter().filter_map(node::taint)),
         unschedulable: spec.unschedulable,
-        container_runtime: info.container_runtime_version,
+        container_runtime: parts.text(&info.container_runtime_version),
         name,
-        labels: pool.share(labels),
+        labels: parts.labels(labels),
         uid: None,
     })
 }

@@ -20,7 +20,7 @@ const RUNTIMES: [&str; 3] = ["containerd://2.0.4+azure", "containerd://2.2.0", "
 
 /// A Windows node of that build, whose runtime is one of [`RUNTIMES`].
 fn host(name: &str, build: u32, runtime: &str) -> Node {
-    Node { container_runtime: runtime.to_owned(), ..node(name, Os::Windows, Some(build), &[]) }
+    Node { container_runtime: runtime.into(), ..node(name, Os::Windows, Some(build), &[]) }
 }
 
 fn cluster(nodes: Vec<Node>) -> World {

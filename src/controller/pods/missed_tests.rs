@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::super::repair;
 use super::*;
-use crate::engine::labels::LabelPool;
+use crate::engine::labels::NodeParts;
 use crate::engine::world::{Namespace, Node, Nodes, Taint};
 use crate::engine::{Kind, Operation, Request, Subject, review};
 use crate::policy::PolicySet;
@@ -24,13 +24,20 @@ const LINUX: &str = "registry.example.com/app:1.0-linux";
 
 /// A Linux node, and Windows nodes with `os=windows:NoSchedule` of a build that runs [`WINDOWS`] and of one that does not.
 fn world() -> World {
-    let mut pool = LabelPool::default();
+    let mut parts = NodeParts::default();
     let mut node = |name: &str, os: Os, build: Option<u32>| {
         let build = build.map(crate::engine::windows::Build::new);
         let mut labels = BTreeMap::from([("kubernetes.io/os".to_owned(), os.name().to_owned())]);
         labels.extend(build.map(|build| (WINDOWS_BUILD_LABEL.to_owned(), build.to_string())));
         let taints = if os == Os::Windows { vec![Taint::parse("os=windows:NoSchedule").unwrap()] } else { Vec::new() };
-        Node { name: name.to_owned(), os: Some(os), labels: pool.share(labels), taints, build, ..Node::default() }
+        Node {
+            name: name.to_owned(),
+            os: Some(os),
+            labels: parts.labels(labels),
+            taints: taints.into(),
+            build,
+            ..Node::default()
+        }
     };
     let nodes =
         vec![node("l", Os::Linux, None), node("w", Os::Windows, Some(20348)), node("old", Os::Windows, Some(17763))];

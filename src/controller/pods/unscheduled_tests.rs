@@ -19,7 +19,7 @@ const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
 
 fn world() -> World {
     let taints = vec![Taint::parse("os=windows:NoSchedule").unwrap()];
-    let node = Node { name: "w".to_owned(), os: Some(Os::Windows), taints, ..Node::default() };
+    let node = Node { name: "w".to_owned(), os: Some(Os::Windows), taints: taints.into(), ..Node::default() };
     World {
         nodes: Some(Nodes::new(vec![node])),
         namespaces: [("shop", ()), ("kube-system", ()), ("mullion", ())]

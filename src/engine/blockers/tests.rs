@@ -4,7 +4,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::engine::labels::LabelPool;
+use crate::engine::labels::NodeParts;
 use crate::engine::world::{Node, Nodes};
 use crate::policy::{Files, PolicyFile};
 
@@ -179,7 +179,7 @@ fn verdicts_say_who_belongs() {
     let node = |name: &str, os| Node {
         name: name.to_owned(),
         os: Some(os),
-        labels: LabelPool::default().share([("agentpool".to_owned(), format!("np{}", Os::name(os)))].into()),
+        labels: NodeParts::default().labels([("agentpool".to_owned(), format!("np{}", Os::name(os)))].into()),
         ..Node::default()
     };
     let namespace = |os: &str| {
