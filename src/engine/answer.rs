@@ -11,6 +11,7 @@ use super::consequence::{Consequence, consequence, refuses_pods};
 use super::constraint::escape;
 use super::finding::{Finding, RefusedBy, field_path};
 use super::note::{Note, because};
+use super::pod::member;
 use super::review::Review;
 use super::rules::os_intent::UNDONE;
 use super::verdict::Verdict;
@@ -208,7 +209,7 @@ fn refusal(review: &Review, object: &Value, refused: &[&Finding]) -> Refusal {
 /// `Deployment web`: who applies a file with many objects is told by nobody else which it was. A generated name is
 /// `web-…`: it means nothing to anybody, and Events of equal text are counted and not repeated.
 fn called(review: &Review, object: &Value) -> String {
-    let text = |pointer| object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let text = |pointer| member(object, pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
     let new = review.circumstance != Circumstance::EphemeralContainers;
     let name = match text("/metadata/generateName").filter(|_| new) {
         Some(start) => format!("{start}…"),
@@ -228,7 +229,7 @@ fn resize(review: &Review, object: &Value, answer: &mut Answer) {
     } else {
         let cause =
             RefusalCause { reason: super::resize::REASON, field: "spec.containers".to_owned(), message: why.clone() };
-        let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let name = member(object, "/metadata/name").and_then(Value::as_str).unwrap_or_default();
         answer.refusal = Some(Refusal { message: format!("pod {name} cannot be resized: {why}"), causes: vec![cause] });
     }
 }
@@ -241,7 +242,7 @@ fn with_label<'f>(review: &Review, object: &Value, labelled: impl Iterator<Item 
     codes.dedup();
     codes.truncate(LABEL_CODES);
     let pointer = format!("/metadata/labels/{}", escape(FINDINGS_LABEL));
-    let present = object.pointer(&pointer).and_then(Value::as_str).unwrap_or_default();
+    let present = member(object, &pointer).and_then(Value::as_str).unwrap_or_default();
     // A second call sees the pod as the first changed it: what ended a finding there takes no word about it back.
     if codes.iter().any(|code| !present.split('.').any(|said| said == *code)) {
         let edit = Edit::Set { pointer, value: Value::from(codes.join(".")) };

@@ -6,6 +6,8 @@
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, jsonptr::PointerBuf};
 use serde_json::{Value, json};
 
+use super::pod::member;
+
 /// One intended edit with its cause.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
@@ -60,11 +62,11 @@ impl Edit {
         let (pointer, list) = match self {
             Self::Set { pointer, .. } => (pointer, false),
             Self::Append { pointer, .. } => (pointer, true),
-            Self::Remove { pointer } => return object.pointer(pointer).is_some(),
+            Self::Remove { pointer } => return member(object, pointer).is_some(),
         };
-        let own = !list || object.pointer(pointer).is_none_or(|value| value.is_null() || value.is_array());
+        let own = !list || member(object, pointer).is_none_or(|value| value.is_null() || value.is_array());
         let mut parents = std::iter::successors(pointer.rsplit_once('/'), |(parent, _)| parent.rsplit_once('/'));
-        let nearest = parents.find_map(|(parent, _)| object.pointer(parent).filter(|value| !value.is_null()));
+        let nearest = parents.find_map(|(parent, _)| member(object, parent).filter(|value| !value.is_null()));
         own && nearest.is_some_and(Value::is_object)
     }
 }
@@ -87,7 +89,7 @@ pub fn compile(object: &Value, changes: &[Change]) -> Vec<PatchOperation> {
     removals.sort_by(|a, b| descending(a, b));
     removals.dedup();
     for pointer in removals {
-        if object.pointer(pointer).is_some() {
+        if member(object, pointer).is_some() {
             compiler.push(pointer, |path| PatchOperation::Remove(RemoveOperation { path }));
         }
     }
@@ -117,7 +119,7 @@ impl Compiler<'_> {
             return;
         }
         let value = value.clone();
-        let present = self.object.pointer(pointer);
+        let present = member(self.object, pointer);
         // What is appended later joins what is written here.
         if value.is_array() && !present.is_some_and(Value::is_array) {
             self.made.push(pointer.to_owned());
@@ -130,14 +132,14 @@ impl Compiler<'_> {
     }
 
     fn append(&mut self, pointer: &str, value: &Value) {
-        let present = self.object.pointer(pointer).is_some_and(Value::is_array);
+        let present = member(self.object, pointer).is_some_and(Value::is_array);
         if present || self.made.iter().any(|made| made == pointer) {
             let value = value.clone();
             self.push(&format!("{pointer}/-"), |path| PatchOperation::Add(AddOperation { path, value }));
             return;
         }
         let Some((parent, _)) = pointer.rsplit_once('/') else { return };
-        let absent = self.object.pointer(pointer).is_none_or(Value::is_null);
+        let absent = member(self.object, pointer).is_none_or(Value::is_null);
         if absent && self.make_object(parent) {
             let value = json!([value]);
             self.push(pointer, |path| PatchOperation::Add(AddOperation { path, value }));
@@ -147,7 +149,7 @@ impl Compiler<'_> {
 
     /// Makes `pointer` an object, its parents first; false if something else stands there.
     fn make_object(&mut self, pointer: &str) -> bool {
-        match self.object.pointer(pointer) {
+        match member(self.object, pointer) {
             Some(Value::Object(_)) => return true,
             Some(Value::Null) | None => {}
             Some(_) => return false,

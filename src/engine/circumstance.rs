@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::pod::Pod;
+use super::pod::{Pod, member};
 use super::request::{Kind, Operation, Request};
 
 /// The kubelet's mark on the API object of a static pod; a changed one would not match the pod that runs.
@@ -70,7 +70,7 @@ impl Circumstance {
 }
 
 fn same_at(pointer: &str, old: &Value, new: &Value) -> bool {
-    old.pointer(pointer) == new.pointer(pointer)
+    member(old, pointer) == member(new, pointer)
 }
 
 /// Kinds whose templates Mullion judges, with the API group their owner references name.
@@ -86,7 +86,7 @@ const CONTROLLERS: [(Kind, &str); 7] = [
 
 /// The built-in controller that owns the object.
 fn controller(object: &Value) -> Option<Kind> {
-    let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
+    let owners = member(object, "/metadata/ownerReferences")?.as_array()?;
     let owner = owners.iter().find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))?;
     let text = |name| owner.get(name).and_then(Value::as_str).unwrap_or_default();
     let kind = Kind::from_name(text("kind"))?;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::change::{Cause, Change, Edit};
 use super::constraint::escape;
 use super::finding::field_path;
-use super::pod::{Container, Pod};
+use super::pod::{Container, Pod, member};
 use super::toleration::toleration_word;
 use super::verdict::{Basis, Decision, Source};
 use super::world::Os;
@@ -58,8 +58,8 @@ impl Note {
     /// is recorded there came with a request: in a copy or a backup of an earlier object, or forged.
     pub fn of_our_own(object: &Value) -> Option<Self> {
         let note = Self::of(object)?;
-        let recorded = object.pointer("/metadata/managedFields")?.as_array()?;
-        let annotations = |entry| Value::pointer(entry, "/fieldsV1/f:metadata/f:annotations");
+        let recorded = member(object, "/metadata/managedFields")?.as_array()?;
+        let annotations = |entry| member(entry, "/fieldsV1/f:metadata/f:annotations");
         let brought = recorded.iter().filter_map(annotations).any(|all| all.get(CLAIM).is_some());
         (!recorded.is_empty() && !brought).then_some(note)
     }
@@ -96,7 +96,7 @@ impl Note {
     /// Reads the note on an object's own metadata; anything else there is no note of ours. Only the operating system and
     /// what was placed are asked for: another version of Mullion may have said the rest in other words.
     pub fn of(object: &Value) -> Option<Self> {
-        let text = object.pointer("/metadata/annotations")?.get(DECISION)?.as_str()?;
+        let text = member(object, "/metadata/annotations")?.get(DECISION)?.as_str()?;
         let note: Value = serde_json::from_str(Some(text).filter(|text| text.len() <= LONGEST)?).ok()?;
         let text = |name| note.get(name).and_then(Value::as_str);
         let placed = note.get("placed")?.as_array()?.iter().filter_map(Value::as_str);

@@ -19,7 +19,7 @@ use super::known::mark_known;
 use super::linux_default::{Asker, NoDefault, linux_by_default};
 use super::note::Note;
 use super::placement::repair;
-use super::pod::Pod;
+use super::pod::{Pod, member};
 use super::request::{Kind, Request};
 use super::resize;
 use super::rules::{self, Actions, Context, Reach};
@@ -231,7 +231,7 @@ impl Case<'_> {
             let default = self.decision.basis == Basis::Default;
             return (default && !update && !changes.is_empty()).then(|| text.to_owned());
         }
-        let around = self.request.subject.object.pointer("/metadata/annotations");
+        let around = member(self.request.subject.object, "/metadata/annotations");
         let lost = !self.request.into_templates
             && around.is_some_and(|all| all.get(OS_ANNOTATION).is_some())
             && self.pod.annotation(OS_ANNOTATION).is_none();
@@ -307,7 +307,7 @@ impl Case<'_> {
     }
 
     fn old_ephemeral_containers(&self) -> &[Value] {
-        let old = self.request.old.and_then(|old| old.pointer("/spec/ephemeralContainers"));
+        let old = self.request.old.and_then(|old| member(old, "/spec/ephemeralContainers"));
         old.and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 }

@@ -11,7 +11,7 @@ use super::constraint::{self, NodeConstraints, OS_LABELS, OsWanted};
 use super::images::ContainerImage;
 use super::limits;
 use super::note::Note;
-use super::pod::Pod;
+use super::pod::{Pod, member};
 use super::world::{Namespace, Nodes, Os, World};
 use crate::policy::{ScopeOs, Settings};
 
@@ -317,8 +317,9 @@ fn placed_before(asked: &Asked<'_>) -> Option<Decision> {
 pub fn own_annotation(asked: &Asked<'_>) -> Option<(ScopeOs, Evidence)> {
     let around = (asked.around_template && !asked.pod.pointer.is_empty()).then_some("");
     [asked.pod.pointer].into_iter().chain(around).find_map(|place| {
+        let annotations = member(member(asked.object, place)?, "/metadata/annotations")?;
+        let os = ScopeOs::from_name(annotations.get(OS_ANNOTATION)?.as_str()?)?;
         let pointer = format!("{place}/metadata/annotations/{}", constraint::escape(OS_ANNOTATION));
-        let os = ScopeOs::from_name(asked.object.pointer(&pointer)?.as_str()?)?;
         Some((os, Evidence { says: os.says(), source: Source::Field(pointer) }))
     })
 }
@@ -505,7 +506,7 @@ fn looks_windows(pod: &Pod<'_>) -> Option<Evidence> {
     let pointer = in_containers.or_else(|| {
         let volumes = pod.items("/spec/volumes").iter().enumerate();
         volumes
-            .filter(|(_, volume)| volume.pointer("/hostPath/path").and_then(Value::as_str).is_some_and(is_windows_path))
+            .filter(|(_, volume)| member(volume, "/hostPath/path").and_then(Value::as_str).is_some_and(is_windows_path))
             .map(|(index, _)| format!("/spec/volumes/{index}/hostPath/path"))
             .next()
     })?;
