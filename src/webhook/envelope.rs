@@ -1,7 +1,10 @@
 //! The AdmissionReview of `admission.k8s.io/v1`, as it is on the wire.
 //!
 //! Our own types rather than kube's: those write `patch` as a list of numbers where the API wants base64, and cannot
-//! borrow. `object` and `oldObject` stay text here; only kinds that Mullion knows are ever parsed.
+//! borrow.
+
+mod object;
+mod request;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,6 +12,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use json_patch::PatchOperation;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::engine::{Kind, Operation, Refusal};
@@ -21,36 +25,27 @@ pub const KIND: &str = "AdmissionReview";
 /// API groups whose kinds [`Kind`] names. A custom resource may well be called `Job` too (Volcano's is).
 const GROUPS: [&str; 4] = ["", "apps", "batch", "extensions"];
 
-/// `request` of an AdmissionReview: what Mullion reads of it, borrowed from the body.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// `request` of an AdmissionReview: what Mullion reads of it, texts borrowed from the body.
+#[derive(Debug)]
 pub struct AdmissionRequest<'a> {
     /// Echoed in the answer.
-    #[serde(borrow)]
     pub uid: Cow<'a, str>,
     /// Of `object`, after conversion to the version that the webhook is registered for.
-    #[serde(borrow)]
     pub kind: GroupVersionKind<'a>,
     /// `ephemeralcontainers`, `status`, …
-    #[serde(borrow, default)]
     pub sub_resource: Option<Text<'a>>,
     /// Empty on CREATE with `generateName`.
-    #[serde(borrow, default)]
     pub name: Option<Text<'a>>,
     /// Absent for cluster-scoped objects.
-    #[serde(borrow, default)]
     pub namespace: Option<Text<'a>>,
     /// `CREATE`, `UPDATE`, `DELETE`, `CONNECT`.
-    #[serde(borrow)]
     pub operation: Cow<'a, str>,
-    /// `null` on DELETE.
-    #[serde(borrow, default)]
-    pub object: Option<&'a RawValue>,
-    /// On UPDATE and DELETE.
-    #[serde(borrow, default)]
-    pub old_object: Option<&'a RawValue>,
+    /// As far as it is read: nothing on DELETE, nothing of kinds that Mullion does not know, and of others without what
+    /// no review looks at.
+    pub object: Value,
+    /// On UPDATE, read as far as `object`.
+    pub old_object: Value,
     /// Nothing will be stored. Mullion has no side effects either way.
-    #[serde(default)]
     pub dry_run: Option<bool>,
 }
 
@@ -222,7 +217,7 @@ impl<'a> AdmissionRequest<'a> {
 
     /// The kind, if it is one that Mullion knows.
     pub fn known_kind(&self) -> Option<Kind> {
-        GROUPS.contains(&self.kind.group.as_ref()).then(|| Kind::from_name(&self.kind.kind)).flatten()
+        known_kind(&self.kind)
     }
 
     /// Whether a node is being created.
@@ -240,13 +235,7 @@ impl<'a> AdmissionRequest<'a> {
 
     /// The operation, if it is one that Kubernetes has today.
     pub fn operation(&self) -> Option<Operation> {
-        match self.operation.as_ref() {
-            "CREATE" => Some(Operation::Create),
-            "UPDATE" => Some(Operation::Update),
-            "DELETE" => Some(Operation::Delete),
-            "CONNECT" => Some(Operation::Connect),
-            _ => None,
-        }
+        operation(&self.operation)
     }
 
     /// `None` for the object itself.
@@ -262,6 +251,20 @@ impl<'a> AdmissionRequest<'a> {
     /// Empty if absent.
     pub fn name(&self) -> &str {
         self.name.as_ref().map_or("", Text::as_str)
+    }
+}
+
+fn known_kind(GroupVersionKind { group, kind }: &GroupVersionKind<'_>) -> Option<Kind> {
+    GROUPS.contains(&group.as_ref()).then(|| Kind::from_name(kind)).flatten()
+}
+
+fn operation(name: &str) -> Option<Operation> {
+    match name {
+        "CREATE" => Some(Operation::Create),
+        "UPDATE" => Some(Operation::Update),
+        "DELETE" => Some(Operation::Delete),
+        "CONNECT" => Some(Operation::Connect),
+        _ => None,
     }
 }
 
@@ -317,7 +320,7 @@ impl AdmissionResponse {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::engine::answer::RefusalCause;

@@ -21,7 +21,6 @@ use std::time::Instant;
 
 use json_patch::PatchOperation;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::envelope::{AdmissionRequest, AdmissionResponse, EnvelopeError};
 use super::images::{self, PlatformSource, PullSecrets};
@@ -32,7 +31,7 @@ use super::state::State;
 use crate::engine::answer::{Answer, Effect};
 use crate::engine::finding::Finding;
 use crate::engine::image::KnownImages;
-use crate::engine::pod::Pod;
+use crate::engine::pod::{Pod, member};
 use crate::engine::world::{Namespace, Os, World};
 use crate::engine::{self, Door, Kind, Operation, Request, Review, Subject};
 use crate::policy::{Lookup, PolicySet};
@@ -69,15 +68,15 @@ pub async fn handle(
     let now = tokio::time::Instant::now();
     let whole = deadline.saturating_duration_since(now);
     let deadline = now + images::patience(whole);
-    let found = match read(&request)? {
+    let found = match read(&request) {
         Readable::No(_) if door == Door::Validate && request.writes_config_map() => {
-            let (decision, response) = Box::pin(policies::judge(state, &request, whole)).await?;
+            let (decision, response) = Box::pin(policies::judge(state, &request, whole)).await;
             Found { response, ..Found::nothing(decision) }
         }
         Readable::No(found) if door == Door::Mutate && request.creates_node() => {
             found.with(nodes::patch(state, &request))
         }
-        Readable::No(found) => found,
+        Readable::No(found) => *found,
         Readable::Yes(asked) => {
             // Once for all of it: they may change while a namespace or a registry is asked.
             let (policies, source) = state.images.beside(&state.policies);
@@ -91,7 +90,7 @@ pub async fn handle(
                     found = review((state, &policies), door, &request, &asked, facts);
                 }
             }
-            if let Some(value) = probe::value(&request, &asked.object) {
+            if let Some(value) = probe::value(&request, asked.object) {
                 probe::answer(door, value, &mut found.response);
                 found
             } else if found.wanted.is_empty() {
@@ -151,43 +150,43 @@ struct Facts<'a> {
 }
 
 /// What a request is about, read.
-struct Asked {
+struct Asked<'r> {
     kind: Kind,
     operation: Operation,
-    object: Value,
-    old: Option<Value>,
+    object: &'r Value,
+    old: Option<&'r Value>,
 }
 
-impl Asked {
+impl Asked<'_> {
     fn namespace<'a>(&'a self, request: &'a AdmissionRequest<'_>) -> &'a str {
-        let own = self.object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or("");
+        let own = member(self.object, "/metadata/namespace").and_then(Value::as_str).unwrap_or("");
         if request.namespace().is_empty() { own } else { request.namespace() }
     }
 }
 
 /// Whether there is anything to review.
-enum Readable {
-    Yes(Asked),
+enum Readable<'r> {
+    Yes(Asked<'r>),
     /// No, and this is the answer.
-    No(Found),
+    No(Box<Found>),
 }
 
-fn read(request: &AdmissionRequest<'_>) -> Result<Readable, EnvelopeError> {
+fn read<'r>(request: &'r AdmissionRequest<'_>) -> Readable<'r> {
     let (Some(kind), Some(operation)) = (request.known_kind(), request.operation()) else {
-        return Ok(Readable::No(Found::nothing(Decision::Skipped)));
+        return Readable::No(Box::new(Found::nothing(Decision::Skipped)));
     };
     if matches!(operation, Operation::Delete | Operation::Connect) {
-        return Ok(Readable::No(Found::nothing(Decision::Skipped)));
+        return Readable::No(Box::new(Found::nothing(Decision::Skipped)));
     }
-    let object = parse(request.object)?;
+    let object = &request.object;
     if !object.is_object() {
         let mut found = Found::nothing(Decision::Unreadable);
-        let text = format!("request.object is {}, expected a {}", json_type(&object), kind.name());
+        let text = format!("request.object is {}, expected a {}", json_type(object), kind.name());
         found.response.audit.insert(UNREADABLE, text);
-        return Ok(Readable::No(found));
+        return Readable::No(Box::new(found));
     }
-    let old = Some(parse(request.old_object)?).filter(|old| !old.is_null());
-    Ok(Readable::Yes(Asked { kind, operation, object, old }))
+    let old = Some(&request.old_object).filter(|old| !old.is_null());
+    Readable::Yes(Asked { kind, operation, object, old })
 }
 
 /// The same review, with what can be known of the images it wants by `deadline`; the one that was `found` without that,
@@ -196,12 +195,12 @@ async fn with_images(
     (state, policies, source): (&State, &PolicySet, Option<Arc<dyn PlatformSource>>),
     door: Door,
     request: &AdmissionRequest<'_>,
-    asked: &Asked,
+    asked: &Asked<'_>,
     (found, namespace): (Found, Option<Arc<Namespace>>),
     deadline: tokio::time::Instant,
 ) -> Found {
     let Some(source) = source else { return found };
-    let Some(pod) = Pod::of(asked.kind, &asked.object) else { return found };
+    let Some(pod) = Pod::of(asked.kind, asked.object) else { return found };
     let secrets = PullSecrets::of(&pod, asked.namespace(request));
     let known = images::ask(source.as_ref(), &found.wanted, &secrets, found.lookup, deadline, &state.metrics).await;
     let facts = Facts { images: Some(&known), namespace: namespace.as_deref() };
@@ -212,7 +211,7 @@ async fn with_images(
 async fn namespace_of(
     state: &State,
     request: &AdmissionRequest<'_>,
-    asked: &Asked,
+    asked: &Asked<'_>,
     deadline: tokio::time::Instant,
 ) -> Option<Arc<Namespace>> {
     state.namespaces.as_ref()?.get(asked.namespace(request), deadline, &state.metrics).await
@@ -222,10 +221,10 @@ fn review(
     (state, policies): (&State, &PolicySet),
     door: Door,
     request: &AdmissionRequest<'_>,
-    asked: &Asked,
+    asked: &Asked<'_>,
     facts: Facts<'_>,
 ) -> Found {
-    let Asked { kind, operation, ref object, ref old } = *asked;
+    let Asked { kind, operation, object, old } = *asked;
     let namespace = asked.namespace(request);
     // What is judged at /validate is the object as it would be stored, by the policies in force now, be it that others placed
     // it at /mutate: a moment ago, or by a replica that got the same files a minute or so apart. What these deny is
@@ -236,7 +235,7 @@ fn review(
         operation,
         subresource: request.subresource(),
         subject: Subject { kind, namespace, object },
-        old: old.as_ref(),
+        old,
         into_templates: false,
         settled: door == Door::Validate,
         images: facts.images,
@@ -286,7 +285,7 @@ fn review(
 }
 
 fn generate_name(object: &Value) -> Option<String> {
-    object.pointer("/metadata/generateName").and_then(Value::as_str).map(str::to_owned)
+    member(object, "/metadata/generateName").and_then(Value::as_str).map(str::to_owned)
 }
 
 impl Found {
@@ -311,10 +310,6 @@ impl Found {
             namespace_unknown: false,
         }
     }
-}
-
-pub(super) fn parse(text: Option<&RawValue>) -> serde_json::Result<Value> {
-    text.map_or(Ok(Value::Null), |text| serde_json::from_str(text.get()))
 }
 
 pub(super) fn json_type(value: &Value) -> &'static str {

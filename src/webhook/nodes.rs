@@ -22,11 +22,9 @@ use crate::world::live::SlimNode;
 /// What a node that is being created gets; most often nothing, and nothing at all if it cannot be read.
 pub(super) fn patch(state: &State, request: &AdmissionRequest<'_>) -> Vec<PatchOperation> {
     let Some(allowed) = allowed(state) else { return Vec::new() };
-    let object: Option<Value> = request.object.and_then(|object| serde_json::from_str(object.get()).ok());
-    let Some(object) = object else { return Vec::new() };
     let policies = state.policies.load();
     // As with reviews: sound to go on after, since everything is only read.
-    let planned = catch_unwind(AssertUnwindSafe(|| plan(&object, &policies.nodes, &allowed)));
+    let planned = catch_unwind(AssertUnwindSafe(|| plan(&request.object, &policies.nodes, &allowed)));
     planned.unwrap_or_else(|_| {
         state.metrics.review_panicked(&request.uid);
         Vec::new()

@@ -19,7 +19,7 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use super::envelope::{AdmissionRequest, AdmissionResponse, RefusedAs};
-use super::handler::{PANICKED, UNREADABLE, json_type, parse};
+use super::handler::{PANICKED, UNREADABLE, json_type};
 use super::state::State;
 use crate::engine::Refusal;
 use crate::engine::answer::{RefusalCause, listed};
@@ -61,29 +61,29 @@ pub(super) async fn judge(
     state: &State,
     request: &AdmissionRequest<'_>,
     budget: Duration,
-) -> serde_json::Result<(Decision, AdmissionResponse)> {
+) -> (Decision, AdmissionResponse) {
     // A quarter is left for the way back.
     let deadline = Instant::now() + budget.mul_f64(0.75);
-    let (object, old) = (parse(request.object)?, parse(request.old_object)?);
+    let (object, old) = (&request.object, &request.old_object);
     let mut response = AdmissionResponse::default();
     if !object.is_object() {
-        response.audit.insert(UNREADABLE, format!("request.object is {}, expected a ConfigMap", json_type(&object)));
-        return Ok((Decision::Unreadable, response));
+        response.audit.insert(UNREADABLE, format!("request.object is {}, expected a ConfigMap", json_type(object)));
+        return (Decision::Unreadable, response);
     }
-    let name = called(&object);
-    let old = holds_policies(&old).then(|| PolicyMap::of(&old));
-    if !holds_policies(&object) {
+    let name = called(object);
+    let old = holds_policies(old).then(|| PolicyMap::of(old));
+    if !holds_policies(object) {
         if old.is_none() {
-            return Ok((Decision::Skipped, response));
+            return (Decision::Skipped, response);
         }
         response.warnings.push(format!(
             "Mullion no longer looks at ConfigMap {name}: it lost its label mullion.dev/policy: \"true\". If it is still \
              mounted, a fault in it shows only in the log"
         ));
         state.metrics.policies_reviewed(&request.uid, PolicyOutcome::Unlabelled, "");
-        return Ok((Decision::Allowed, response));
+        return (Decision::Allowed, response);
     }
-    let new = PolicyMap::of(&object);
+    let new = PolicyMap::of(object);
     for key in new.ignored() {
         response.warnings.push(format!(
             "Mullion does not read {key}: the names of policy files end in .yaml, .yml or .json and do not start with a dot"
@@ -135,7 +135,7 @@ pub(super) async fn judge(
         response.audit.insert(FAULTS, places);
     }
     response.warnings = bounded(response.warnings);
-    Ok((decision, response))
+    (decision, response)
 }
 
 /// Runs `job` beside the threads that answer for pods, once it is its turn; it is not waited for after `deadline`.

@@ -1,0 +1,223 @@
+//! Objects as reviews look at them: without what nobody asks about, which is most of the bytes of a pod.
+//!
+//! Every value of a tree is memory to get and to give back, and costs several times the time of passing over its text.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use crate::engine::pod::CONTAINER_LISTS;
+
+/// Members that no review reads: the member that they stand in, the object itself having none, and their names.
+const UNREAD: [(&str, &[&str]); 2] = [
+    ("", &["status"]),
+    // Who wrote what of a pod is longer than the pod; only annotations are asked for.
+    ("fieldsV1", &["f:spec", "f:status"]),
+];
+
+/// Members of containers that no review reads; but templates are compared with them.
+const UNREAD_OF_CONTAINERS: [&str; 2] = ["env", "envFrom"];
+
+/// How much of an object is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Null takes its place.
+    Nothing,
+    /// What reviews look at.
+    Reviewed,
+    /// That, and all that differs between a template and its earlier version.
+    Compared,
+    /// Everything.
+    Whole,
+}
+
+/// A value of an object, and the member that it stands in: that of its list, where it is an item.
+#[derive(Clone, Copy)]
+pub(super) struct Part<'k> {
+    inside: &'k str,
+    extent: Extent,
+}
+
+impl Part<'static> {
+    /// The object itself.
+    pub(super) fn whole(extent: Extent) -> Self {
+        Self { inside: "", extent }
+    }
+}
+
+impl Part<'_> {
+    fn is_unread(self, member: &str) -> bool {
+        let of_all = || UNREAD.iter().any(|(inside, members)| *inside == self.inside && members.contains(&member));
+        let of_containers = || UNREAD_OF_CONTAINERS.contains(&member) && CONTAINER_LISTS.contains(&self.inside);
+        match self.extent {
+            Extent::Reviewed => of_all() || of_containers(),
+            Extent::Compared => of_all(),
+            Extent::Nothing | Extent::Whole => false,
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Part<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        match self.extent {
+            Extent::Nothing => deserializer.deserialize_ignored_any(IgnoredAny).map(|_| Value::Null),
+            _ => deserializer.deserialize_any(self),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Part<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(self)? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(name) = members.next_key::<String>()? {
+            if self.is_unread(&name) {
+                members.next_value::<IgnoredAny>()?;
+            } else {
+                let value = members.next_value_seed(Part { inside: &name, ..self })?;
+                map.insert(name, value);
+            }
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+    use std::path::Path;
+
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::engine::world::World;
+    use crate::engine::{Door, Kind, Request, Subject, answer, review};
+    use crate::manifest::documents;
+    use crate::policy::PolicySet;
+
+    fn read_text(text: &str, extent: Extent) -> serde_json::Result<Value> {
+        Part::whole(extent).deserialize(&mut serde_json::Deserializer::from_str(text))
+    }
+
+    fn read(object: &Value, extent: Extent) -> Value {
+        read_text(&object.to_string(), extent).unwrap()
+    }
+
+    #[test]
+    fn what_nobody_reads_is_passed_over() {
+        let container = json!({"name": "c", "image": "app", "env": [{"name": "A", "value": "b"}], "envFrom": []});
+        let labels = json!({"env": "prod", "status": "x", "f:spec": "y"});
+        let claims = json!({"f:metadata": {"f:annotations": {"f:a": {}}}, "f:spec": {"f:x": {}}, "f:status": {}});
+        let pod = json!({
+            "metadata": {"labels": labels, "managedFields": [{"manager": "m", "fieldsV1": claims}]},
+            "spec": {"containers": [container], "nodeSelector": labels, "replicas": 1, "weight": -1, "part": 0.5},
+            "status": {"phase": "Running"},
+        });
+        let mut expected = pod.clone();
+        expected.as_object_mut().unwrap().remove("status");
+        let claims = expected["metadata"]["managedFields"][0]["fieldsV1"].as_object_mut().unwrap();
+        claims.retain(|name, _| name == "f:metadata");
+        assert_eq!(read(&pod, Extent::Compared), expected);
+        expected["spec"]["containers"] = json!([{"name": "c", "image": "app"}]);
+        assert_eq!(read(&pod, Extent::Reviewed), expected);
+        assert_eq!(read(&pod, Extent::Whole), pod);
+        assert_eq!(read(&pod, Extent::Nothing), Value::Null);
+    }
+
+    #[test]
+    fn what_is_nested_too_deep_is_an_error() {
+        let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        assert!(read_text(&deep, Extent::Reviewed).is_err());
+    }
+
+    /// What the rules' own examples come to does not depend on what is passed over.
+    #[test]
+    fn answers_are_the_same_without_it() {
+        let (world, policies) = (World::default(), PolicySet::built_in());
+        let mut judged = 0;
+        for folder in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules")).unwrap() {
+            for file in ["bad.yaml", "good.yaml"] {
+                let Ok(text) = std::fs::read_to_string(folder.as_ref().unwrap().path().join(file)) else { continue };
+                for document in documents(file, &text) {
+                    let whole = document.unwrap().json;
+                    let Some(kind) = whole["kind"].as_str().and_then(Kind::from_name) else { continue };
+                    let answers = [&whole, &read(&whole, Extent::Reviewed)].map(|object| {
+                        let request = Request::creation(Subject { kind, namespace: "default", object });
+                        let review = review(&request, &world, &policies);
+                        [Door::Mutate, Door::Validate].map(|door| answer(&review, object, door))
+                    });
+                    assert_eq!(answers[0], answers[1], "{folder:?}");
+                    judged += 1;
+                }
+            }
+        }
+        assert!(judged > 100, "{judged}");
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            (-1e9..1e9_f64).prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(5, 40, 6, |inner| {
+            let members = prop::collection::btree_map("[a-z\"\\\\é]{0,3}", inner.clone(), 0..6);
+            prop_oneof![
+                prop::collection::vec(inner, 0..6).prop_map(Value::from),
+                members.prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn all_else_is_read_as_it_is(object in any_json()) {
+            prop_assert_eq!(read(&object, Extent::Reviewed), object);
+        }
+    }
+}
