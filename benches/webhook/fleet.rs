@@ -65,8 +65,8 @@ pub fn pods() -> [(&'static str, Value); 4] {
     ]
 }
 
-/// The body of the request that the API server sends when a Deployment makes such a pod, padded with managedFields
-/// and environment to about `bytes`.
+/// The body of the request that the API server sends when a Deployment makes such a pod, padded with environment to about
+/// `bytes`.
 pub fn review(spec: &Value, bytes: usize) -> String {
     let mut spec = spec.clone();
     let container = &mut spec["containers"][0];
@@ -77,29 +77,21 @@ pub fn review(spec: &Value, bytes: usize) -> String {
     spec["serviceAccountName"] = json!("default");
     spec["tolerations"] = json!([
         {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}]);
-    let mut review = json!({
-        "kind": "AdmissionReview",
-        "apiVersion": "admission.k8s.io/v1",
-        "request": {
-            "uid": "0df28fbd-5f5f-11e8-bc74-36e6bb280816",
-            "kind": {"group": "", "version": "v1", "kind": "Pod"},
-            "resource": {"group": "", "version": "v1", "resource": "pods"},
-            "namespace": "team-1",
-            "operation": "CREATE",
-            "userInfo": {"username": "system:serviceaccount:kube-system:replicaset-controller",
-                "groups": ["system:serviceaccounts", "system:authenticated"]},
-            "object": {"kind": "Pod", "apiVersion": "v1", "spec": spec, "status": {},
-                "metadata": {"generateName": "web-6d4cf56db6-", "labels": {"app": "web"}, "ownerReferences": [{
-                    "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-6d4cf56db6", "controller": true,
-                    "uid": "a3f0c1de-0000-4000-8000-000000000000"}]}},
-            "oldObject": null,
-            "dryRun": false,
-        }
-    });
+    let mut object = json!({"kind": "Pod", "apiVersion": "v1", "spec": spec, "status": {},
+        "metadata": {"generateName": "web-6d4cf56db6-", "labels": {"app": "web"}, "ownerReferences": [{
+            "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-6d4cf56db6", "controller": true,
+            "uid": "a3f0c1de-0000-4000-8000-000000000000"}]}});
     let mut env = Vec::new();
-    while review.to_string().len() + env.len() * 62 < bytes {
+    while around(&object).len() + env.len() * 62 < bytes {
         env.push(json!({"name": format!("SETTING_{:04}", env.len()), "value": "a value of thirty-two characters"}));
     }
-    review["request"]["object"]["spec"]["containers"][0]["env"] = json!(env);
-    review.to_string()
+    object["spec"]["containers"][0]["env"] = json!(env);
+    around(&object)
+}
+
+/// An AdmissionReview of that object, with its members in the order in which the API server writes them.
+fn around(object: &Value) -> String {
+    format!(
+        r#"{{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{{"uid":"0df28fbd-5f5f-11e8-bc74-36e6bb280816","kind":{{"group":"","version":"v1","kind":"Pod"}},"resource":{{"group":"","version":"v1","resource":"pods"}},"namespace":"team-1","operation":"CREATE","userInfo":{{"username":"system:serviceaccount:kube-system:replicaset-controller","groups":["system:serviceaccounts","system:authenticated"]}},"object":{object},"oldObject":null,"dryRun":false}}}}"#
+    )
 }

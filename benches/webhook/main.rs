@@ -3,6 +3,7 @@
 //! | part | what it prints |
 //! |---|---|
 //! | reviews | time of `review` and `answer`, and of the whole handler (JSON in, JSON out), for four pods in two worlds, and under 500 policies |
+//! | stages | time of each part of the handler |
 //! | snapshot | time to make a new world after one change among 20,000 nodes |
 //! | lookups | the handler's time, and how long reviews wait, where a registry hangs, for every look-up mode |
 //! | throughput | HTTPS requests per second of the webhook, and of a server that reads the body and answers a constant |
@@ -32,6 +33,7 @@ mod parts;
 #[path = "../support/resident.rs"]
 mod resident;
 mod reviews;
+mod stages;
 #[path = "../policies/texts.rs"]
 #[allow(dead_code, reason = "of the policies' benchmark, which measures other files too")]
 mod texts;
@@ -44,6 +46,9 @@ fn main() {
     mullion::webhook::tls::install_crypto();
     if wanted.has("reviews") {
         reviews::run();
+    }
+    if wanted.has("stages") {
+        stages::run();
     }
     if wanted.has("snapshot") {
         reviews::snapshot();

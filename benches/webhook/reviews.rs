@@ -18,7 +18,7 @@ const CASES: [(usize, usize, usize, usize); 3] =
     [(5, 5, 0, 0), (20_000, 2_000, 0, 0), (20_000, 2_000, texts::POLICIES, texts::PATTERNS)];
 
 /// Median and 99th percentile of many runs.
-fn measure(mut run: impl FnMut()) -> (Duration, Duration) {
+pub fn measure(mut run: impl FnMut()) -> (Duration, Duration) {
     for _ in 0..50 {
         run();
     }
@@ -33,7 +33,7 @@ fn measure(mut run: impl FnMut()) -> (Duration, Duration) {
     (times[times.len() / 2], times[times.len() * 99 / 100])
 }
 
-fn micros(time: Duration) -> f64 {
+pub fn micros(time: Duration) -> f64 {
     time.as_nanos() as f64 / 1000.0
 }
 

@@ -1,0 +1,54 @@
+//! Where the handler's time goes: each of its parts alone, on one thread, for the same bodies as in `reviews`.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use mullion::engine::{self, Door, Kind, Request, Subject};
+use mullion::policy::PolicySet;
+use mullion::webhook::envelope::{AdmissionRequest, AdmissionResponse};
+use mullion::webhook::handler;
+use mullion::webhook::state::State;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+use crate::fleet;
+use crate::reviews::{measure, micros};
+
+const PARTS: [&str; 8] = ["is UTF-8", "is JSON", "as Value", "parse", "review", "answer", "encode", "handler"];
+
+pub fn run() {
+    println!("\nparts of the handler, 20,000 nodes, µs: medians; the first three: what others make of the body");
+    println!("{:32} {}", "pod", PARTS.map(|part| format!("{part:>9}")).join(" "));
+    let state = State::fixed(fleet::world(20_000, 2_000), PolicySet::default());
+    for bytes in [2_000, 15_000] {
+        for (name, spec) in fleet::pods() {
+            let body = fleet::review(&spec, bytes).into_bytes();
+            let row = parts(&state, &body).map(|time| format!("{:9.1}", micros(time))).join(" ");
+            println!("{:32} {row}", format!("{name}, {} KB", bytes / 1000));
+        }
+    }
+}
+
+fn parts(state: &State, body: &[u8]) -> [Duration; 8] {
+    let parsed = AdmissionRequest::parse(body).unwrap();
+    let object = &parsed.object;
+    let (world, policies) = (state.world.load_full(), state.policies.load_full());
+    let request = Request::creation(Subject { kind: Kind::Pod, namespace: "team-1", object });
+    let review = engine::review(&request, &world, &policies);
+    let answer = engine::answer(&review, object, Door::Mutate);
+    let response =
+        AdmissionResponse { patch: answer.patch, warnings: answer.warnings, audit: answer.audit, ..Default::default() };
+    let deadline = tokio::time::Instant::now();
+    [
+        measure(|| _ = black_box(std::str::from_utf8(black_box(body)))),
+        measure(|| drop(black_box(serde_json::from_slice::<IgnoredAny>(black_box(body))))),
+        measure(|| drop(black_box(serde_json::from_slice::<Value>(black_box(body))))),
+        measure(|| drop(black_box(AdmissionRequest::parse(black_box(body))))),
+        measure(|| drop(black_box(engine::review(black_box(&request), &world, &policies)))),
+        measure(|| drop(black_box(engine::answer(black_box(&review), object, Door::Mutate)))),
+        measure(|| drop(black_box(response.encode(black_box(&parsed))))),
+        measure(|| drop(black_box(handler::handle(state, Door::Mutate, black_box(body), deadline).now_or_never()))),
+    ]
+    .map(|(median, _)| median)
+}
