@@ -78,9 +78,7 @@ impl PolicyFile {
         hash.feed(&self.bytes);
         hash.text()
     }
-}
 
-impl PolicyFile {
     /// What stands in a line, 1-based.
     fn line(&self, line: u32) -> Span {
         let text = std::str::from_utf8(&self.bytes).unwrap_or_default();
