@@ -131,12 +131,18 @@ fn failures_say_what_was_expected_what_came_and_who_decided() {
     assert_eq!(filtered.err, "mullion: 1 case in 1 file: all passed\n");
 }
 
-#[test]
-fn results_as_annotations_name_the_line_of_what_is_expected() {
+/// What `-o` makes of a file with failures, and of another that cannot be read.
+fn one_unreadable(output: &str) -> Ran {
     let bad = TESTS.replace("os: windows", "os: Windows");
     let dir = with(&[("ours.yaml", POLICY), ("a.test.yaml", TESTS), ("below/b.test.yml", &bad)]);
-    let ran = test(&dir, &["-o", "github", "."]);
+    let ran = test(&dir, &["-o", output, "."]);
     assert_eq!(ran.code, 2, "{}", ran.err);
+    ran
+}
+
+#[test]
+fn results_as_annotations_name_the_line_of_what_is_expected() {
+    let ran = one_unreadable("github");
     let expected =
         "::error file=a.test.yaml,line=15,title=policy::Numeric users are refused: os: expected linux, found windows";
     assert!(ran.out.contains(expected), "{}", ran.out);
@@ -146,10 +152,7 @@ fn results_as_annotations_name_the_line_of_what_is_expected() {
 
 #[test]
 fn results_as_junit_are_read_by_others() {
-    let bad = TESTS.replace("os: windows", "os: Windows");
-    let dir = with(&[("ours.yaml", POLICY), ("a.test.yaml", TESTS), ("below/b.test.yml", &bad)]);
-    let ran = test(&dir, &["-o", "junit", "."]);
-    assert_eq!(ran.code, 2, "{}", ran.err);
+    let ran = one_unreadable("junit");
     assert!(!ran.out.contains(|c: char| c.is_control() && c != '\n'), "{:?}", ran.out);
     let report = Report::deserialize_from_str(&ran.out).unwrap();
     assert_eq!((report.tests, report.failures, report.errors), (4, 2, 1));
