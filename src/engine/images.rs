@@ -63,16 +63,16 @@ pub fn image_facts(image: &str, patterns: &ImagePatterns, platforms: Option<&Arc
         };
         let silent = pattern.builds.is_empty() && os != ImageOs::Linux;
         let platforms = platforms.filter(|_| silent).cloned();
-        let reference = ImageRef::parse(image);
+        let reference = if silent { ImageRef::parse(image).ok() } else { None };
         let mut builds = platforms.as_ref().map_or_else(|| pattern.builds.clone(), |platforms| platforms.builds());
         // One pattern for a mirror of Windows images covers all their releases: their tags say which.
         if builds.is_empty()
             && os == ImageOs::Windows
-            && let Some(name) = reference.as_ref().ok().map(from_name).filter(|name| name.os == ImageOs::Windows)
+            && let Some(name) = reference.as_ref().map(from_name).filter(|name| name.os == ImageOs::Windows)
         {
             builds = name.builds;
         }
-        let open = silent && platforms.is_none() && reference.is_ok();
+        let open = platforms.is_none() && reference.is_some();
         return ImageFacts { os, builds, source: ImageSource::Policy, platforms, open };
     }
     let Ok(reference) = ImageRef::parse(image) else {

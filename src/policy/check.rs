@@ -19,8 +19,8 @@ pub(super) struct Checker<'a> {
     kind: Option<&'static str>,
     /// What a document is: `a policy`.
     what: &'static str,
-    /// The problem about the first document that is something else of Kubernetes, and how many more there are.
-    foreign: Option<(usize, usize)>,
+    /// The first document that is something else of Kubernetes.
+    foreign: Option<Foreign>,
     file: &'a str,
     text: &'a str,
     lines: LineIndex<'a>,
@@ -32,6 +32,14 @@ pub(super) struct Checker<'a> {
 
 /// Where each key of a document's `spec` is written, by dotted path.
 pub(super) type Places = BTreeMap<String, Span>;
+
+/// A document that is something else of Kubernetes: its problem's position and words, and how many more such there are.
+#[derive(Debug)]
+struct Foreign {
+    at: usize,
+    said: String,
+    more: usize,
+}
 
 impl<'a> Checker<'a> {
     /// Of a policy file.
@@ -159,8 +167,9 @@ impl<'a> Checker<'a> {
                 } else {
                     "move it elsewhere; a directory of policies holds nothing else"
                 };
-                self.foreign = Some((self.problems.len(), 0));
-                self.report(entry.value.span, format!("this is a {kind} of {group}, and not {what}")).hint(hint);
+                let said = format!("this is a {kind} of {group}, and not {what}");
+                self.foreign = Some(Foreign { at: self.problems.len(), said: said.clone(), more: 0 });
+                self.report(entry.value.span, said).hint(hint);
                 return;
             }
             Some(entry) => {
@@ -183,10 +192,9 @@ impl<'a> Checker<'a> {
     /// Counts another document that is something else of Kubernetes; `false` for the first. A rendered chart in which no
     /// ConfigMap holds policies has dozens, and one problem.
     fn known_foreign(&mut self) -> bool {
-        let Some((at, more)) = &mut self.foreign else { return false };
+        let Some(Foreign { at, said, more }) = &mut self.foreign else { return false };
         *more += 1;
         if let Some(problem) = self.problems.get_mut(*at).filter(|problem| problem.line > 0) {
-            let (said, _) = problem.message.split_once("; ").unwrap_or((&problem.message, ""));
             problem.message = format!(
                 "{said}; nor {}",
                 match more {

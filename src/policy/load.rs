@@ -387,52 +387,36 @@ fn only<'f, T: DeserializeOwned>(
     }
 }
 
-/// What to do where neither of two policies could decide.
-const APART: &str = "give one of them another `priority`, 0 where it is absent, or let match.namespaces.include of both name different namespaces without `*`";
-
 fn disputed(dispute: &Dispute<'_>, group: &[Loaded<'_>]) -> Option<Problem> {
     let place = |(at, line): (usize, u32)| {
         let Loaded { policy, file, .. } = group.get(at)?;
         Some((Place { file, span: file.line(line) }, policy))
     };
-    let (mut first, mut second) = (place(dispute.one)?, place(dispute.other)?);
-    if second.0 < first.0 {
-        std::mem::swap(&mut first, &mut second);
-    }
-    let ((first, early), (Place { file, span }, late)) = (first, second);
-    let message = format!(
-        "PodPolicies `{}` and `{}` say different things of `{}` in `spec.{}`, and both have priority {}: neither could decide",
-        late.name,
-        early.name,
-        shown(dispute.about),
-        dispute.list,
-        early.spec.priority
-    );
-    let text = std::str::from_utf8(&file.bytes).unwrap_or_default();
-    Some(Problem {
-        related: Some(first.related(format!("`{}` says it", early.name))),
-        hint: Some(APART.to_owned()),
-        ..problem(&file.name, &LineIndex::new(text), span, message)
-    })
+    let what = format!("say different things of `{}` in `spec.{}`", shown(dispute.about), dispute.list);
+    Some(undecided([place(dispute.one)?, place(dispute.other)?], &what, "says"))
 }
 
 fn collision<'f>(key: &str, one: &Loaded<'f>, other: &Loaded<'f>) -> Option<Problem> {
     let place = |loaded: &Loaded<'f>| Some(Place { file: loaded.file, span: loaded.places.get(key).copied()? });
-    let (mut first, mut second) = ((place(one)?, one), (place(other)?, other));
-    if second.0 < first.0 {
-        std::mem::swap(&mut first, &mut second);
-    }
-    let ((first, Loaded { policy: early, .. }), (Place { file, span }, Loaded { policy: late, .. })) = (first, second);
+    let both = [(place(one)?, &one.policy), (place(other)?, &other.policy)];
+    Some(undecided(both, &format!("both set `spec.{key}`"), "sets"))
+}
+
+/// Two policies of one priority do `what`, which each `does` at its place, and neither could decide.
+fn undecided(mut both: [(Place<'_>, &PodPolicy); 2], what: &str, does: &str) -> Problem {
+    both.sort_by_key(|(place, _)| *place);
+    let [(first, early), (Place { file, span }, late)] = both;
     let text = std::str::from_utf8(&file.bytes).unwrap_or_default();
     let message = format!(
-        "PodPolicies `{}` and `{}` both set `spec.{key}`, and both have priority {}: neither could decide",
+        "PodPolicies `{}` and `{}` {what}, and both have priority {}: neither could decide",
         late.name, early.name, early.spec.priority
     );
-    Some(Problem {
-        related: Some(first.related(format!("`{}` sets it", early.name))),
-        hint: Some(APART.to_owned()),
+    let hint = "give one of them another `priority`, 0 where it is absent, or let match.namespaces.include of both name different namespaces without `*`";
+    Problem {
+        related: Some(first.related(format!("`{}` {does} it", early.name))),
+        hint: Some(hint.to_owned()),
         ..problem(&file.name, &LineIndex::new(text), span, message)
-    })
+    }
 }
 
 /// Keys of which one policy's value decides; lists are laid together, and `priority` and `match` are the policy's own.

@@ -11,7 +11,7 @@ use kube::core::Status;
 use mullion::engine::world::World;
 use mullion_cluster::{
     ControlPlane, MullionProcess, NodeSpec, Seen, ServingCert, TestNamespace, WebhookRegistration, free_port, wait_for,
-    wait_until_called,
+    wait_until_called, wait_until_refused,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -132,7 +132,7 @@ impl Shared {
         shared.nodes_are_tainted().await?;
         let namespace = shared.namespace("probe").await?;
         wait_until_asked(&namespace).await?;
-        wait_until_refused(&namespace).await?;
+        wait_until_refused(&namespace, DEADLINE).await?;
         Ok(shared)
     }
 
@@ -192,17 +192,6 @@ pub async fn wait_until_asked(namespace: &TestNamespace) -> Result<()> {
     }))?;
     wait_until_called(namespace, &probe, DEADLINE, |answer| {
         answer.as_ref().is_ok_and(|pod| pod.spec.as_ref().is_some_and(|spec| spec.node_selector.is_some()))
-    })
-    .await
-}
-
-/// Waits until a pod that cannot work is refused: the API server learns of each configuration by itself.
-async fn wait_until_refused(namespace: &TestNamespace) -> Result<()> {
-    let container = json!({"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022"});
-    let probe = pod("probe", json!({"securityContext": {"runAsUser": 1000}, "containers": [container]}));
-    wait_for("the API server to ask Mullion what to refuse", DEADLINE, async || match ask(namespace, &probe).await {
-        Ok(Err(status)) if status.message.contains("pods.mullion.dev") => Seen::Done(()),
-        other => Seen::NotYet(format!("{other:?}")),
     })
     .await
 }

@@ -58,4 +58,4 @@ pub use process::free_port;
 pub use tools::{Tool, Tools};
 pub use trial::trial;
 pub use wait::{Seen, wait_for};
-pub use webhook::{FailurePolicy, WebhookRegistration, wait_until_called};
+pub use webhook::{FailurePolicy, WebhookRegistration, wait_until_called, wait_until_refused};

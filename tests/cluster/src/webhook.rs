@@ -231,3 +231,18 @@ pub async fn wait_until_called(
     })
     .await
 }
+
+/// Waits until a pod that cannot work is refused by Mullion: the API server learns of each configuration by itself, and
+/// may ask what to change before it asks what to refuse.
+pub async fn wait_until_refused(namespace: &TestNamespace, deadline: Duration) -> Result<()> {
+    let probe: Pod = serde_json::from_value(json!({
+        "metadata": {"name": "probe"},
+        "spec": {"securityContext": {"runAsUser": 1000},
+            "containers": [{"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022"}]},
+    }))?;
+    wait_until_called(namespace, &probe, deadline, |answer| match answer {
+        Err(kube::Error::Api(status)) => status.message.contains("pods.mullion.dev"),
+        _ => false,
+    })
+    .await
+}

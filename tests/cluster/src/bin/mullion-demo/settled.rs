@@ -7,9 +7,9 @@ use anyhow::Result;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
-use kube::api::{ListParams, PostParams};
+use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
-use mullion_cluster::{ControlPlane, Seen, wait_for};
+use mullion_cluster::{ControlPlane, Seen, TestNamespace, wait_for};
 
 use crate::expected::{Example, Should, trouble_on};
 use crate::table::Row;
@@ -30,41 +30,27 @@ pub(crate) async fn service_account(plane: &ControlPlane, namespace: &str) -> Re
 /// Waits until the API server asks Mullion: a dry-run pod comes back with its selector.
 pub(crate) async fn wait_until_called(plane: &ControlPlane) -> Result<()> {
     service_account(plane, "default").await?;
-    let pods: Api<Pod> = Api::namespaced(plane.client(), "default");
     let probe: Pod = serde_json::from_value(serde_json::json!({
         "metadata": {"name": "probe"},
         // The limit is what strict policies want.
         "spec": {"containers": [{"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022",
             "resources": {"limits": {"memory": "512Mi"}}}]},
     }))?;
-    wait_for("the API server to ask Mullion", DEADLINE, || {
-        let (pods, probe) = (pods.clone(), probe.clone());
-        async move {
-            let how = PostParams { dry_run: true, field_manager: None };
-            let stored = pods.create(&how, &probe).await.ok()?;
-            let selector = stored.spec?.node_selector?;
-            selector.contains_key("kubernetes.io/os").then_some(())
-        }
+    mullion_cluster::wait_until_called(&default_namespace(plane), &probe, DEADLINE, |answer| {
+        let spec = answer.as_ref().ok().and_then(|stored| stored.spec.as_ref());
+        let selector = spec.and_then(|spec| spec.node_selector.as_ref());
+        selector.is_some_and(|selector| selector.contains_key("kubernetes.io/os"))
     })
     .await
 }
 
-/// Waits until a pod that cannot work is refused: the API server learns of each configuration by itself.
+/// Waits until the API server asks Mullion what to refuse, too.
 pub(crate) async fn wait_until_refused(plane: &ControlPlane) -> Result<()> {
-    let pods: Api<Pod> = Api::namespaced(plane.client(), "default");
-    let probe: Pod = serde_json::from_value(serde_json::json!({
-        "metadata": {"name": "probe"},
-        "spec": {"securityContext": {"runAsUser": 1000},
-            "containers": [{"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022"}]},
-    }))?;
-    wait_for("the API server to ask Mullion what to refuse", DEADLINE, async || {
-        match pods.create(&PostParams { dry_run: true, field_manager: None }, &probe).await {
-            Err(kube::Error::Api(status)) if status.message.contains("pods.mullion.dev") => Seen::Done(()),
-            Err(error) => Seen::NotYet(error.to_string()),
-            Ok(_) => Seen::NotYet("it was taken".to_owned()),
-        }
-    })
-    .await
+    mullion_cluster::wait_until_refused(&default_namespace(plane), DEADLINE).await
+}
+
+fn default_namespace(plane: &ControlPlane) -> TestNamespace {
+    TestNamespace { name: "default".to_owned(), client: plane.client() }
 }
 
 /// What became of one example.
