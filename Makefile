@@ -23,8 +23,17 @@ up: needs ## Leave a mixed cluster with Mullion running, under POLICY=FILE; prin
 down: ## Stop what `make up` left running
 	@tests/cluster/down.sh target/up
 
+.PHONY: check
+check: needs fmt-check clippy ## Format, lints, and every test that needs neither a cluster nor a tool that must be built
+	@tests/run.sh check
+
 .PHONY: test
-test: needs fmt-check clippy doc unit purity cluster-test ## Everything CI checks
+test: needs fmt-check clippy doc purity ## Everything CI checks
+	@tests/cluster/tools/build.sh >/dev/null && $(CARGO) test --locked --workspace --doc --quiet && tests/run.sh test
+
+.PHONY: soak
+soak: needs ## The long forms of the tests that find rare faults by repetition
+	@tests/cluster/tools/build.sh >/dev/null && tests/run.sh soak
 
 .PHONY: rules
 rules: needs ## Write again what is made from the rule catalogue and the policy keys: policies/rules, policies/schema, docs/policy-reference.md, expected findings; and what README.md and docs show
@@ -58,21 +67,15 @@ fmt: ## Format the code
 fmt-check:
 	$(CARGO) fmt --all --check
 
+# `--all-targets` leaves out what `cargo test` leaves out: see `test = false` in Cargo.toml.
+CLUSTER_SUITES = on_cluster installed chart registry control_plane
 .PHONY: clippy
 clippy: needs
-	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --locked --no-default-features --all-targets -- -D warnings
+	$(CARGO) clippy --locked --workspace --all-targets $(CLUSTER_SUITES:%=--test %) -- -D warnings
 
 .PHONY: doc
 doc: needs
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --lib
-
-# The engine, the policy language and the file commands, without anything that talks to a network.
-.PHONY: unit
-unit: needs
-	$(CARGO) test --locked --no-default-features
-	$(CARGO) test --locked --lib --test cli --test webhook --test monitoring
-	$(CARGO) test --locked -p mullion-cluster --lib --bins
 
 # The engine must not be able to reach a network, a clock or a cluster: none of these crates is in its graph.
 IMPURE = axum hyper kube kube-client kube-runtime rustls tokio hyper-rustls moka tracing-subscriber
@@ -84,15 +87,6 @@ purity: needs
 			echo "purity: $$crate is in the graph of the library without features" >&2; exit 1; \
 		fi; \
 	done; echo "purity: the library without features has none of: $(IMPURE)"
-
-.PHONY: cluster-test
-cluster-test: needs
-	@tools="$$(tests/cluster/tools/build.sh)" && export KUBEBUILDER_ASSETS="$$tools" && \
-	$(CARGO) test --locked -p mullion-cluster --test control_plane && \
-	$(CARGO) test --locked --test registry && \
-	$(CARGO) test --locked --test chart && \
-	$(CARGO) test --locked --test on_cluster && \
-	$(CARGO) test --locked --test installed
 
 # Figures for people: nothing is asserted. The webhook's take about two minutes, the controller's about five.
 .PHONY: bench

@@ -1,5 +1,5 @@
 //! The chart under every values file of `charts/mullion/ci`: what Helm renders, what the API server says to it, and what
-//! an upgrade from each to each other leaves.
+//! an upgrade from one to another leaves.
 //!
 //! One trial for each check and values file; `cargo test --test chart eks` runs those of one file. One control plane is
 //! shared by the checks that need one. Needs the control-plane tools, of which Helm is one: `make test` builds them.
@@ -30,11 +30,22 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
-use libtest_mimic::{Arguments, Failed, Trial};
-use mullion_cluster::trial;
+use futures::future::BoxFuture;
+use libtest_mimic::Arguments;
+use mullion_cluster::{Shared, Suite};
 
 use crate::rendered::Rendered;
 use crate::server::Server;
+
+/// What must hold for the chart whatever the values are, or for values that no file has.
+const VALUES: &[(&str, OfValues)] = &[
+    ("values::missing_ones_are_named", values::missing_ones_are_named),
+    ("values::wrong_ones_are_refused_in_words", values::wrong_ones_are_refused_in_words),
+    ("values::right_ones_are_taken", values::right_ones_are_taken),
+    ("values::old_servers_are_refused", values::old_servers_are_refused),
+    ("values::schema_and_values_agree", documented::schema_and_values_agree),
+    ("templates::no_template_asks_for_chance_clock_or_cluster", repeated::no_template_asks_for_chance_clock_or_cluster),
+];
 
 /// What must hold for the chart under each values file, without a cluster.
 const OFFLINE: &[(&str, Check)] = &[
@@ -70,77 +81,52 @@ const ASKED: &[(&str, Asked)] = &[
     ("pod-security", |server, file| Box::pin(admitted::pods_pass_pod_security(server, file))),
 ];
 
+type OfValues = fn() -> Result<()>;
 type Check = fn(&Rendered) -> Result<()>;
-type Asked = for<'a> fn(&'a Server, &'a Rendered) -> futures::future::BoxFuture<'a, Result<()>>;
+type Asked = for<'a> fn(&'a Server, &'a Rendered) -> BoxFuture<'a, Result<()>>;
+type AskedOfAll = for<'a> fn(&'a Server, &'a [Arc<Rendered>]) -> BoxFuture<'a, Result<()>>;
 
-fn failed(error: &anyhow::Error) -> Failed {
-    Failed::from(format!("{error:#}"))
-}
+/// What the API server says to all of them.
+const ASKED_OF_ALL: &[(&str, AskedOfAll)] = &[
+    ("upgrades::from_and_to_each_file_the_bundle_stays", |server, files| {
+        Box::pin(upgrades::from_and_to_each_file_the_bundle_stays(server, files))
+    }),
+    ("upgrades::helm_and_kubectl_keep_the_bundle_and_do_not_drift", |server, files| {
+        Box::pin(upgrades::helm_and_kubectl_keep_the_bundle_and_do_not_drift(server, files))
+    }),
+    ("upgrades::no_immutable_field_changes", |server, files| {
+        Box::pin(upgrades::no_immutable_field_changes(server, files))
+    }),
+];
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let files = rendered::files().expect("the values files");
-    let mut trials = vec![
-        Trial::test("values::schema_and_values_agree", || {
-            documented::schema_and_values_agree().map_err(|e| failed(&e))
-        }),
-        Trial::test("values::wrong_ones_are_refused_in_words", || {
-            values::wrong_ones_are_refused_in_words().map_err(|e| failed(&e))
-        }),
-        Trial::test("values::right_ones_are_taken", || values::right_ones_are_taken().map_err(|e| failed(&e))),
-        Trial::test("values::missing_ones_are_named", || values::missing_ones_are_named().map_err(|e| failed(&e))),
-        Trial::test("templates::no_template_asks_for_chance_clock_or_cluster", || {
-            repeated::no_template_asks_for_chance_clock_or_cluster().map_err(|e| failed(&e))
-        }),
-        Trial::test("values::old_servers_are_refused", || values::old_servers_are_refused().map_err(|e| failed(&e))),
-    ];
-    for file in &files {
-        for (name, check) in OFFLINE {
-            let file = Arc::clone(file);
-            trials.push(Trial::test(format!("{}::{name}", file.name), move || check(&file).map_err(|e| failed(&e))));
-        }
+    // Helm and the API server keep the processors busy: more at the same time take longer.
+    let mut suite = Suite::new("chart", 3);
+    let server = Shared::new(Server::start);
+    for (name, check) in ASKED_OF_ALL {
+        let (files, check) = (files.clone(), *check);
+        suite.shared_trial(&server, (*name).to_owned(), move |server| {
+            Box::pin(async move { check(&server, &files).await })
+        });
     }
-    let server = Arc::new(Server::default());
-    let on_server = |name: String, files: Vec<Arc<Rendered>>, check: EachOrAll| {
-        let server = Arc::clone(&server);
-        trial(runtime.handle(), name, async move {
-            match check {
-                EachOrAll::Each(check) => check(&server, &files[0]).await,
-                EachOrAll::All(check) => check(&server, &files).await,
-            }
-        })
-    };
     for file in &files {
         for (name, check) in ASKED {
-            trials.push(on_server(format!("{}::{name}", file.name), vec![Arc::clone(file)], EachOrAll::Each(*check)));
+            let (file, check) = (Arc::clone(file), *check);
+            suite.shared_trial(&server, format!("{}::{name}", file.name), move |server| {
+                Box::pin(async move { check(&server, &file).await })
+            });
         }
     }
-    let all: [(&str, AskedOfAll); 3] = [
-        ("upgrades::each_to_each_keeps_the_bundle", |server, files| {
-            Box::pin(upgrades::each_to_each_keeps_the_bundle(server, files))
-        }),
-        ("upgrades::helm_and_kubectl_keep_the_bundle_and_do_not_drift", |server, files| {
-            Box::pin(upgrades::helm_and_kubectl_keep_the_bundle_and_do_not_drift(server, files))
-        }),
-        ("upgrades::no_immutable_field_changes", |server, files| {
-            Box::pin(upgrades::no_immutable_field_changes(server, files))
-        }),
-    ];
-    for (name, check) in all {
-        trials.push(on_server(name.to_owned(), files.clone(), EachOrAll::All(check)));
+    for (name, check) in VALUES {
+        suite.blocking(*name, *check);
     }
-    let conclusion = libtest_mimic::run(&arguments, trials);
-    if conclusion.has_failed() {
-        server.keep_logs();
+    for file in &files {
+        for (name, check) in OFFLINE {
+            let (file, check) = (Arc::clone(file), *check);
+            suite.blocking(format!("{}::{name}", file.name), move || check(&file));
+        }
     }
-    drop(server);
-    conclusion.exit_code()
-}
-
-type AskedOfAll = for<'a> fn(&'a Server, &'a [Arc<Rendered>]) -> futures::future::BoxFuture<'a, Result<()>>;
-
-enum EachOrAll {
-    Each(Asked),
-    All(AskedOfAll),
+    suite.run(arguments)
 }

@@ -1,45 +1,41 @@
 //! The API server, with the kinds that the chart can use, and one request after the other to it.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, pinned_kind};
 use kube::{Api, Client};
-use mullion_cluster::{ControlPlane, wait_for};
+use mullion_cluster::{ControlPlane, Fixture, wait_for};
 use serde_json::{Value, json};
-use tokio::sync::{Mutex, OnceCell};
+use tokio::sync::Mutex;
 
 use crate::rendered::text;
 
 pub const DEADLINE: std::time::Duration = std::time::Duration::from_secs(120);
 
-/// One control plane for all, started by the first that asks.
-#[derive(Default)]
+/// One control plane for all.
 pub struct Server {
-    plane: OnceCell<ControlPlane>,
+    pub plane: ControlPlane,
     kinds: Mutex<BTreeMap<String, (kube::discovery::ApiResource, Scope)>>,
     installing: Mutex<()>,
 }
 
-impl Server {
-    pub async fn plane(&self) -> Result<&ControlPlane> {
-        self.plane
-            .get_or_try_init(|| async {
-                let plane = ControlPlane::builder().kwok(false).scheduler(false).start().await?;
-                let kinds = include_str!("kinds.yaml");
-                plane.kubectl_with_input(&["create", "--validate=strict", "-f", "-"], kinds).await?;
-                plane.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=120s"]).await?;
-                Ok(plane)
-            })
-            .await
+impl Fixture for Server {
+    fn keep_logs(&self) -> Vec<PathBuf> {
+        vec![self.plane.keep_logs()]
     }
+}
 
-    pub fn keep_logs(&self) {
-        if let Some(plane) = self.plane.get() {
-            eprintln!("the control plane's logs are kept in {}", plane.keep_logs().display());
-        }
+impl Server {
+    pub async fn start() -> Result<Self> {
+        let plane = ControlPlane::builder().kwok(false).scheduler(false).start().await?;
+        let kinds = include_str!("kinds.yaml");
+        plane.kubectl_with_input(&["create", "--validate=strict", "-f", "-"], kinds).await?;
+        plane.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=120s"]).await?;
+        Ok(Self { plane, kinds: Mutex::default(), installing: Mutex::default() })
     }
 
     /// The API for an object's kind, in its own namespace.
@@ -81,7 +77,7 @@ impl Server {
 
     /// With an error for every field that the server does not know.
     async fn patch(&self, object: &Value, parameters: PatchParams) -> Result<Value> {
-        let api = self.api(self.plane().await?.client(), object).await?;
+        let api = self.api(self.plane.client(), object).await?;
         let parameters = parameters.validation_strict();
         let name = text(object, "/metadata/name");
         let stored = api.patch(name, &parameters, &Patch::Apply(object)).await;
@@ -100,7 +96,7 @@ impl Server {
 
     /// A strategic merge patch by that manager.
     pub async fn strategic(&self, object: &Value, manager: &str, patch: Value) -> Result<Value> {
-        let api = self.api(self.plane().await?.client(), object).await?;
+        let api = self.api(self.plane.client(), object).await?;
         let parameters = PatchParams { field_manager: Some(manager.to_owned()), ..PatchParams::default() };
         Ok(serde_json::to_value(
             api.patch(text(object, "/metadata/name"), &parameters, &Patch::Strategic(patch)).await?,
@@ -110,7 +106,7 @@ impl Server {
     /// The turn of a trial that installs: names are fixed, so one does at a time. What another left is taken away.
     pub async fn alone(&self) -> Result<tokio::sync::MutexGuard<'_, ()>> {
         let turn = self.installing.lock().await;
-        let plane = self.plane().await?;
+        let plane = &self.plane;
         self.namespace("mullion-system", json!({})).await?;
         let whole = "mutatingwebhookconfigurations,validatingwebhookconfigurations,clusterroles,clusterrolebindings,\
             priorityclasses,deployments,services,serviceaccounts,configmaps,roles,rolebindings,networkpolicies,\
@@ -122,12 +118,12 @@ impl Server {
     }
 
     pub async fn get(&self, object: &Value) -> Result<Value> {
-        let api = self.api(self.plane().await?.client(), object).await?;
+        let api = self.api(self.plane.client(), object).await?;
         Ok(serde_json::to_value(api.get(text(object, "/metadata/name")).await?)?)
     }
 
     pub async fn delete(&self, object: &Value) -> Result<()> {
-        let api = self.api(self.plane().await?.client(), object).await?;
+        let api = self.api(self.plane.client(), object).await?;
         api.delete(text(object, "/metadata/name"), &kube::api::DeleteParams::default()).await?;
         Ok(())
     }

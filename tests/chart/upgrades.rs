@@ -1,4 +1,4 @@
-//! From each values file to each other: what the controller filled in stays, nothing drifts, nothing needs to be deleted.
+//! From one values file to another: what the controller filled in stays, nothing drifts, nothing needs to be deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,41 +33,47 @@ fn bundles(configuration: &Value) -> BTreeMap<&str, &Value> {
     list(configuration, "/webhooks").iter().map(|one| (text(one, "/name"), &one["clientConfig"]["caBundle"])).collect()
 }
 
-/// Every ordered pair. Webhooks that were there keep their bundle, and those that go come back without one.
-pub async fn each_to_each_keeps_the_bundle(server: &Server, files: &[Arc<Rendered>]) -> Result<()> {
+/// From each file to the default and back, and from each to the next. Webhooks that were there keep their bundle, and
+/// those that go come back without one.
+pub async fn from_and_to_each_file_the_bundle_stays(server: &Server, files: &[Arc<Rendered>]) -> Result<()> {
     let _alone = server.alone().await?;
     let managed: Vec<_> = files.iter().filter(|file| file.value("/certificates/mode") == "Managed").collect();
     ensure!(managed.len() > 6, "{} values files with managed certificates", managed.len());
+    let default = named(files, "default")?;
+    // One path with every one of these upgrades, from the default back to it.
+    let others = || managed.iter().map(|file| &***file).filter(|file| file.name != default.name);
+    let path = others().flat_map(|file| [default, file]).chain([default]).chain(others()).chain([default]);
+    let path: Vec<&Rendered> = path.collect();
     let mut kept = 0;
-    for before in &managed {
-        for after in &managed {
-            for (from, to) in configurations(before)?.into_iter().zip(configurations(after)?) {
-                server.apply(from, HELM).await.with_context(|| before.name.clone())?;
-                let filled = fill(server, from).await?;
-                ensure!(bundles(&filled).values().all(|bundle| **bundle == BUNDLE), "{filled}");
-                let stored =
-                    server.apply(to, HELM).await.with_context(|| format!("{} to {}", before.name, after.name))?;
-                let had = bundles(&filled);
-                for (name, bundle) in bundles(&stored) {
-                    let expected = if had.contains_key(name) { json!(BUNDLE) } else { Value::Null };
-                    ensure!(*bundle == expected, "{} to {}: {name}: {bundle}", before.name, after.name);
-                    kept += usize::from(!expected.is_null());
-                }
-                let names = |object: &Value| -> Vec<String> {
-                    list(object, "/webhooks").iter().map(|one| text(one, "/name").to_owned()).collect()
-                };
-                ensure!(
-                    names(&stored).iter().collect::<BTreeSet<_>>() == names(to).iter().collect(),
-                    "{} to {}: webhooks stay that are not wanted: {:?}",
-                    before.name,
-                    after.name,
-                    names(&stored)
-                );
+    for from in configurations(default)? {
+        server.apply(from, HELM).await?;
+    }
+    for pair in path.windows(2) {
+        let (before, after) = (pair[0], pair[1]);
+        for (from, to) in configurations(before)?.into_iter().zip(configurations(after)?) {
+            let filled = fill(server, from).await?;
+            ensure!(bundles(&filled).values().all(|bundle| **bundle == BUNDLE), "{filled}");
+            let stored = server.apply(to, HELM).await.with_context(|| format!("{} to {}", before.name, after.name))?;
+            let had = bundles(&filled);
+            for (name, bundle) in bundles(&stored) {
+                let expected = if had.contains_key(name) { json!(BUNDLE) } else { Value::Null };
+                ensure!(*bundle == expected, "{} to {}: {name}: {bundle}", before.name, after.name);
+                kept += usize::from(!expected.is_null());
             }
+            let names = |object: &Value| -> Vec<String> {
+                list(object, "/webhooks").iter().map(|one| text(one, "/name").to_owned()).collect()
+            };
+            ensure!(
+                names(&stored).iter().collect::<BTreeSet<_>>() == names(to).iter().collect(),
+                "{} to {}: webhooks stay that are not wanted: {:?}",
+                before.name,
+                after.name,
+                names(&stored)
+            );
         }
     }
-    ensure!(kept > managed.len() * managed.len(), "{kept} bundles");
-    for configuration in configurations(managed[0])? {
+    ensure!(kept > path.len(), "{kept} bundles");
+    for configuration in configurations(default)? {
         server.delete(configuration).await?;
     }
     Ok(())
@@ -159,7 +165,7 @@ fn settled(object: &Value) -> Value {
 /// Helm 4 itself, then kubectl over it, then Helm again, and the way back; the bundles stay, and at the end nothing does.
 pub async fn helm_and_kubectl_keep_the_bundle_and_do_not_drift(server: &Server, files: &[Arc<Rendered>]) -> Result<()> {
     let _alone = server.alone().await?;
-    let plane = server.plane().await?;
+    let plane = &server.plane;
     server.namespace("mullion-system", json!({})).await?;
     let (first, last) = (named(files, "default")?, named(files, "everything")?);
     let chart = mullion_cluster::Chart::folder();

@@ -31,49 +31,34 @@ mod upgrade;
 mod variants;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use libtest_mimic::Arguments;
-use mullion_cluster::trial;
+use mullion_cluster::{Pool, Suite, trials};
 
-use crate::site::{SITES, Sites};
+use crate::site::Site;
 
-/// One trial for each of these functions, named by its path; each has a site for as long as it runs.
-macro_rules! trials {
-    ($runtime:expr, $sites:expr, [$($module:ident::$name:ident),* $(,)?]) => {
-        vec![$({
-            let sites = Arc::clone(&$sites);
-            trial($runtime.handle(), concat!(stringify!($module), "::", stringify!($name)), async move {
-                let site = sites.get().await?;
-                let outcome = $module::$name(&site).await;
-                if outcome.is_ok() {
-                    site.passed();
-                }
-                outcome
-            })
-        }),*]
-    };
-}
+/// Control planes at the same time: 0.6 GB each, and they mostly wait. One more is that of `documents`.
+const SITES: usize = 3;
 
 fn main() -> ExitCode {
-    let mut arguments = Arguments::from_args();
-    // They wait most of the time, so not for processors: `Sites` says how many run at once.
-    arguments.test_threads.get_or_insert(SITES);
+    let arguments = Arguments::from_args();
     if !arguments.list
         && let Err(why) = mullion_cluster::own_network()
     {
         eprintln!("{why:#}");
         return ExitCode::FAILURE;
     }
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let sites = Arc::new(Sites::default());
-    let mut trials = trials!(
-        runtime,
-        sites,
-        [
-            kubelet::containers_are_as_their_pods_say,
-            kubelet::ends_are_a_kubelets,
-            install::the_defaults_work,
+    let mut suite = Suite::new("installed", SITES + 1);
+    suite.trial(
+        "documents::every_command_for_a_cluster_does_what_its_page_says",
+        documents::every_command_for_a_cluster_does_what_its_page_says(),
+    );
+    let sites = Pool::new(SITES, Site::start);
+    suite.pooled(
+        &sites,
+        trials![
+            cold_start::everything_comes_up,
+            cold_start::one_node,
             replicas::one_that_is_asked_to_go_is_not_missed,
             replicas::one_that_crashes_is_missed_for_a_moment,
             upgrade::up_and_back_is_not_noticed,
@@ -81,24 +66,17 @@ fn main() -> ExitCode {
             uninstall::a_broken_one_goes,
             uninstall::a_job_that_fails_is_tried_again_or_left_out,
             uninstall::the_namespace_goes_first,
-            again::at_once,
-            again::a_second_release_is_refused,
-            cold_start::everything_comes_up,
-            cold_start::one_node,
             variants::a_provided_certificate,
             variants::cert_manager,
             variants::other_networks,
             variants::policies_of_others,
             variants::tainted_linux_nodes,
-        ]
+            again::at_once,
+            again::a_second_release_is_refused,
+            install::the_defaults_work,
+            kubelet::containers_are_as_their_pods_say,
+            kubelet::ends_are_a_kubelets,
+        ],
     );
-    trials.push(trial(
-        runtime.handle(),
-        "documents::every_command_for_a_cluster_does_what_its_page_says",
-        documents::every_command_for_a_cluster_does_what_its_page_says(),
-    ));
-    let conclusion = libtest_mimic::run(&arguments, trials);
-    // In the runtime: the end of a kubelet ends its tasks.
-    runtime.block_on(async { drop(sites) });
-    conclusion.exit_code()
+    suite.run(arguments)
 }

@@ -1,9 +1,7 @@
 //! The clusters that trials install Mullion in, one after the other.
 
-use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -11,8 +9,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams};
-use mullion_cluster::{ControlPlane, Image, Kubelet, Network, NodeSpec, Seen, Tool, wait_for};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use mullion_cluster::{ControlPlane, Fixture, Image, Kubelet, Network, NodeSpec, Seen, Tool, wait_for};
 
 /// For anything that a cluster does by itself. Nothing takes nearly as long on an idle machine.
 pub const DEADLINE: Duration = Duration::from_secs(300);
@@ -28,8 +25,14 @@ pub struct Site {
     pub plane: ControlPlane,
 }
 
+impl Fixture for Site {
+    fn keep_logs(&self) -> Vec<PathBuf> {
+        vec![self.plane.keep_logs(), self.kubelet.keep_logs()]
+    }
+}
+
 impl Site {
-    async fn start() -> Result<Self> {
+    pub async fn start() -> Result<Self> {
         let plane = ControlPlane::builder().network(Network::up()?).start().await?;
         let kubelet = Kubelet::start(&plane, [(image("registry.mullion.dev/mullion"), program())])?;
         plane.create_nodes(&[linux_nodes(), windows_nodes()].concat()).await?;
@@ -134,66 +137,4 @@ pub fn image(repository: &str) -> String {
 /// The image as the Dockerfile makes it, with the program under test.
 pub fn program() -> Image {
     Image::new(env!("CARGO_BIN_EXE_mullion"))
-}
-
-/// How many sites there are at a time. Each is a control plane, 0.6 GB, and mostly waits.
-pub const SITES: usize = 3;
-
-/// Sites, some at a time. A trial that passes leaves its own to the next; any other's is thrown away.
-pub struct Sites {
-    free: Mutex<Vec<Site>>,
-    turns: Arc<Semaphore>,
-}
-
-impl Default for Sites {
-    fn default() -> Self {
-        Self { free: Mutex::default(), turns: Arc::new(Semaphore::new(SITES)) }
-    }
-}
-
-impl Sites {
-    pub async fn get(self: &Arc<Self>) -> Result<Turn> {
-        let permit = Arc::clone(&self.turns).acquire_owned().await?;
-        let free = self.free().pop();
-        let site = match free {
-            Some(site) => site,
-            None => Site::start().await?,
-        };
-        Ok(Turn { sites: Arc::clone(self), site: Some(site), _permit: permit })
-    }
-
-    fn free(&self) -> MutexGuard<'_, Vec<Site>> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A site while one trial has it.
-pub struct Turn {
-    sites: Arc<Sites>,
-    site: Option<Site>,
-    _permit: OwnedSemaphorePermit, // last: the next one finds the site
-}
-
-impl Turn {
-    /// The trial has passed.
-    pub fn passed(mut self) {
-        self.sites.free().extend(self.site.take());
-    }
-}
-
-impl Deref for Turn {
-    type Target = Site;
-
-    fn deref(&self) -> &Site {
-        self.site.as_ref().expect("it is given back at the end")
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        if let Some(site) = self.site.take() {
-            site.plane.keep_logs();
-            site.kubelet.keep_logs();
-        }
-    }
 }

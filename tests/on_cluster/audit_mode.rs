@@ -2,14 +2,14 @@
 //! applies something sees is in `tests/cases/audit`.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
-use mullion_cluster::{ControlPlane, MullionProcess, NodeSpec, free_port, wait_for};
+use mullion_cluster::{ControlPlane, Fixture, MullionProcess, NodeSpec, free_port, wait_for};
 use serde_json::{Value, json};
 
 use crate::audit::AuditLog;
 use crate::shared::*;
-use crate::turns::Start;
 
 const LTSC2022: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
 
@@ -17,12 +17,18 @@ const LTSC2022: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
 pub struct Audited {
     plane: ControlPlane,
     log: AuditLog,
-    _webhook: MullionProcess,
+    webhook: MullionProcess,
     admin: u16,
 }
 
-impl Start for Audited {
-    async fn start() -> Result<Self> {
+impl Fixture for Audited {
+    fn keep_logs(&self) -> Vec<PathBuf> {
+        vec![self.plane.keep_logs(), self.webhook.keep_logs()]
+    }
+}
+
+impl Audited {
+    pub async fn start() -> Result<Self> {
         let log = AuditLog::of(&json!([
             {"level": "Metadata", "verbs": ["create"], "resources": [
                 {"group": "", "resources": ["pods"]}, {"group": "apps", "resources": ["daemonsets"]}]},
@@ -39,11 +45,9 @@ impl Start for Audited {
         let admin = free_port()?;
         let (webhook, registration) = start_webhook_at(&plane, &policies.to_string_lossy(), admin).await?;
         registration.register(&plane.client()).await?;
-        Ok(Self { plane, log, _webhook: webhook, admin })
+        Ok(Self { plane, log, webhook, admin })
     }
-}
 
-impl Audited {
     /// What Mullion's webhooks had written down about the creation of an object; without their names for `kind`.
     async fn annotations(&self, name: &str, dry_run: bool) -> Result<BTreeMap<String, String>> {
         wait_for(&format!("the audit log to tell of {name}"), DEADLINE, async || {

@@ -1,6 +1,6 @@
 //! Linux-only fields on Windows pods, judged by the API server.
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::shared::*;
@@ -132,69 +132,6 @@ pub async fn every_linux_only_value_is_repaired_or_refused(shared: &Shared) -> R
     Ok(())
 }
 
-pub async fn all_bad_fields_are_named_at_once(shared: &Shared) -> Result<()> {
-    let namespace = shared.namespace("bad").await?;
-    let bad = json!({"name": "c", "image": WINDOWS, "securityContext": {"runAsUser": 1000, "privileged": true}});
-    let spec = json!({"hostNetwork": true, "containers": [bad.clone()]});
-    let mut deployment = workload("Deployment", "bad", WINDOWS);
-    deployment["spec"]["template"]["spec"] = spec.clone();
-    let mut job = workload("Job", "bad", WINDOWS);
-    job["spec"]["template"]["spec"] = spec.clone();
-    job["spec"]["template"]["spec"]["restartPolicy"] = json!("Never");
-    for object in [pod("bad", spec.clone()), sealed_by_author(pod("bad", spec)), deployment, job] {
-        let Err(error) = create(&namespace, &object).await else { bail!("stored: {object}") };
-        let text = format!("{error:#}");
-        for word in ["runAsUser", "privileged", "hostNetwork", "MUL201", "MUL203", "MUL204", "windowsOptions"] {
-            ensure!(text.contains(word), "{word} is not in: {text}");
-        }
-    }
-    ensure!(pods(&namespace).await?.is_empty());
-    Ok(())
-}
-
-pub async fn a_sealed_template_is_repaired_where_the_server_would_refuse_it(shared: &Shared) -> Result<()> {
-    let (with, without) = (shared.namespace("sealed").await?, shared.plane.namespace("sealed-plain").await?);
-    for kind in ["Deployment", "Job"] {
-        let mut object = workload(kind, "app", WINDOWS);
-        let spec = &mut object["spec"]["template"]["spec"];
-        spec["os"] = json!({"name": "windows"});
-        spec["securityContext"] = json!({"seccompProfile": {"type": "RuntimeDefault"}, "fsGroup": 1000});
-        spec["containers"][0]["securityContext"] =
-            json!({"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}});
-        ensure!(create(&without, &object).await.is_err(), "{kind}: the server takes it by itself");
-        let stored = create(&with, &object).await?;
-        let spec = &stored["spec"]["template"]["spec"];
-        ensure!(spec.get("nodeSelector").is_none() && spec["securityContext"] == json!({}), "{kind}: {spec}");
-    }
-    let landed = bound(&with, 2).await?;
-    ensure!(landed.iter().all(|node| node == "win2022" || node == "win2025"), "{landed:?}");
-    Ok(())
-}
-
-pub async fn owned_pods_run_on(shared: &Shared) -> Result<()> {
-    let namespace = shared.plane.namespace("before").await?;
-    let mut deployment = workload("Deployment", "old", WINDOWS);
-    deployment["spec"]["template"]["spec"]["securityContext"] = json!({"runAsUser": 1000});
-    deployment["spec"]["template"]["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "windows"});
-    deployment["spec"]["template"]["spec"]["tolerations"] = json!([{"key": "os", "operator": "Exists"}]);
-    create(&namespace, &deployment).await?;
-    bound(&namespace, 1).await?;
-    shared.adopt(&namespace).await?;
-    let old = pods(&namespace).await?;
-    let name = old[0]["metadata"]["name"].as_str().context("a name")?.to_owned();
-    delete(&namespace, "Pod", &name).await?;
-    // It ran with a field that Windows ignores; it still does, and its label says what is wrong.
-    let new = mullion_cluster::wait_for("the pod that takes its place", DEADLINE, || async {
-        let found = pods(&namespace).await.ok()?;
-        found.into_iter().find(|pod| pod["metadata"]["name"] != name.as_str())
-    })
-    .await?;
-    ensure!(new["metadata"]["labels"]["mullion.dev/findings"] == "MUL201", "{}", new["metadata"]);
-    ensure!(new["spec"]["securityContext"]["runAsUser"] == 1000 && new["spec"].get("os").is_none());
-    bound(&namespace, 1).await?;
-    Ok(())
-}
-
 pub async fn every_value_in_an_ephemeral_container_is_repaired_or_refused(shared: &Shared) -> Result<()> {
     let namespace = shared.namespace("ephemeral").await?;
     create(&namespace, &pod("p", json!({"containers": [{"name": "c", "image": WINDOWS}]}))).await?;
@@ -230,37 +167,5 @@ pub async fn every_value_in_an_ephemeral_container_is_repaired_or_refused(shared
         }
     }
     ensure!(repaired > 12 && refused > 3, "{repaired} repaired, {refused} refused");
-    Ok(())
-}
-
-/// Without user namespaces the server refuses `Unmasked` by itself, so this value needs another field beside it.
-pub async fn an_unmasked_proc_is_refused_in_words(shared: &Shared) -> Result<()> {
-    let namespace = shared.namespace("proc").await?;
-    let mut sent = subject("/spec", "hostUsers", &json!(false));
-    sent["spec"]["containers"][0]["securityContext"] = json!({"procMount": "Unmasked"});
-    for object in [sent.clone(), sealed_by_author(sent)] {
-        let Err(error) = dry_run(&namespace, &object).await else { bail!("accepted: {object}") };
-        let text = format!("{error:#}");
-        ensure!(text.contains("MUL212") && text.contains("procMount"), "{text}");
-    }
-    Ok(())
-}
-
-pub async fn debugging_a_sealed_pod_works(shared: &Shared) -> Result<()> {
-    let namespace = shared.namespace("debug").await?;
-    create(&namespace, &pod("target", json!({"containers": [{"name": "c", "image": WINDOWS}]}))).await?;
-    bound(&namespace, 1).await?;
-    let debug = ["debug", "--namespace", &namespace.name, "target", "--image", WINDOWS, "--container", "d"];
-    // `restricted` drops all capabilities and forbids escalation: repaired. `general` adds SYS_PTRACE: refused in words.
-    shared.plane.kubectl(&[&debug[..], &["--profile", "restricted"]].concat()).await?;
-    let stored = get(&namespace, "Pod", "target").await?;
-    let added = &stored["spec"]["ephemeralContainers"][0];
-    ensure!(added["name"] == "d" && added["securityContext"].get("capabilities").is_none(), "{added}");
-    let mut general = debug;
-    general[7] = "e";
-    let Err(error) = shared.plane.kubectl(&[&general[..], &["--profile", "general"]].concat()).await else {
-        bail!("SYS_PTRACE on Windows was accepted");
-    };
-    ensure!(format!("{error:#}").contains("MUL209"), "{error:#}");
     Ok(())
 }

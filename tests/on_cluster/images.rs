@@ -7,14 +7,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use mullion_cluster::{MullionProcess, Seen, TestNamespace, wait_for};
+use mullion_cluster::{Fixture, MullionProcess, Seen, SharedUser, TestNamespace, wait_for};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::block_in_place;
 
 use crate::registry::Registry;
 use crate::shared::*;
-use crate::turns::{ForAll, Logs};
 
 const WS2019: &str = "windows/amd64:10.0.17763.6893";
 const WS2022: &str = "windows/amd64:10.0.20348.2655";
@@ -36,7 +35,9 @@ const BRIEF: (&str, &str) = ("mullion-test", "images-brief");
 
 /// Two webhooks, and the registries that they ask. Each registry is one test's, as soon as there is something in it.
 pub struct Asking {
-    shared: Arc<ForAll<Shared>>,
+    plane: Arc<Shared>,
+    /// As long as it is held, that runs.
+    _shared: SharedUser<Shared>,
     webhooks: [MullionProcess; 2],
     _policies: [TempDir; 2],
     steady: Registry,
@@ -45,7 +46,7 @@ pub struct Asking {
     doomed: Mutex<Option<Registry>>,
 }
 
-impl Logs for Asking {
+impl Fixture for Asking {
     fn keep_logs(&self) -> Vec<PathBuf> {
         self.webhooks.iter().map(MullionProcess::keep_logs).collect()
     }
@@ -53,7 +54,7 @@ impl Logs for Asking {
 
 impl Asking {
     /// On the shared control plane.
-    pub async fn start(shared: Arc<ForAll<Shared>>) -> Result<Self> {
+    pub async fn start(user: SharedUser<Shared>) -> Result<Self> {
         let (steady, moving, doomed) = block_in_place(|| {
             let (steady, moving, doomed) = (Registry::open(), Registry::open(), Registry::open());
             steady.push("parts/web-a:1", WS2019);
@@ -69,11 +70,13 @@ impl Asking {
             doomed.push("shop/late:1", WS2019);
             (steady, moving, doomed)
         });
+        let shared = user.get().await?;
         let hosts = [steady.host(), moving.host(), doomed.host()];
         let (lasting, lasting_policies) = webhook(&shared, LASTING, &hosts, "1h").await?;
         let (brief, brief_policies) = webhook(&shared, BRIEF, &hosts, "1s").await?;
         Ok(Self {
-            shared,
+            plane: shared,
+            _shared: user,
             webhooks: [lasting, brief],
             _policies: [lasting_policies, brief_policies],
             steady,
@@ -83,7 +86,7 @@ impl Asking {
     }
 
     async fn namespace(&self, prefix: &str, of: (&str, &str)) -> Result<TestNamespace> {
-        self.shared.get().await.plane.namespace_with_labels(prefix, &[of]).await
+        self.plane.plane.namespace_with_labels(prefix, &[of]).await
     }
 
     fn doomed<T>(&self, then: impl FnOnce(&mut Option<Registry>) -> T) -> T {
@@ -93,12 +96,12 @@ impl Asking {
 
 /// A webhook for namespaces with a label, asked from now on, and the folder of its policies.
 async fn webhook(
-    shared: &ForAll<Shared>,
+    shared: &Shared,
     label: (&str, &str),
     hosts: &[String],
     lifetime: &str,
 ) -> Result<(MullionProcess, TempDir)> {
-    let plane = &shared.get().await.plane;
+    let plane = &shared.plane;
     let document = |kind: &str, name: &str, spec: Value| {
         let metadata = json!({"name": name});
         json!({"apiVersion": "mullion.dev/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec})

@@ -4,6 +4,7 @@
 //! when, and who held the lease at that time.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,7 +15,7 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use mullion_cluster::{ControlPlane, MullionProcess, NodeSpec, Seen, free_port, wait_for};
+use mullion_cluster::{ControlPlane, Fixture, MullionProcess, NodeSpec, Seen, free_port, wait_for};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -22,11 +23,12 @@ use tokio_util::sync::CancellationToken;
 use crate::audit::AuditLog;
 use crate::rights::{self, Subject};
 use crate::shared::DEADLINE;
-use crate::turns::Start;
 
-const ROUNDS: usize = 50;
-/// How often the leader is asked to go, besides, and gives the lease up.
-const HANDOVERS: usize = 4;
+/// How often the leader is killed or stopped, and how often it is asked to go, besides, and gives the lease up.
+fn rounds_and_handovers() -> (usize, usize) {
+    if mullion_cluster::soak() { (50, 4) } else { (8, 1) }
+}
+
 /// Leases in seconds. Most of a round is a wait for the end of one, so the shortest that there is comes first. On a machine
 /// that is too busy for it the story cannot be told (see [`Unclear`]), and is played again with one that lasts.
 const LEASES: [&str; 2] = ["1", "9"];
@@ -43,8 +45,14 @@ pub struct Audited {
     log: AuditLog,
 }
 
-impl Start for Audited {
-    async fn start() -> Result<Self> {
+impl Fixture for Audited {
+    fn keep_logs(&self) -> Vec<PathBuf> {
+        vec![self.plane.keep_logs()]
+    }
+}
+
+impl Audited {
+    pub async fn start() -> Result<Self> {
         let writes = ["create", "update", "patch", "delete", "deletecollection"];
         let log = AuditLog::of(&json!([
             // A question: nothing is stored, whoever leads.
@@ -62,9 +70,7 @@ impl Start for Audited {
         rights::of_controller(&plane, NAMESPACE, "default", Subject::Group(GROUP)).await?;
         Ok(Self { plane, log })
     }
-}
 
-impl Audited {
     /// Waits until one of the processes holds the lease and has written something else from now on: it is in the middle
     /// of its work. Which one.
     async fn wait_for_work(&self, among: &[Controller]) -> Result<usize> {
@@ -293,7 +299,7 @@ async fn edit(api: &Api<Node>, name: &str, edits: usize, versions: &Versions) ->
     }
 }
 
-/// Fifty times the leader is killed, or stopped and continued once the other leads; then it is asked to go a few times.
+/// Again and again the leader is killed, or stopped and continued once the other leads; then it is asked to go a few times.
 /// Never two write at the same time, nothing is missed, and nobody loses a taint.
 pub(crate) async fn one_writes_at_a_time(audited: &Audited) -> Result<()> {
     let [short, long] = LEASES;
@@ -307,6 +313,7 @@ pub(crate) async fn one_writes_at_a_time(audited: &Audited) -> Result<()> {
 }
 
 async fn play(audited: &Audited, duration: &str) -> Result<()> {
+    let (rounds, handovers) = rounds_and_handovers();
     let plane = &audited.plane;
     let specs: Vec<_> = (0..STAYING).map(|number| NodeSpec::windows(&staying(number), "10.0.20348.2655")).collect();
     plane.create_nodes(&specs).await?;
@@ -316,7 +323,7 @@ async fn play(audited: &Audited, duration: &str) -> Result<()> {
     let churn = Churn::start(plane);
     let mut absences = Vec::new();
     let began = std::time::Instant::now();
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         let what = || format!("round {round}");
         if round % 2 == 0 {
             let (which, _) = wait_for_holder(plane, &running).await.with_context(what)?;
@@ -333,7 +340,7 @@ async fn play(audited: &Audited, duration: &str) -> Result<()> {
             running.push(leader);
         }
     }
-    eprintln!("{ROUNDS} rounds took {:.1} s", began.elapsed().as_secs_f64());
+    eprintln!("leaders: {rounds} rounds took {:.1} s", began.elapsed().as_secs_f64());
     let mut handed_over = BTreeSet::new();
     for attempt in 0.. {
         running.push(Controller::start(plane, duration).await?);
@@ -345,10 +352,10 @@ async fn play(audited: &Audited, duration: &str) -> Result<()> {
         if log.contains("lease given up") {
             handed_over.insert(leader.user);
         }
-        if handed_over.len() == HANDOVERS {
+        if handed_over.len() == handovers {
             break;
         }
-        if attempt >= 5 * HANDOVERS {
+        if attempt >= 5 * handovers {
             return Err(Unclear(format!("the lease was given up {} times only:\n{log}", handed_over.len())).into());
         }
     }
@@ -366,15 +373,15 @@ async fn play(audited: &Audited, duration: &str) -> Result<()> {
     let story = Story::of(&writes, &absences);
     let late = story.late_writes(&versions.lock().unwrap())?.len();
     eprintln!(
-        "{edits} edits of others, {} lease writes, {} terms, {} with work, {} other writes, {} of them late in vain",
+        "leaders: {edits} edits of others, {} lease writes, {} terms, {} with work, {} other writes, {} of them late in vain",
         story.lease_writes,
         story.terms.len(),
         story.working_terms.len(),
         story.writes,
         late
     );
-    ensure!(story.terms.len() > ROUNDS, "{} terms in {ROUNDS} rounds", story.terms.len());
-    ensure!(story.working_terms.len() >= ROUNDS / 2, "work in {} terms only", story.working_terms.len());
+    ensure!(story.terms.len() > rounds, "{} terms in {rounds} rounds", story.terms.len());
+    ensure!(story.working_terms.len() >= rounds / 2, "work in {} terms only", story.working_terms.len());
     for user in handed_over {
         let (before, after) = story.vacated.get(&user).with_context(|| format!("{user} did not give the lease up"))?;
         // Vacated, and taken up with no write between: nobody waited for the lease to end.

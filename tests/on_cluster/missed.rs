@@ -12,7 +12,7 @@ use mullion::controller::leading::Leading;
 use mullion::controller::metrics::Metrics;
 use mullion::controller::pods;
 use mullion::policy::PolicySet;
-use mullion_cluster::{ControlPlane, NodeSpec, Seen, TestNamespace, UNMANAGED, wait_for};
+use mullion_cluster::{ControlPlane, Fixture, NodeSpec, Seen, TestNamespace, UNMANAGED, wait_for};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -20,7 +20,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::rights::{self, Subject};
 use crate::shared::{DEADLINE, bound, create, delete, differences, get, merge, pod, workload};
-use crate::turns::Logs;
 
 const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
 const TOLERATION: [&str; 4] = ["os", "Equal", "windows", "NoSchedule"];
@@ -31,7 +30,7 @@ pub struct Missed {
     client: Client,
 }
 
-impl Logs for Missed {
+impl Fixture for Missed {
     fn keep_logs(&self) -> Vec<PathBuf> {
         vec![self.plane.keep_logs()]
     }

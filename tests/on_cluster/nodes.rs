@@ -36,7 +36,7 @@ use crate::rights::{self, Subject};
 use crate::shared::DEADLINE;
 
 pub(crate) use classes::classes_are_kept_without_a_fight;
-pub(crate) use fleet::a_thousand_nodes_get_one_patch_each;
+pub(crate) use fleet::many_nodes_get_one_patch_each;
 pub(crate) use life::{nodes_of_every_kind, policies_change_only_what_is_ours};
 pub(crate) use undone::what_others_undo_is_left_to_them;
 pub(crate) use waiting::{

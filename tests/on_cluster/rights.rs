@@ -2,18 +2,20 @@
 //! one run shows that they are enough, and that each is used. `tests/chart` holds them against the documentation.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use kube::Api;
 use kube::api::PostParams;
-use mullion_cluster::{Chart, ControlPlane, MullionProcess, NodeSpec, WebhookRegistration, free_port, wait_for};
+use mullion_cluster::{
+    Chart, ControlPlane, Fixture, MullionProcess, NodeSpec, WebhookRegistration, free_port, wait_for,
+};
 use serde_json::{Value, json};
 
 use crate::audit::AuditLog;
 use crate::missed::with_findings;
 use crate::shared::{DEADLINE, create, pod, wait_until_asked};
-use crate::turns::Start;
 
 /// Who is given rights.
 #[derive(Clone, Copy)]
@@ -233,15 +235,19 @@ pub struct Audited {
     log: AuditLog,
 }
 
-impl Start for Audited {
-    async fn start() -> Result<Self> {
-        let log = AuditLog::of(&json!([{"level": "Metadata", "userGroups": [GROUP]}, {"level": "None"}]))?;
-        let plane = log.written_by(ControlPlane::builder()).start().await?;
-        Ok(Self { plane, log })
+impl Fixture for Audited {
+    fn keep_logs(&self) -> Vec<PathBuf> {
+        vec![self.plane.keep_logs()]
     }
 }
 
 impl Audited {
+    pub async fn start() -> Result<Self> {
+        let log = AuditLog::of(&json!([{"level": "Metadata", "userGroups": [GROUP]}, {"level": "None"}]))?;
+        let plane = log.written_by(ControlPlane::builder()).start().await?;
+        Ok(Self { plane, log })
+    }
+
     /// The requests of the programs until now.
     fn requests(&self) -> Result<Vec<Value>> {
         let log = std::fs::read_to_string(self.log.path())?;

@@ -1,6 +1,6 @@
 //! The control plane that all tests share, and the calls they make.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,14 +10,12 @@ use kube::Client;
 use kube::core::Status;
 use mullion::engine::world::World;
 use mullion_cluster::{
-    ControlPlane, MullionProcess, NodeSpec, Seen, ServingCert, TestNamespace, WebhookRegistration, free_port, wait_for,
-    wait_until_called, wait_until_refused,
+    ControlPlane, Fixture, MullionProcess, NodeSpec, Seen, ServingCert, TestNamespace, WebhookRegistration, free_port,
+    wait_for, wait_until_called, wait_until_refused,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-
-use crate::turns::Logs;
 
 /// Waits end here. Nothing takes nearly as long on an idle machine; a busy one is no fault of what is waited for.
 pub const DEADLINE: Duration = Duration::from_secs(180);
@@ -35,7 +33,7 @@ pub struct Shared {
     controller: MullionProcess,
 }
 
-impl Logs for Shared {
+impl Fixture for Shared {
     fn keep_logs(&self) -> Vec<PathBuf> {
         vec![self.plane.keep_logs(), self.webhook.keep_logs(), self.controller.keep_logs()]
     }
@@ -175,13 +173,6 @@ impl Shared {
     pub async fn namespace(&self, prefix: &str) -> Result<TestNamespace> {
         self.plane.namespace_with_labels(prefix, &[LABEL]).await
     }
-
-    /// Puts a namespace under Mullion, and waits until it is.
-    pub async fn adopt(&self, namespace: &TestNamespace) -> Result<()> {
-        let label = format!("{}={}", LABEL.0, LABEL.1);
-        self.plane.kubectl(&["label", "namespace", &namespace.name, &label]).await?;
-        wait_until_asked(namespace).await
-    }
 }
 
 /// Waits until the API server asks Mullion about pods of the namespace.
@@ -274,12 +265,6 @@ pub async fn get(namespace: &TestNamespace, kind: &str, name: &str) -> Result<Va
     send(&namespace.client, "GET", &format!("{}/{name}", path(namespace, kind)), None).await
 }
 
-pub async fn put(namespace: &TestNamespace, object: &Value) -> Result<Value> {
-    let (kind, name) =
-        (object["kind"].as_str().unwrap_or_default(), object["metadata"]["name"].as_str().unwrap_or_default());
-    send(&namespace.client, "PUT", &format!("{}/{name}", path(namespace, kind)), Some(object)).await
-}
-
 pub async fn merge(namespace: &TestNamespace, kind: &str, name: &str, patch: &Value) -> Result<Value> {
     send(&namespace.client, "PATCH", &format!("{}/{name}", path(namespace, kind)), Some(patch)).await
 }
@@ -318,28 +303,6 @@ pub async fn bound(namespace: &TestNamespace, count: usize) -> Result<Vec<String
     .await
 }
 
-/// Waits until a DaemonSet's rollout is complete; the nodes of its pods, sorted.
-pub async fn rolled_out(namespace: &TestNamespace, name: &str) -> Result<Vec<String>> {
-    let count = wait_for(&format!("the rollout of DaemonSet {name}"), DEADLINE, || async move {
-        let found = match get(namespace, "DaemonSet", name).await {
-            Ok(found) => found,
-            Err(error) => return Seen::NotYet(format!("{error:#}")),
-        };
-        let status = &found["status"];
-        let number = |key: &str| status[key].as_u64().unwrap_or_default();
-        let wanted = number("desiredNumberScheduled");
-        let seen = status["observedGeneration"] == found["metadata"]["generation"];
-        let all = [number("updatedNumberScheduled"), number("numberReady"), number("numberAvailable")];
-        if seen && wanted > 0 && all.iter().all(|n| *n == wanted) {
-            Seen::Done(usize::try_from(wanted).unwrap_or_default())
-        } else {
-            Seen::NotYet(format!("{status}"))
-        }
-    })
-    .await?;
-    bound(namespace, count).await
-}
-
 /// A pod that no service account token makes different each time.
 pub fn pod(name: &str, mut spec: Value) -> Value {
     spec["automountServiceAccountToken"] = json!(false);
@@ -359,15 +322,6 @@ pub fn workload(kind: &str, name: &str, image: &str) -> Value {
         _ => json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name},
             "spec": {"selector": {"matchLabels": {"app": name}}, "template": template}}),
     }
-}
-
-/// Generation, and the pods by name with their uid: what must not change when nothing rolls.
-pub async fn identity(namespace: &TestNamespace, name: &str) -> Result<(Value, BTreeMap<String, String>)> {
-    let set = get(namespace, "DaemonSet", name).await?;
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let pods = pods(namespace).await?;
-    let by_name = pods.iter().map(|pod| (text(&pod["metadata"]["name"]), text(&pod["metadata"]["uid"]))).collect();
-    Ok((set["metadata"]["generation"].clone(), by_name))
 }
 
 // === what differs ===

@@ -88,6 +88,8 @@ type Trouble = (&'static str, Box<dyn Fn(&http::Uri) -> Option<axum::response::R
 
 /// A controller behind a proxy, through one trouble after another.
 pub async fn whatever_the_network_does(plane: &ControlPlane) -> Result<()> {
+    // How often requests meet each trouble, with longer pauses each time, and how often connections are reset.
+    let (strikes, resets) = if mullion_cluster::soak() { (3, 3) } else { (1, 1) };
     let proxy = Proxy::start(plane).await?;
     // Mullion waits minutes for a silent server. Here it is seconds: the clock is the same.
     let client = client_with(kube::Config::new(proxy.url().parse()?), Duration::from_secs(3))?;
@@ -141,13 +143,13 @@ pub async fn whatever_the_network_does(plane: &ControlPlane) -> Result<()> {
         proxy.cut();
         let node = arrives(why).await?;
         wait_for(&format!("requests for nodes that meet {why}"), DEADLINE, async || {
-            (proxy.struck("/nodes") >= 3).then_some(())
+            (proxy.struck("/nodes") >= strikes).then_some(())
         })
         .await?;
         proxy.mend();
         there(node).await?;
     }
-    for round in 0..3 {
+    for round in 0..resets {
         proxy.cut();
         there(arrives(&format!("connections reset, round {round}")).await?).await?;
     }

@@ -22,8 +22,6 @@ use serde_json::{Value, json};
 
 use crate::support::{Got, Server, pod_review, post, request, within};
 
-/// How long to edit, instead of two seconds at the pace of a fast machine: then one edit every 100 ms.
-const SECONDS: &str = "MULLION_EDITS_SECONDS";
 const DOORS: [&str; 2] = ["/mutate", "/validate"];
 
 fn world() -> World {
@@ -147,10 +145,11 @@ async fn every_answer_is_of_one_set() {
         questions.iter().any(|(door, _, [a, b])| *door == "/validate" && a["allowed"] == false && b["allowed"] == true)
     );
 
-    let seconds = std::env::var(SECONDS).ok().map(|seconds| seconds.parse::<u64>().unwrap());
-    let (between, lasts, interval) = match seconds {
-        Some(seconds) => (Duration::from_millis(100), Duration::from_secs(seconds), Duration::from_millis(50)),
-        None => (Duration::from_millis(5), Duration::from_secs(2), Duration::from_millis(2)),
+    // The pause between edits, how long there are any, and the pause between readings.
+    let (between, lasts, interval) = if mullion_cluster::soak() {
+        (Duration::from_millis(100), Duration::from_secs(60), Duration::from_millis(50))
+    } else {
+        (Duration::from_millis(5), Duration::from_secs(2), Duration::from_millis(2))
     };
     let mut mount = ConfigMapMount::new(&a()).unwrap();
     let state = Arc::new(State::fixed(world(), PolicySet::default()));
@@ -224,6 +223,11 @@ async fn every_answer_is_of_one_set() {
         .await
         .unwrap();
         assert_eq!(state.policies.load().hash, good);
+    }
+    let [of_a, of_b] = [0, 1].map(|set| counts[set].load(Ordering::Relaxed));
+    #[allow(clippy::print_stderr, reason = "`make soak` shows it")]
+    {
+        eprintln!("edits: {version} versions of the files, {of_a} and {of_b} answers of the two sets");
     }
     stop.cancel();
     for client in clients {

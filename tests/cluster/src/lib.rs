@@ -18,7 +18,9 @@
 //! | `network` | [`own_network`], [`Network`]: pods have addresses, and Services reach them |
 //! | `kubelet` | [`Kubelet`]: pods of some nodes really run |
 //! | `mullion` | [`MullionProcess`]: the program under test |
-//! | `trial` | [`trial()`]: a test of a program with `harness = false` |
+//! | `suite` | [`Suite`]: the trials of a program with `harness = false`, and [`soak`] |
+//! | `fixture` | [`Shared`], [`Pool`]: what trials share or take in turn |
+//! | `sweep` | clearing a control plane for the next trial |
 //!
 //! ```no_run
 //! # use mullion_cluster::{ControlPlane, NodeSpec};
@@ -31,6 +33,7 @@
 //! ```
 
 mod chart;
+mod fixture;
 mod kubelet;
 mod mount;
 mod mullion;
@@ -40,12 +43,14 @@ mod node;
 mod pki;
 mod plane;
 mod process;
+mod suite;
+mod sweep;
 mod tools;
-mod trial;
 mod wait;
 mod webhook;
 
 pub use chart::Chart;
+pub use fixture::{Fixture, Pool, Shared, SharedUser};
 pub use kubelet::{Image, Kubelet};
 pub use mount::ConfigMapMount;
 pub use mullion::{MullionBuilder, MullionProcess};
@@ -55,7 +60,7 @@ pub use node::{NodeSpec, UNMANAGED};
 pub use pki::ServingCert;
 pub use plane::{Builder, ControlPlane};
 pub use process::free_port;
+pub use suite::{FixtureTrial, Suite, named, soak};
 pub use tools::{Tool, Tools};
-pub use trial::trial;
 pub use wait::{Seen, wait_for};
 pub use webhook::{FailurePolicy, WebhookRegistration, wait_until_called, wait_until_refused};

@@ -264,11 +264,16 @@ fn announce(kept: &Path) {
     eprintln!("the logs are in {}", kept.display());
 }
 
-/// `target/cluster-logs` of the repository, or of `CARGO_TARGET_DIR`.
+/// Where the logs of groups are kept.
 fn logs_folder() -> PathBuf {
+    target_folder().join("cluster-logs")
+}
+
+/// `target` of the repository, or `CARGO_TARGET_DIR`.
+pub(crate) fn target_folder() -> PathBuf {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| crate::tools::repository().join("target"), PathBuf::from);
-    std::path::absolute(&target).unwrap_or(target).join("cluster-logs")
+    std::path::absolute(&target).unwrap_or(target)
 }
 
 /// The end of a log, for an error message.

@@ -13,8 +13,9 @@ pub enum Place {
 }
 
 /// Commands that are not run, by how they begin.
-const NOWHERE: [(&str, &str); 11] = [
+const NOWHERE: [(&str, &str); 12] = [
     ("make demo", ".ci/run runs it"),
+    ("make check", "what runs these tests"),
     ("make test", "what runs these tests"),
     ("make image", "builds for minutes; tests/cli/packing.rs has what it is made by"),
     ("cargo install --path .", "builds for minutes what `make test` has built"),

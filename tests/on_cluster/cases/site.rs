@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use mullion::report::matching::mismatches;
 use mullion_cluster::{
-    ControlPlane, MullionProcess, NodeSpec, TestNamespace, WebhookRegistration, free_port, wait_for,
+    ControlPlane, Fixture, MullionProcess, NodeSpec, TestNamespace, WebhookRegistration, free_port, wait_for,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -42,6 +42,17 @@ struct Running {
     _policies: TempDir,
 }
 
+impl Fixture for Site {
+    fn keep_logs(&self) -> Vec<PathBuf> {
+        let mut kept = vec![self.plane.keep_logs()];
+        kept.extend(self.controller.iter().map(|(controller, _)| controller.keep_logs()));
+        let mullions = self.mullions.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = mullions.values().filter_map(|cell| cell.get()?.as_ref().ok()?.webhook.as_ref());
+        kept.extend(running.map(MullionProcess::keep_logs));
+        kept
+    }
+}
+
 impl Site {
     pub async fn start(name: &str) -> Result<Self> {
         let cluster: Cluster = file::read("clusters", name)?;
@@ -66,18 +77,6 @@ impl Site {
             site.is_ready(&Step::read(step)?).await?;
         }
         Ok(site)
-    }
-
-    /// Has the logs of everything kept, and says where.
-    pub fn keep_logs(&self) {
-        let mut kept = vec![self.plane.keep_logs()];
-        kept.extend(self.controller.iter().map(|(controller, _)| controller.keep_logs()));
-        let mullions = self.mullions.lock().unwrap_or_else(PoisonError::into_inner);
-        let running = mullions.values().filter_map(|cell| cell.get()?.as_ref().ok()?.webhook.as_ref());
-        kept.extend(running.map(MullionProcess::keep_logs));
-        for folder in kept {
-            eprintln!("logs: {}", folder.display());
-        }
     }
 
     /// Creates an object that is no step's, and says where it is.

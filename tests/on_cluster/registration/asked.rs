@@ -18,8 +18,11 @@ use crate::shared::*;
 
 /// Requests at a time.
 const PARALLEL: usize = 12;
-/// At least so many pods of the generator, and so many mixtures of shapes.
-const PODS: usize = 600;
+/// Mixtures of shapes.
+const MIXTURES: usize = 600;
+/// Of the pods of the generator, which are about rules and not about match conditions, every one of so many; and of the
+/// mixtures. `make soak` takes all.
+const EVERY: usize = 8;
 
 /// Method, path, object.
 type Asking = (Method, String, Value);
@@ -154,8 +157,9 @@ pub async fn the_server_asks_about_exactly_what_it_shall(plane: &ControlPlane) -
     let namespace = plane.namespace("asked").await?;
     plane.kubectl_with_input(&["apply", "-f", "-"], "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: \
         mullion-windows-ltsc2022}\nhandler: h\n---\napiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: other}\nhandler: h\n").await?;
-    let mut pods = shapes::pods(generator::SEED, PODS);
-    pods.extend(generator::pods(generator::SEED, PODS).into_iter().map(|generated| generated.object));
+    let every = if mullion_cluster::soak() { 1 } else { EVERY };
+    let mut pods = shapes::pods(generator::SEED, MIXTURES / every);
+    pods.extend(generator::pods(generator::SEED, 0).into_iter().step_by(every).map(|generated| generated.object));
     let stored = Stored::create(&namespace).await?;
     let nobody = WebhookRegistration::new("https://127.0.0.1:1", "").only_namespace(&namespace);
     let before = evaluation_errors(&namespace).await?;

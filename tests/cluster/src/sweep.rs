@@ -1,0 +1,132 @@
+//! Clearing a control plane for the next trial.
+
+use std::fmt::Debug;
+
+use anyhow::{Result, bail, ensure};
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet};
+use k8s_openapi::api::batch::v1::{CronJob, Job};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, Secret};
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::api::node::v1::RuntimeClass;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::core::PartialObjectMeta;
+use kube::{Api, Client, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
+
+use crate::node::NodeSpec;
+use crate::plane::ControlPlane;
+use crate::wait::wait_for;
+
+/// For all objects to go. Nothing takes nearly as long on an idle machine.
+const DEADLINE: std::time::Duration = std::time::Duration::from_secs(180);
+
+impl ControlPlane {
+    /// Takes everything away that trials make: nodes, configurations, workloads, Events, and what Mullion keeps.
+    /// Namespaces stay where no controller ends them; what ran in them goes.
+    pub(crate) async fn sweep(&self) -> Result<()> {
+        self.check()?;
+        let client = &self.client();
+        // First those that could refuse the rest.
+        all::<MutatingWebhookConfiguration>(client).await?;
+        all::<ValidatingWebhookConfiguration>(client).await?;
+        all::<RuntimeClass>(client).await?;
+        all_but_bootstrapped::<ClusterRoleBinding>(client).await?;
+        all_but_bootstrapped::<ClusterRole>(client).await?;
+        for namespace in namespaces(client).await? {
+            // Who makes pods goes before the pods.
+            within::<CronJob>(client, &namespace).await?;
+            within::<Job>(client, &namespace).await?;
+            within::<Deployment>(client, &namespace).await?;
+            within::<ReplicaSet>(client, &namespace).await?;
+            within::<DaemonSet>(client, &namespace).await?;
+            // `mullion-state`, `mullion-controller` and the like: a withdrawal looks for them everywhere.
+            within::<ConfigMap>(client, &namespace).await?;
+            within::<Secret>(client, &namespace).await?;
+            within::<Lease>(client, &namespace).await?;
+            within::<RoleBinding>(client, &namespace).await?;
+            within::<Role>(client, &namespace).await?;
+            if namespace != "default" {
+                match Api::<Namespace>::all(client.clone()).delete(&namespace, &DeleteParams::default()).await {
+                    // On its way out, or gone.
+                    Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => {}
+                    other => drop(other?),
+                }
+            }
+        }
+        all::<Node>(client).await?;
+        // Pods that a controller made meanwhile, from what it still knew, too.
+        let node = NodeSpec::windows("dry-run", "10.0.20348.2655").build()?;
+        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+        wait_for("a control plane without nodes, pods and webhooks", DEADLINE, async || {
+            for namespace in namespaces(client).await? {
+                within::<Pod>(client, &namespace).await?;
+            }
+            none::<Pod>(client).await?;
+            none::<DaemonSet>(client).await?;
+            none::<Node>(client).await?;
+            none::<RuntimeClass>(client).await?;
+            // The API server learns of configurations that are gone after it has said so.
+            let created = Api::<Node>::all(client.clone()).create(&dry_run, &node).await?;
+            ensure!(
+                !created.labels().keys().any(|key| key.starts_with("mullion.dev/")),
+                "a webhook still changes nodes"
+            );
+            Ok(())
+        })
+        .await?;
+        // At last, so that nothing of all that is told later; those of other namespaces go with them.
+        within::<Event>(client, "default").await
+    }
+}
+
+/// `default`, and those that trials made.
+async fn namespaces(client: &Client) -> Result<Vec<String>> {
+    let found = Api::<Namespace>::all(client.clone()).list_metadata(&ListParams::default()).await?;
+    let names = found.items.iter().map(PartialObjectMeta::name_any);
+    Ok(names.filter(|name| !name.starts_with("kube-")).collect())
+}
+
+/// At once, without a grace period.
+fn at_once() -> DeleteParams {
+    DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::background() }
+}
+
+async fn all<K>(client: &Client) -> Result<()>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    Api::<K>::all(client.clone()).delete_collection(&at_once(), &ListParams::default()).await?;
+    Ok(())
+}
+
+/// Those that the API server itself makes are needed by its other programs.
+async fn all_but_bootstrapped<K>(client: &Client) -> Result<()>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    let others = ListParams::default().labels("!kubernetes.io/bootstrapping");
+    Api::<K>::all(client.clone()).delete_collection(&at_once(), &others).await?;
+    Ok(())
+}
+
+async fn within<K>(client: &Client, namespace: &str) -> Result<()>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+{
+    Api::<K>::namespaced(client.clone(), namespace).delete_collection(&at_once(), &ListParams::default()).await?;
+    Ok(())
+}
+
+async fn none<K>(client: &Client) -> Result<()>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+{
+    match Api::<K>::all(client.clone()).list_metadata(&ListParams::default()).await?.items.len() {
+        0 => Ok(()),
+        left => bail!("{left} {} are left", K::plural(&())),
+    }
+}

@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# Runs the test suites and sums them up.
+#   run.sh check   the suites that need neither a cluster nor a tool that must be built
+#   run.sh test    all suites
+#   run.sh soak    the long forms of the trials that find rare faults by repetition
+# Prints a line for each suite that has ended, the slowest trials, and for each trial that failed the command that runs
+# it alone and where its logs are. Logs: target/test-logs/<suite>.log. Exit status 1 if a trial failed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+cargo=${CARGO:-cargo}
+target=${CARGO_TARGET_DIR:-target}
+logs=$target/test-logs
+# Of `test = false` in Cargo.toml: `cargo test` alone leaves them out.
+cluster_suites=(on_cluster installed chart registry control_plane)
+# The trials of `make soak`, by suite.
+soaks=(
+  "on_cluster leaders::one_writes_at_a_time"
+  "on_cluster certificates::no_call_fails_while_certificates_change"
+  "on_cluster nodes::many_nodes_get_one_patch_each"
+  "on_cluster survival::whatever_the_network_does"
+  "on_cluster registration::the_server_asks_about_exactly_what_it_shall"
+  "on_cluster differential::catalogue_and_server_agree"
+  "webhook edits::every_answer_is_of_one_set"
+)
+slowest=30
+# Tests talk to this machine alone, whatever proxy there is: as in .cargo/config.toml, which `cargo test` reads.
+export NO_PROXY=localhost,.svc,127.0.0.0/8,10.0.0.0/8
+export no_proxy=$NO_PROXY
+
+die() { printf 'tests: %s\n' "$*" >&2; exit 2; }
+
+# build ARGUMENT…: compiles tests; prints folder, kind, name and program of each, separated by tabs.
+build() {
+  local json=$logs/.build.json
+  "$cargo" test --locked --workspace --no-run --message-format=json-render-diagnostics "$@" >"$json" || die "the tests do not compile"
+  sed -n '/"test":true},"features/s/.*"manifest_path":"\(.*\)\/Cargo\.toml","target":{"kind":\["\([a-z-]*\)"\].*"name":"\([^"]*\)","src_path.*"executable":"\([^"]*\)".*/\1\t\2\t\3\t\4/p' "$json" |
+    sort -u
+}
+
+# run LABEL SUITE [ARGUMENT…]: runs a suite with its output in LABEL.log; prints one line about it.
+run() {
+  local label=$1 suite=$2 folder kind program began=$SECONDS status=0 options=()
+  shift 2
+  IFS=$'\t' read -r folder kind _ program < <(awk -F '\t' -v name="$suite" '$3 == name' "$logs/.suites")
+  # Rust's own harness tells times as an unstable option only, and takes unstable options from a stable compiler only so.
+  if grep -aq 'report-time' "$program"; then
+    options=(-Z unstable-options --report-time)
+  fi
+  (cd "$folder" && RUSTC_BOOTSTRAP=1 exec "$program" ${options[@]+"${options[@]}"} "$@") >"$logs/$label.log" 2>&1 || status=$?
+  printf '%s\t%s\t%s\t%s\n' "$label" "$suite" "$kind" "$status" >>"$logs/.ended"
+  printf '%-16s %s, %d s\n' "$label" "$(result "$label")" "$((SECONDS - began))"
+}
+
+# result LABEL: "12 passed, 0 failed" of a log.
+result() {
+  awk '/^test result: / { found = 1; passed += $4; failed += $6 } END {
+    if (found) printf "%d passed, %d failed", passed, failed; else printf "no result: it ended early" }' "$logs/$1.log"
+}
+
+lane() { local name; for name in "$@"; do run "$name" "$name"; done; }
+
+# failures: for each trial that failed, the command that runs it alone and where its logs are.
+failures() {
+  local label suite kind status log chosen trial
+  while IFS=$'\t' read -r label suite kind status; do
+    ((status)) || continue
+    log=$logs/$label.log
+    if ! grep -q '^test result: ' "$log"; then
+      printf '\nfailed: %s ended early (exit status %s). The end of %s:\n' "$suite" "$status" "$log"
+      tail -n 20 "$log"
+    fi
+    chosen="--$kind"
+    [[ $kind == lib ]] || chosen="--$kind $suite"
+    sed -n 's/^test \(.*[^ ]\) *\.\.\. FAILED.*/\1/p' "$log" | while IFS= read -r trial; do
+      printf '\nfailed: %s %s\n' "$suite" "$trial"
+      printf '  run it alone: cargo test --locked --workspace %s -- --exact %s\n' "$chosen" "$trial"
+      printf '  logs: %s\n' "$log"
+      # Where the processes of its fixture have left theirs.
+      awk -v head="---- $trial ----" '$0 == head { on = 1; next } /^---- / { on = 0 } on && /^logs: / { print "  " $0 }' "$log"
+    done
+  done <"$logs/.ended"
+}
+
+# times: seconds, suite and name of every trial that says how long it took.
+times() {
+  local label suite _
+  while IFS=$'\t' read -r label suite _; do
+    sed -n "s/^test \(.*[^ ]\) *\.\.\. ok <\([0-9.]*\)s>.*/\2\t$suite \1/p" "$logs/$label.log"
+    if [[ -f $target/trial-times/$suite.tsv ]]; then sed "s/\t/\t$suite /" "$target/trial-times/$suite.tsv"; fi
+  done <"$logs/.ended"
+}
+
+# summary: the last line is read by programs.
+summary() {
+  local label _ passed=0 failed=0 numbers
+  printf '\nThe slowest %d trials, in seconds:\n' "$slowest"
+  times | sort -rn | uniq | awk -F '\t' -v most="$slowest" 'NR <= most { printf "%7.1f  %s\n", $1, $2 }'
+  failures
+  while IFS=$'\t' read -r label _; do
+    # A suite that ended early counts as one failure.
+    numbers=$(awk '/^test result: / { found = 1; passed += $4; failed += $6 } END { print passed + 0, found ? failed : 1 }' "$logs/$label.log")
+    passed=$((passed + ${numbers% *})) failed=$((failed + ${numbers#* }))
+  done <"$logs/.ended"
+  printf '\n%d min %d s\n%d passed, %d failed\n' $((SECONDS / 60)) $((SECONDS % 60)) "$passed" "$failed"
+  ((failed == 0))
+}
+
+mode=${1:-}
+case $mode in check | test | soak) ;; *) die "usage: tests/run.sh check|test|soak" ;; esac
+mkdir -p "$logs" "$target/trial-times"
+rm -f "$logs"/.ended "$logs"/*.log "$target"/trial-times/*.tsv
+build >"$logs/.suites"
+pure=()
+while IFS=$'\t' read -r _ _ name _; do pure+=("$name"); done <"$logs/.suites"
+if [[ $mode != check ]]; then
+  chosen=()
+  for name in "${cluster_suites[@]}"; do chosen+=(--test "$name"); done
+  build "${chosen[@]}" >>"$logs/.suites"
+fi
+printf 'compiled in %d min %d s\n' $((SECONDS / 60)) $((SECONDS % 60))
+
+case $mode in
+  check) lane "${pure[@]}" ;;
+  test)
+    # The two that wait for clusters, one after the other: side by side they wait for processors, and look again and again
+    # at what is not there yet. The rest gets what they leave.
+    lane on_cluster installed &
+    (renice -n 10 "$BASHPID" >/dev/null && lane chart registry control_plane "${pure[@]}")
+    wait
+    ;;
+  soak)
+    export MULLION_SOAK=1
+    for soak in "${soaks[@]}"; do
+      read -r suite trial <<<"$soak"
+      run "soak-${trial##*::}" "$suite" --nocapture --exact "$trial"
+      # What it has to say of itself.
+      grep -E '^(soak|[a-z]+): ' "$logs/soak-${trial##*::}.log" || true
+    done
+    ;;
+esac
+summary
