@@ -111,6 +111,15 @@ impl Case<'_> {
         placed.changes
     }
 
+    /// A note from the request, as this decision has it: a default that the request brings along, where something else
+    /// decides now, would be taken for one in the next review.
+    fn decided_by(&self, note: Note) -> Note {
+        if note.basis == self.decision.basis {
+            return note;
+        }
+        Note { basis: self.decision.basis, because: because(&self.decision), ..note }
+    }
+
     fn note(&self, placed: Vec<String>) -> Change {
         let os = self.decision.decided().map_or("", Os::name).to_owned();
         let containers = if self.pod.pointer.is_empty() { Note::names(&self.pod) } else { Vec::new() };
@@ -163,7 +172,7 @@ impl Case<'_> {
             _ => match Note::of(self.request.subject.object)
                 .filter(|note| Os::from_name(&note.os) == self.decision.decided())
             {
-                Some(note) => Some(note.beside(words).change()),
+                Some(note) => Some(self.decided_by(note.beside(words)).change()),
                 None => Some(self.note(words)),
             },
         });
