@@ -1,7 +1,5 @@
 //! Rendering again: nothing may differ, or tools that apply Git see drift for ever.
 
-use std::process::Command;
-
 use anyhow::{Context as _, Result, bail, ensure};
 use mullion_cluster::{Chart, Tool, Tools};
 use serde_json::Value;
@@ -9,7 +7,8 @@ use serde_json::Value;
 use crate::rendered::{Rendered, read};
 
 pub fn helm_lint_has_nothing_to_say(file: &Rendered) -> Result<()> {
-    let done = Command::new(Tools::locate()?.path(Tool::Helm))
+    let done = Tools::locate()?
+        .command(Tool::Helm)
         .args(["lint", "--strict", "--namespace", "mullion-system", "--values"])
         .arg(&file.path)
         .arg(Chart::folder())

@@ -171,7 +171,7 @@ pub async fn helm_and_kubectl_keep_the_bundle_and_do_not_drift(server: &Server, 
     let chart = mullion_cluster::Chart::folder();
     let helm = async |arguments: &[&str]| -> Result<String> {
         let home = plane.dir().join("tools");
-        let done = tokio::process::Command::new(plane.tools().path(Tool::Helm))
+        let done = tokio::process::Command::from(plane.tools().command(Tool::Helm))
             .args(["--kubeconfig", &plane.kubeconfig().to_string_lossy(), "--namespace", "mullion-system"])
             .args(arguments)
             .envs(["CACHE", "CONFIG", "DATA"].map(|kind| (format!("HELM_{kind}_HOME"), home.join(kind))))

@@ -37,7 +37,7 @@ use mullion_cluster::{Pool, Suite, trials};
 
 use crate::site::Site;
 
-/// Control planes at the same time: 0.6 GB each, and they mostly wait. One more is that of `documents`.
+/// Control planes at the same time: 0.7 GB each, and they mostly wait. One more is that of `documents`.
 const SITES: usize = 3;
 
 fn main() -> ExitCode {

@@ -42,7 +42,7 @@ impl Site {
     /// What `helm <arguments>` prints.
     pub async fn helm(&self, arguments: &[&str]) -> Result<String> {
         let home = self.plane.dir();
-        let mut helm = tokio::process::Command::new(self.plane.tools().path(Tool::Helm));
+        let mut helm = tokio::process::Command::from(self.plane.tools().command(Tool::Helm));
         helm.args(arguments).stdin(Stdio::null()).kill_on_drop(true).env("KUBECONFIG", self.plane.kubeconfig());
         for folder in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
             helm.env(folder, home.join("helm"));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, bail};
@@ -64,7 +64,8 @@ impl Chart {
     /// # Errors
     /// Helm's own words.
     pub fn text(&self) -> Result<String> {
-        let done = Command::new(Tools::locate()?.path(Tool::Helm))
+        let done = Tools::locate()?
+            .command(Tool::Helm)
             .args(["template", "mullion", "--namespace", &self.namespace])
             .arg(Self::folder())
             .args(&self.arguments)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
@@ -150,8 +150,8 @@ impl Builder {
         let url = format!("https://{host}:{port}");
         let kubeconfig = write_kubeconfig(group.folder(), "admin", &authority, &url, "admin", &["system:masters"])?;
 
-        group.start(Rank::Last, "etcd", program(tools, Tool::Etcd).args(etcd_flags(&etcd)))?;
-        let mut api_server = program(tools, Tool::ApiServer);
+        group.start(Rank::Last, "etcd", tools.command(Tool::Etcd).args(etcd_flags(&etcd)))?;
+        let mut api_server = tools.command(Tool::ApiServer);
         let api_server_flags = self.api_server_flags(&etcd, port);
         group.start(Rank::First, API_SERVER, api_server.args(&api_server_flags))?;
         let client = client_from(&kubeconfig).await?;
@@ -167,7 +167,7 @@ impl Builder {
             (self.kwok, Tool::Kwok, "kwok", KWOK_FLAGS),
         ] {
             if wanted {
-                let mut command = program(tools, tool);
+                let mut command = tools.command(tool);
                 command.args(flags).arg(format!("-v={}", self.verbosity));
                 if tool == Tool::Kwok {
                     command.arg(&kwok_nodes);
@@ -228,14 +228,6 @@ const SCHEDULER_FLAGS: &[&str] = &[
 // With leases, as kubelets write them.
 const KWOK_FLAGS: &[&str] =
     &["--kubeconfig=admin.kubeconfig", "--config=stages.yaml", "--node-lease-duration-seconds=40"];
-
-/// A program of the control plane. It collects garbage when its heap has grown fivefold instead of twofold: 3,000 creates
-/// and their webhooks took 33.4 s of processor time so, and 39.8 s otherwise.
-fn program(tools: &Tools, tool: Tool) -> Command {
-    let mut command = Command::new(tools.path(tool));
-    command.env("GOGC", "400");
-    command
-}
 
 fn etcd_flags(url: &str) -> Vec<String> {
     vec![
@@ -418,7 +410,7 @@ impl ControlPlane {
 
     /// Kills the API server (`SIGKILL`), starts it anew on the same port, and waits until it is ready.
     pub async fn restart_api_server(&self) -> Result<()> {
-        let mut command = program(&self.tools, Tool::ApiServer);
+        let mut command = self.tools.command(Tool::ApiServer);
         self.group().restart(API_SERVER, command.args(&self.api_server))?;
         api_server_ready(&self.client, || self.check()).await
     }
@@ -458,7 +450,7 @@ impl ControlPlane {
     /// The same with text on stdin, for `kubectl apply -f -`.
     pub async fn kubectl_with_input(&self, arguments: &[&str], input: &str) -> Result<String> {
         let what = || format!("kubectl {}", arguments.join(" "));
-        let mut child = tokio::process::Command::new(self.tools.path(Tool::Kubectl))
+        let mut child = tokio::process::Command::from(self.tools.command(Tool::Kubectl))
             .args(arguments)
             .env("KUBECONFIG", &self.kubeconfig)
             .env("KUBECACHEDIR", self.dir().join("kubectl-cache")) // the port may have been another server's

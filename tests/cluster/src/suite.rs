@@ -188,7 +188,10 @@ impl Context {
 
     /// What went wrong, then how to see it again.
     fn failure(&self, name: &str, error: &anyhow::Error, logs: &[PathBuf]) -> anyhow::Error {
-        let mut text = format!("{error:#}\n\nrun it alone: cargo test --locked --test {} -- --exact {name}", self.name);
+        let mut text = format!(
+            "{error:#}\n\nrun it alone: cargo test --locked --workspace --test {} -- --exact {name}",
+            self.name
+        );
         for folder in logs {
             write!(text, "\nlogs: {}", folder.display()).ok();
         }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::SystemTime;
 use std::{env, fs};
 
@@ -88,6 +89,18 @@ impl Tools {
     /// The folder: absolute.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// A command that runs a tool, which collects less garbage than Go does by default: a server when its heap has grown
+    /// fivefold instead of twofold, other tools at half a gigabyte, because most of them end first. 3,000 creates and their webhooks took
+    /// 33.4 s of processor time so, and 39.8 s otherwise; `helm template` takes half.
+    pub fn command(&self, tool: Tool) -> Command {
+        let mut command = Command::new(self.path(tool));
+        match tool {
+            Tool::Kubectl | Tool::Helm | Tool::Crane => command.env("GOGC", "off").env("GOMEMLIMIT", "512MiB"),
+            _ => command.env("GOGC", "400"),
+        };
+        command
     }
 
     /// The path of a tool: absolute.

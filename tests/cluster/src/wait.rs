@@ -7,7 +7,8 @@ use anyhow::{Error, Result, anyhow};
 use tokio::time::{Instant, sleep, timeout_at};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+/// Looks cost the API server more than waiting half a second longer costs a test.
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// What one look saw.
 #[derive(Debug)]

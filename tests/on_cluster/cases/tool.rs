@@ -32,7 +32,7 @@ pub async fn run(site: &Site, step: &Step, namespace: &str) -> Result<Said> {
     let own = step.value.as_array().into_iter().flatten();
     arguments.extend(own.map(|argument| argument.as_str().unwrap_or_default().to_owned()));
     let home = plane.dir().join("tools");
-    let mut child = tokio::process::Command::new(plane.tools().path(tool))
+    let mut child = tokio::process::Command::from(plane.tools().command(tool))
         .args(&arguments)
         .env("KUBECONFIG", plane.kubeconfig())
         .env("KUBECACHEDIR", plane.dir().join("kubectl-cache"))

@@ -32,7 +32,7 @@ pub async fn an_upgrade_leaves_the_bundle(plane: &ControlPlane) -> Result<()> {
     let home = plane.namespace("mullion").await?;
     let chart = concat!(env!("CARGO_MANIFEST_DIR"), "/charts/mullion");
     let helm = async |arguments: &[&str]| {
-        let done = tokio::process::Command::new(plane.tools().path(Tool::Helm))
+        let done = tokio::process::Command::from(plane.tools().command(Tool::Helm))
             .args(["--kubeconfig", &plane.kubeconfig().to_string_lossy(), "--namespace", &home.name])
             .args(arguments)
             .stdin(Stdio::null())
