@@ -49,9 +49,18 @@ pub enum OsWanted {
 
 /// What `nodeSelector` says, and the pointer of the key that says it, below the pod.
 pub fn selector_os(pod: &Pod<'_>) -> (OsWanted, Option<String>) {
+    os_of_pairs(pod.strings("/spec/nodeSelector"))
+}
+
+/// The same of all labels but one, for a selector in which Mullion wrote that one.
+pub fn selector_os_without(pod: &Pod<'_>, label: &str) -> (OsWanted, Option<String>) {
+    os_of_pairs(pod.strings("/spec/nodeSelector").filter(|(key, _)| *key != label))
+}
+
+fn os_of_pairs<'p>(pairs: impl Iterator<Item = (&'p str, &'p str)>) -> (OsWanted, Option<String>) {
     let mut asked = Asked::default();
     let mut pointer = None;
-    for (key, value) in pod.strings("/spec/nodeSelector") {
+    for (key, value) in pairs {
         if asked.add(key, "In", &[value]) && pointer.is_none() {
             pointer = Some(format!("/spec/nodeSelector/{}", escape(key)));
         }

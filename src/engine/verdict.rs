@@ -268,10 +268,14 @@ fn explicit_placements(asked: &Asked<'_>) -> Vec<Evidence> {
     if let Some(os) = pod.text("/spec/os/name").and_then(Os::from_name) {
         found.push(Evidence::field(pod, os, "/spec/os/name"));
     }
-    let (selector, pointer) = constraint::selector_os(pod);
-    if let OsWanted::Only(os) = selector
-        && !placed_by_mullion(asked)
-    {
+    let [label, _] = OS_LABELS;
+    let (selector, pointer) = if placed_by_mullion(asked) {
+        // What its author says beside that counts as it did before.
+        constraint::selector_os_without(pod, label)
+    } else {
+        constraint::selector_os(pod)
+    };
+    if let OsWanted::Only(os) = selector {
         found.push(Evidence::field(pod, os, pointer.as_deref().unwrap_or("/spec/nodeSelector")));
     }
     if let OsWanted::Only(os) = constraint::affinity_os(pod) {

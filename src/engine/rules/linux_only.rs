@@ -592,7 +592,9 @@ fn found(field: &'static LinuxOnlyField, grade: Grade, value: &Value, pointer: S
         if matches!(finding.action, Action::Allow | Action::Warn) {
             finding.action = if rule.repair { Action::Repair } else { actions.soften(Action::Deny) };
         }
-        if field.forbidden_by_os && cx.earlier.is_some_and(|note| note.has_placed("os")) {
+        // A template never gets the OS field from Mullion: a note that says so is somebody else's.
+        let is_pod = pod.pointer.is_empty();
+        if field.forbidden_by_os && is_pod && cx.earlier.is_some_and(|note| note.has_placed("os")) {
             came_after_the_seal(&mut finding);
         }
     }
