@@ -67,8 +67,9 @@ fmt: ## Format the code
 fmt-check:
 	$(CARGO) fmt --all --check
 
-# `--all-targets` leaves out what `cargo test` leaves out: see `test = false` in Cargo.toml.
-CLUSTER_SUITES = on_cluster installed chart registry control_plane
+# Those that need tools which must be built: `test = false` in Cargo.toml, so that `cargo test` alone leaves them out, and
+# `--all-targets` too.
+export CLUSTER_SUITES = on_cluster installed chart registry control_plane
 .PHONY: clippy
 clippy: needs
 	$(CARGO) clippy --locked --workspace --all-targets $(CLUSTER_SUITES:%=--test %) -- -D warnings

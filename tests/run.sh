@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the test suites and sums them up.
+# Runs the test suites and sums them up, for the targets of these names in the Makefile.
 #   run.sh check   the suites that need neither a cluster nor a tool that must be built
 #   run.sh test    all suites
 #   run.sh soak    the long forms of the trials that find rare faults by repetition
@@ -11,8 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 cargo=${CARGO:-cargo}
 target=${CARGO_TARGET_DIR:-target}
 logs=$target/test-logs
-# Of `test = false` in Cargo.toml: `cargo test` alone leaves them out.
-cluster_suites=(on_cluster installed chart registry control_plane)
+read -r -a cluster_suites <<<"${CLUSTER_SUITES:?the Makefile sets it: run make check, make test or make soak}"
 # The trials of `make soak`, by suite.
 soaks=(
   "on_cluster leaders::one_writes_at_a_time"
@@ -38,6 +37,9 @@ build() {
     sort -u
 }
 
+# What runs a suite with less than the usual priority.
+priority=()
+
 # run LABEL SUITE [ARGUMENT…]: runs a suite with its output in LABEL.log; prints one line about it.
 run() {
   local label=$1 suite=$2 folder kind program began=$SECONDS status=0 options=()
@@ -47,7 +49,7 @@ run() {
   if grep -aq 'report-time' "$program"; then
     options=(-Z unstable-options --report-time)
   fi
-  (cd "$folder" && RUSTC_BOOTSTRAP=1 exec "$program" ${options[@]+"${options[@]}"} "$@") >"$logs/$label.log" 2>&1 || status=$?
+  (cd "$folder" && RUSTC_BOOTSTRAP=1 exec ${priority[@]+"${priority[@]}"} "$program" ${options[@]+"${options[@]}"} "$@") >"$logs/$label.log" 2>&1 || status=$?
   printf '%s\t%s\t%s\t%s\n' "$label" "$suite" "$kind" "$status" >>"$logs/.ended"
   printf '%-16s %s, %d s\n' "$label" "$(result "$label")" "$((SECONDS - began))"
 }
@@ -126,7 +128,8 @@ case $mode in
     # The two that wait for clusters, one after the other: side by side they wait for processors, and look again and again
     # at what is not there yet. The rest gets what they leave.
     lane on_cluster installed &
-    (renice -n 10 "$BASHPID" >/dev/null && lane chart registry control_plane "${pure[@]}")
+    priority=(nice -n 10)
+    lane chart registry control_plane "${pure[@]}"
     wait
     ;;
   soak)
