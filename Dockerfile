@@ -17,15 +17,19 @@ WORKDIR /mullion
 COPY .cargo .cargo
 COPY Cargo.toml Cargo.lock ./
 COPY tests/cluster/Cargo.toml tests/cluster/
-RUN mkdir -p src tests/cluster/src \
+COPY crates/engine/Cargo.toml crates/engine/
+COPY crates/manifest/Cargo.toml crates/manifest/
+COPY crates/policy/Cargo.toml crates/policy/
+COPY crates/snapshot/Cargo.toml crates/snapshot/
+RUN for package in . tests/cluster crates/*; do mkdir -p "$package/src" && touch "$package/src/lib.rs"; done \
     && echo 'fn main() {}' > src/main.rs \
-    && touch src/lib.rs tests/cluster/src/lib.rs \
     && cargo build --locked --release --bin mullion --target "$(cat /target)" \
-    && rm -r src tests/cluster/src
+    && rm -r src tests/cluster/src crates/*/src
 COPY policies policies
+COPY crates crates
 COPY src src
 # Cargo goes by times, and what is copied is older than what the step before built.
-RUN mkdir -p tests/cluster/src && touch tests/cluster/src/lib.rs src/lib.rs src/main.rs \
+RUN mkdir -p tests/cluster/src && touch tests/cluster/src/lib.rs crates/*/src/lib.rs src/lib.rs src/main.rs \
     && cargo build --locked --release --bin mullion --target "$(cat /target)" \
     && mv "target/$(cat /target)/release/mullion" /mullion/mullion \
     && /mullion/mullion --version

@@ -1,61 +1,50 @@
-//! Mullion places and checks pods by operating system in mixed Windows/Linux Kubernetes clusters.
+//! Mullion places and checks pods by operating system in mixed Windows/Linux Kubernetes clusters. This crate is the program:
+//! everything that touches a terminal, a network or a cluster.
 //!
 //! ```text
-//! AdmissionReview bytes ─┐                                                           ┌─ /mutate    patch, warnings
-//! manifest documents ────┼→ Request → review(&Request, &World, &PolicySet) → Review ─┼─ /validate  refusal, warnings
-//! kubectl get -o json ───┘                       answer(&Review, …, Door)            └─ check, mutate
-//! Node watch → plan_node(…) → NodePlan → one merge patch
+//! bytes → webhook → mullion_engine::admission → bytes
+//! files → mullion_manifest → mullion_engine::admission → report, or edited files
+//! nodes → cluster → mullion_engine::node → one merge patch
+//! policy files → mullion_policy → ReviewSettings
 //! ```
 //!
-//! | module | what it is |
+//! | module | contains |
 //! |---|---|
-//! | [`engine`] | the pure core: [`engine::review()`] and [`engine::answer()`] for subjects, [`engine::node::plan_node`] for nodes |
-//! | [`policy`] | policy files: types, loading with every problem and its place, layering |
-//! | [`manifest`] | YAML and JSON text to objects with spans, and JSON patches back into the text |
-//! | [`world`] | what is known of a cluster, from watches or from a file |
+//! | [`cli`] | a file for each command |
 //! | [`report`] | findings as text, JSON Lines, SARIF and GitHub annotations |
-//! | [`cli`] | one file for each command |
-//! | `webhook` | the HTTPS server: accept loop, TLS, the AdmissionReview envelope, admin port (feature `server`) |
-//! | `controller` | labels, taints and RuntimeClasses, and taking them back (feature `server`) |
-//! | `registry` | what registries say of images: look-ups, their cache, pull secrets (feature `registry`) |
-//! | `reload` | policy files read again while a server runs (feature `server`) |
-//! | `ownership` | the owner of what Mullion makes at run time, so that it goes with the release (feature `server`) |
-//! | `state` | ConfigMap `mullion-state`: what must outlive the processes (feature `server`) |
-//! | `telemetry` | logs, the webhook's metrics, the health of watches, what both admin ports have (feature `server`) |
+//! | [`cluster`] | clients, watches, and the live cluster snapshot |
+//! | [`policy_files`] | policy files read from directories |
+//! | [`registry`] | what registries report about images: look-ups, their cache, pull secrets |
+//! | [`webhook`] | the HTTPS server: accept loop, TLS, the AdmissionReview envelope, admin port |
+//! | [`controller`] | labels, taints, RuntimeClasses, certificates, and removing them |
+//! | [`reload`] | policy files read again while a server runs |
+//! | [`ownership`] | owner references of objects that are created at run time |
+//! | [`state`] | ConfigMap `mullion-state`: what must outlive the processes |
+//! | [`telemetry`] | logs, metrics, the health of watches |
 //!
 //! Where do I add …
-//! - a field Windows cannot have: a row in [`engine::rules::linux_only`], its case in `tests/engine/fields.rs`,
-//!   and its values in `tests/generator/pieces.rs`, which the API server judges;
-//! - another check: its row and function in a family of [`engine::rules`], its page in `src/engine/rules/pages/`, its
-//!   fixtures in `tests/rules/<CODE>/` (`bad.yaml`, `good.yaml`); `make rules` writes the expected findings and
+//! - a field that Windows cannot have: a row in `crates/engine/src/rules/linux_only/table.rs`, its case in
+//!   `crates/policy/tests/engine/fields.rs`, and its values in `tests/generator/pieces.rs`, which the API server judges;
+//! - another rule: its row and function in a family of `crates/engine/src/rules`, its page in `crates/engine/src/rules/pages/`,
+//!   its fixtures in `tests/rules/<CODE>/` (`bad.yaml`, `good.yaml`); `make rules` writes the expected findings and
 //!   `policies/rules/`;
-//! - a Windows release: a row in [`engine::windows`];
-//! - an image name: a row in [`engine::image`];
-//! - a taint that marks Windows nodes: the default in `policies/default.yaml` and in [`policy::NodePolicy`];
-//! - a policy key: [`policy`], types and [schema](policy::schema); `make rules` writes `policies/schema/` and
+//! - a Windows release: a row in `crates/engine/src/model/windows/release.rs`;
+//! - an image name: a row in `crates/engine/src/detect/image_names/repository.rs`;
+//! - a taint that marks Windows nodes: the default in `policies/default.yaml` and in
+//!   [`NodeSettings`](mullion_engine::model::settings::node_settings::NodeSettings);
+//! - a policy key: `crates/policy/src/documents.rs` and `crates/policy/src/schema`; `make rules` writes `policies/schema/` and
 //!   `docs/policy-reference.md`.
 
 pub mod cli;
-#[cfg(feature = "server")]
+pub mod cluster;
 pub mod controller;
-pub mod engine;
-#[cfg(feature = "server")]
-mod hash;
-pub mod manifest;
-#[cfg(feature = "server")]
+pub mod hash;
 pub mod ownership;
-pub mod policy;
-#[cfg(feature = "registry")]
+pub mod policy_files;
 pub mod registry;
-#[cfg(feature = "server")]
 pub mod reload;
 pub mod report;
-#[cfg(feature = "server")]
-mod signals;
-#[cfg(feature = "server")]
+pub mod signals;
 pub mod state;
-#[cfg(feature = "server")]
 pub mod telemetry;
-#[cfg(feature = "server")]
 pub mod webhook;
-pub mod world;

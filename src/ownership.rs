@@ -188,6 +188,7 @@ pub(crate) fn not_adopted(what: &str, why: &str) {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
     use std::convert::Infallible;

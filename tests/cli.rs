@@ -8,10 +8,13 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use mullion::engine::world::World;
-use mullion::engine::{Door, Kind, Request, Subject, answer, review};
-use mullion::manifest::documents;
-use mullion::policy::PolicySet;
+use mullion_engine::admission::response::{Endpoint, respond};
+use mullion_engine::admission::review::review;
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::review_request::ReviewRequest;
+use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
+use mullion_manifest::document::documents;
+use mullion_policy::policy_set::PolicySet;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -115,8 +118,8 @@ fn exit_codes() {
         (&["check", "broken.yaml"], 2),
         (&["check", "denied.yaml", "broken.yaml"], 2),
         (&["check", "denied.yaml", "nosuch.yaml"], 2),
-        (&["check", "denied.yaml", "--world", "nosuch.yaml"], 2),
-        (&["check", "denied.yaml", "--world", "denied.yaml"], 2),
+        (&["check", "denied.yaml", "--snapshot", "nosuch.yaml"], 2),
+        (&["check", "denied.yaml", "--snapshot", "denied.yaml"], 2),
         (&["check", "denied.yaml", "--policies", "nosuch"], 2),
         (&["check"], 2),
         (&["check", "-", "-"], 2),
@@ -165,8 +168,8 @@ fn errors_are_one_line_that_says_what_to_do() {
     }
     let ran = mullion(&["rules", "run-as-usr"], "");
     assert_eq!(ran.err, "mullion: there is no rule run-as-usr; did you mean run-as-user?\n");
-    let ran = mullion(&["check", "--world", "nosuch.yaml", "denied.yaml"], "");
-    assert!(ran.err.starts_with("mullion: nosuch.yaml: the world file cannot be read"), "{}", ran.err);
+    let ran = mullion(&["check", "--snapshot", "nosuch.yaml", "denied.yaml"], "");
+    assert!(ran.err.starts_with("mullion: nosuch.yaml: the cluster snapshot file cannot be read"), "{}", ran.err);
     assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
 }
 
@@ -283,7 +286,7 @@ fn the_flag_fills_only_a_missing_namespace() {
 }
 
 #[test]
-fn namespaces_of_the_input_and_of_the_world_count() {
+fn namespaces_of_the_input_and_of_the_snapshot_count() {
     let namespace =
         "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: here\n  annotations: {mullion.dev/os: windows}\n";
     let os = |args: &[&str], input: &str| {
@@ -296,7 +299,7 @@ fn namespaces_of_the_input_and_of_the_world_count() {
     assert_eq!(os(&["-n", "here"], &format!("{GOOD}---\n{namespace}")), "windows");
     assert_eq!(os(&["-n", "here"], &format!("{namespace}---\n{GOOD}")), "windows");
     assert_eq!(os(&["-n", "there"], &format!("{namespace}---\n{GOOD}")), "linux");
-    assert_eq!(os(&["-n", "legacy", "--world", "world.yaml"], GOOD), "windows");
+    assert_eq!(os(&["-n", "legacy", "--snapshot", "snapshot.yaml"], GOOD), "windows");
 }
 
 // === inputs ===
@@ -481,7 +484,8 @@ fn mutate_of_its_own_output_prints_it_unchanged() {
     inputs.push(WINDOWS_POD.replace('\n', "\r\n"));
     inputs.extend(examples());
     for input in inputs {
-        for flags in [&["mutate", "-"][..], &["mutate", "--templates", "-"], &["mutate", "--world", "world.yaml", "-"]]
+        for flags in
+            [&["mutate", "-"][..], &["mutate", "--templates", "-"], &["mutate", "--snapshot", "snapshot.yaml", "-"]]
         {
             let once = mullion(flags, &input);
             let twice = mullion(flags, &once.out);
@@ -506,12 +510,13 @@ fn mutate_is_the_webhooks_patch() {
     let mut changed = 0;
     for (text, templates) in examples().iter().flat_map(|text| [(text, false), (text, true)]) {
         let mut object = read(text);
-        let kind = Kind::from_name(object["kind"].as_str().unwrap()).unwrap();
-        let subject = Subject { kind, namespace: "default", object: &object };
-        let request = Request { into_templates: templates, ..Request::creation(subject) };
-        let review = review(&request, &World::default(), &PolicySet::built_in());
-        if answer(&review, &object, Door::Validate).refusal.is_none() {
-            let patch = answer(&review, &object, Door::Mutate).patch;
+        let kind = WorkloadKind::from_name(object["kind"].as_str().unwrap()).unwrap();
+        let subject = WorkloadObject { kind, namespace: "default", object: &object };
+        let request = ReviewRequest { into_templates: templates, ..ReviewRequest::creation(subject) };
+        let (snapshot, policies) = (ClusterSnapshot::default(), PolicySet::built_in());
+        let review = review(&request, &snapshot, &policies.resolve(&request, &snapshot));
+        if respond(&review, &object, Endpoint::Validate).refusal.is_none() {
+            let patch = respond(&review, &object, Endpoint::Mutate).patch;
             changed += usize::from(!patch.is_empty());
             json_patch::patch(&mut object, &patch).unwrap();
         }
@@ -546,10 +551,12 @@ fn one_item_of_a_list_may_be_refused() {
 #[test]
 fn mutate_prints_nothing_unless_all_can_be_read() {
     let dir = dir();
-    let world = write(&dir, "world.yaml", "{");
-    for args in
-        [&["mutate", "-", "broken.yaml"][..], &["mutate", "-", "nosuch.yaml"], &["mutate", "-", "--world", &world]]
-    {
+    let snapshot = write(&dir, "snapshot.yaml", "{");
+    for args in [
+        &["mutate", "-", "broken.yaml"][..],
+        &["mutate", "-", "nosuch.yaml"],
+        &["mutate", "-", "--snapshot", &snapshot],
+    ] {
         let ran = mullion(args, WINDOWS_POD);
         assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{args:?}");
         assert!(!ran.err.is_empty());
@@ -621,8 +628,8 @@ fn templates_are_changed_only_on_request() {
 }
 
 #[test]
-fn the_world_decides_placement() {
-    let ran = mullion(&["mutate", "--world", "world.yaml", "-"], WINDOWS_POD);
+fn the_snapshot_decides_placement() {
+    let ran = mullion(&["mutate", "--snapshot", "snapshot.yaml", "-"], WINDOWS_POD);
     assert!(ran.out.contains("value: Windows"), "the taint of the node there: {}", ran.out);
 }
 
@@ -684,8 +691,6 @@ fn bad_policies_stop_everything_and_are_listed() {
     assert_eq!((ran.code, ran.err.as_str()), (0, "mullion: 1 file, 1 policy, no problem\n"));
     assert!(ran.out.lines().nth(1).is_some_and(|line| line.starts_with("PodPolicy  1 ")), "{}", ran.out);
 }
-
-#[cfg(feature = "server")]
 #[test]
 fn servers_name_every_problem_on_a_line_of_its_own() {
     let dir = dir();
@@ -695,8 +700,6 @@ fn servers_name_every_problem_on_a_line_of_its_own() {
     assert_eq!((ran.code, ran.out.as_str(), lines.len()), (2, "", 3), "{}", ran.err);
     assert!(lines[1].contains("a.yaml:5:3: ") && lines[2].contains("a.yaml:6:9: "), "{}", ran.err);
 }
-
-#[cfg(feature = "server")]
 #[test]
 fn a_kubeconfig_that_cannot_be_used_is_named() {
     let dir = dir();
@@ -817,13 +820,13 @@ fn compatibility_says_why_and_knows_stated_releases() {
 
 #[test]
 fn an_explanation_names_evidence_changes_settings_and_nodes() {
-    let ran = mullion(&["explain", "-o", "json", "--world", "world.yaml", "mixed.yaml"], "");
+    let ran = mullion(&["explain", "-o", "json", "--snapshot", "snapshot.yaml", "mixed.yaml"], "");
     assert_eq!(ran.code, 0, "{}", ran.err);
     let subjects = records(&ran);
     assert_eq!(subjects.len(), 3);
     assert_eq!(subjects[1]["os"], "linux");
     assert_eq!(subjects[1]["nodes"], serde_json::json!([]), "the only node there is Windows");
-    let windows = records(&mullion(&["explain", "-o", "json", "--world", "world.yaml", "pod-windows.yaml"], ""));
+    let windows = records(&mullion(&["explain", "-o", "json", "--snapshot", "snapshot.yaml", "pod-windows.yaml"], ""));
     assert_eq!(windows[0]["nodes"], serde_json::json!(["win-1"]));
     assert_eq!(windows[0]["settings"][0]["key"], "mode");
     assert_eq!(windows[0]["settings"][0]["value"], "Enforce");
@@ -832,7 +835,7 @@ fn an_explanation_names_evidence_changes_settings_and_nodes() {
     assert!(deployment.contains("none; its pods get theirs when they are made"), "{deployment}");
     let text = mullion(&["explain", "pod-windows.yaml"], "").out;
     assert!(text.starts_with("Pod shop/iis (pod-windows.yaml:2)\n  os: windows, because of image "), "{text}");
-    assert!(text.contains("nodes: not known; name a --world file"), "{text}");
+    assert!(text.contains("nodes: not known; name a --snapshot file"), "{text}");
     let linux = mullion(&["explain", "-"], include_str!("../examples/linux-deployment.yaml")).out;
     assert!(linux.contains("\n  os: linux, because nothing says otherwise (Linux default)\n"), "{linux}");
     let multi = "apiVersion: v1\nkind: Pod\nmetadata: {annotations: {mullion.dev/os: any}}\nspec: {containers: []}\n";

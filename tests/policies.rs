@@ -5,27 +5,37 @@
 #[path = "policies/bad.rs"]
 mod bad;
 
+use mullion_policy::file_names::is_test_file;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use mullion::cli::io_handles::Io;
+use mullion::cli::outcome::Outcome;
+use mullion::cli::policy;
 use mullion::cli::policy::test::{Format, Test};
-use mullion::cli::{Io, Outcome, policy};
-use mullion::engine::rules::catalogue;
-use mullion::engine::rules::linux_only::FIELDS;
-use mullion::engine::world::World;
-use mullion::engine::{Door, Kind, Request, Subject, answer, review};
-use mullion::manifest::Problem;
-use mullion::policy::{Action, Denials, Mode, NodePolicy, PolicySet, RegistryPolicy, Settings, directory};
+use mullion::policy_files::directory;
+use mullion_engine::admission::response::{Endpoint, respond};
+use mullion_engine::admission::review::review;
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::review_request::ReviewRequest;
+use mullion_engine::model::settings::node_settings::NodeSettings;
+use mullion_engine::model::settings::rule_actions::{Action, Denials};
+use mullion_engine::model::settings::workload_settings::{Mode, Settings};
+use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
+use mullion_engine::rules::catalogue::catalogue;
+use mullion_engine::rules::linux_only::table::FIELDS;
+use mullion_manifest::problem::Problem;
+use mullion_policy::policy_set::PolicySet;
+use mullion_policy::registry_policy::RegistryPolicy;
 use serde_json::{Value, json};
 
 fn shipped() -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
     let files = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> = files
-        .filter(|path| path.extension().is_some_and(|end| end == "yaml") && !directory::is_test_file(path))
-        .collect();
+    let mut files: Vec<_> =
+        files.filter(|path| path.extension().is_some_and(|end| end == "yaml") && !is_test_file(path)).collect();
     files.sort();
     files
 }
@@ -115,7 +125,7 @@ fn the_default_file_says_what_holds_without_it() {
     assert_eq!(written.rules_version.take().as_deref(), Some("0.1"));
     written.origins.clear();
     assert_eq!(format!("{written:?}"), format!("{:?}", Settings::default()));
-    assert_eq!(set.nodes, NodePolicy::default());
+    assert_eq!(set.nodes, NodeSettings::default());
     assert_eq!(set.registries, RegistryPolicy::default());
 }
 
@@ -136,9 +146,14 @@ fn audit_only_talks() {
     assert_eq!((set.settings("shop", None, &()).mode, set.nodes.mode), (Mode::Audit, Mode::Audit));
     let spec = json!({"hostPID": true, "containers": [{"name": "c", "image": WINDOWS}]});
     let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec});
-    let request = Request::creation(Subject { kind: Kind::Pod, namespace: "shop", object: &object });
-    for door in [Door::Mutate, Door::Validate] {
-        let answer = answer(&review(&request, &World::default(), &set), &object, door);
+    let request =
+        ReviewRequest::creation(WorkloadObject { kind: WorkloadKind::Pod, namespace: "shop", object: &object });
+    for door in [Endpoint::Mutate, Endpoint::Validate] {
+        let answer = respond(
+            &review(&request, &ClusterSnapshot::default(), &set.resolve(&request, &ClusterSnapshot::default())),
+            &object,
+            door,
+        );
         assert!(answer.refusal.is_none() && answer.patch.is_empty(), "{answer:?}");
         assert!(answer.warnings[0].starts_with("would refuse: MUL205"), "{answer:?}");
     }
@@ -199,9 +214,14 @@ fn authors() -> [(&'static str, Value); 3] {
 /// A refusal, or the pod as it is stored.
 fn create(spec: &Value, policies: &PolicySet) -> Result<Value, String> {
     let mut object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec});
-    for door in [Door::Mutate, Door::Validate] {
-        let request = Request::creation(Subject { kind: Kind::Pod, namespace: "shop", object: &object });
-        let answer = answer(&review(&request, &World::default(), policies), &object, door);
+    for door in [Endpoint::Mutate, Endpoint::Validate] {
+        let request =
+            ReviewRequest::creation(WorkloadObject { kind: WorkloadKind::Pod, namespace: "shop", object: &object });
+        let answer = respond(
+            &review(&request, &ClusterSnapshot::default(), &policies.resolve(&request, &ClusterSnapshot::default())),
+            &object,
+            door,
+        );
         if let Some(refusal) = answer.refusal {
             return Err(refusal.message);
         }

@@ -25,15 +25,21 @@ use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use mullion::cli::check::{self, Check, FailOn, Format};
+use mullion::cli::check;
+use mullion::cli::check::{Check, FailOn, Format};
 use mullion::cli::input::Inputs;
+use mullion::cli::io_handles::Io;
 use mullion::cli::knowledge::KnowledgeArgs;
-use mullion::cli::mutate::{self, Mutate};
-use mullion::cli::{Io, Outcome};
-use mullion::engine::world::World;
-use mullion::engine::{Kind, Request, Subject, review};
-use mullion::manifest::{Documents, documents, objects};
-use mullion::policy::PolicySet;
+use mullion::cli::mutate;
+use mullion::cli::mutate::Mutate;
+use mullion::cli::outcome::Outcome;
+use mullion_engine::admission::review::review;
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::review_request::ReviewRequest;
+use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
+use mullion_manifest::document::{Documents, documents};
+use mullion_manifest::object::objects;
+use mullion_policy::policy_set::PolicySet;
 use parts::Parts;
 
 /// What the budget is about.
@@ -60,12 +66,13 @@ fn stages(text: &str) {
     let read: Vec<_> = documents("bench.yaml", text).into_iter().flatten().collect();
     row("find objects", text, || read.iter().map(|document| objects(document).len()).sum::<usize>());
     let found: Vec<_> = read.iter().flat_map(objects).flatten().collect();
-    let (world, policies) = (World::default(), PolicySet::built_in());
+    let (snapshot, policies) = (ClusterSnapshot::default(), PolicySet::built_in());
     let judge = || {
-        let subjects = found.iter().filter_map(|object| Some((Kind::from_name(&object.kind)?, object)));
+        let subjects = found.iter().filter_map(|object| Some((WorkloadKind::from_name(&object.kind)?, object)));
         let reviews = subjects.map(|(kind, object)| {
-            let subject = Subject { kind, namespace: "default", object: &object.value };
-            review(&Request::creation(subject), &world, &policies)
+            let subject = WorkloadObject { kind, namespace: "default", object: &object.value };
+            let request = ReviewRequest::creation(subject);
+            review(&request, &snapshot, &policies.resolve(&request, &snapshot))
         });
         reviews.map(|review| review.findings.len()).sum::<usize>()
     };

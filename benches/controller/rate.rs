@@ -7,12 +7,16 @@ use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Node;
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client, api::ListParams};
-use mullion::controller::leading::Leading;
+use mullion::controller::leader::Leading;
 use mullion::controller::metrics::Metrics;
 use mullion::controller::nodes;
-use mullion::engine::node::{NodeFacts, Trust, plan_node};
-use mullion::policy::{Mode, NodePolicy, PolicySet};
 use mullion_cluster::ControlPlane;
+use mullion_engine::model::settings::node_settings::NodeSettings;
+use mullion_engine::model::settings::workload_settings::Mode;
+use mullion_engine::node::facts::NodeFacts;
+use mullion_engine::node::node_patch::Trust;
+use mullion_engine::node::plan::plan_node;
+use mullion_policy::policy_set::PolicySet;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +26,7 @@ const AT_ONCE: usize = 16;
 
 fn policy(mode: Mode) -> Arc<PolicySet> {
     let mut set = PolicySet::built_in();
-    set.nodes = NodePolicy { mode, ..NodePolicy::default() };
+    set.nodes = NodeSettings { mode, ..NodeSettings::default() };
     Arc::new(set)
 }
 

@@ -1,8 +1,12 @@
 //! One review.
 
-use mullion::engine::world::World;
-use mullion::engine::{Door, Kind, Request, Subject, answer, review};
-use mullion::policy::{Files, PolicyFile, PolicySet};
+use mullion_engine::admission::response::{Endpoint, respond};
+use mullion_engine::admission::review::review;
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::review_request::ReviewRequest;
+use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
+use mullion_policy::policy_file::{PolicyFile, PolicyFiles};
+use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 
 use crate::fleet;
@@ -16,14 +20,14 @@ fn pod(image: &str, bytes: usize) -> Value {
     review["request"]["object"].take()
 }
 
-fn reviewed(pod: &Value, world: &World, set: &PolicySet) -> usize {
-    let request = Request::creation(Subject { kind: Kind::Pod, namespace: "team-1", object: pod });
-    let review = review(&request, world, set);
-    answer(&review, pod, Door::Mutate).patch.len()
+fn reviewed(pod: &Value, snapshot: &ClusterSnapshot, set: &PolicySet) -> usize {
+    let request = ReviewRequest::creation(WorkloadObject { kind: WorkloadKind::Pod, namespace: "team-1", object: pod });
+    let review = review(&request, snapshot, &set.resolve(&request, snapshot));
+    respond(&review, pod, Endpoint::Mutate).patch.len()
 }
 
 pub fn run() {
-    let world = fleet::world(20, 20);
+    let snapshot = fleet::snapshot(20, 20);
     let sets = [
         ("1 policy, 10 patterns", texts::set(&[texts::patterns(10, Style::Flow)])),
         ("1 policy, 10,000 patterns", texts::set(&[texts::patterns(PATTERNS, Style::Flow)])),
@@ -35,15 +39,15 @@ pub fn run() {
         let mut cases = Vec::new();
         for (name, set) in &sets {
             let last = set.pods.iter().filter_map(|policy| policy.spec.detect.as_ref()?.images.as_ref());
-            let last = last.map(mullion::policy::ImagePatterns::len).sum::<usize>() - 1;
+            let last = last.map(mullion_engine::model::settings::image_patterns::ImagePatterns::len).sum::<usize>() - 1;
             let images = [
                 ("no", "registry.example.org/none:1".to_owned()),
                 ("the first", texts::image(0)),
                 ("the last", texts::image(last)),
             ];
             for (which, image) in images {
-                let (pod, world) = (pod(&image, bytes), &world);
-                cases.push(Case::new(format!("{name}: {which} pattern"), move || reviewed(&pod, world, set)));
+                let (pod, snapshot) = (pod(&image, bytes), &snapshot);
+                cases.push(Case::new(format!("{name}: {which} pattern"), move || reviewed(&pod, snapshot, set)));
             }
         }
         let times = interleaved(&mut cases, 20, 100);
@@ -74,8 +78,8 @@ pub fn labels(n: usize) -> Value {
 }
 
 pub fn hostile() {
-    let world = fleet::world(20, 20);
-    let files = Files {
+    let snapshot = fleet::snapshot(20, 20);
+    let files = PolicyFiles {
         texts: of_labels().into_iter().map(|(name, text)| PolicyFile { name, bytes: text.into() }).collect(),
         problems: Vec::new(),
     };
@@ -89,13 +93,13 @@ pub fn hostile() {
         .collect();
     let (one, other, third) = (load(), load(), load());
     // Somebody was there before, with more sets of labels than are remembered; each pod is placed on Linux.
-    assert!(pods[1..].iter().all(|pod| reviewed(pod, &world, &third) > 0));
+    assert!(pods[1..].iter().all(|pod| reviewed(pod, &snapshot, &third) > 0));
     println!("\nlabels that each meet half of 500 policies, µs: median, 99th percentile, × the first");
     let mut next = pods.iter().cycle();
     let mut cases = vec![
-        Case::new("the same pod again", || reviewed(&pods[0], &world, &one)),
-        Case::new("the same pod again, after 2,000 with other labels", || reviewed(&pods[0], &world, &third)),
-        Case::new("each pod with other labels", || reviewed(next.next().unwrap(), &world, &other)),
+        Case::new("the same pod again", || reviewed(&pods[0], &snapshot, &one)),
+        Case::new("the same pod again, after 2,000 with other labels", || reviewed(&pods[0], &snapshot, &third)),
+        Case::new("each pod with other labels", || reviewed(next.next().unwrap(), &snapshot, &other)),
     ];
     let times = interleaved(&mut cases, 20, 100);
     print_micros(&cases, &times);

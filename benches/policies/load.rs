@@ -2,7 +2,10 @@
 
 use std::fs;
 
-use mullion::policy::{Files, PolicySet, directory, warnings};
+use mullion::policy_files::directory;
+use mullion_policy::policy_file::PolicyFiles;
+use mullion_policy::policy_set::PolicySet;
+use mullion_policy::warnings::warnings;
 
 use crate::rounds::{Case, interleaved};
 use crate::texts::{self, PATTERNS, POLICIES, Style, Text};
@@ -43,7 +46,7 @@ pub fn run() {
     let directories = [folder.path().to_owned()];
     let files = directory::read(&directories);
     let set = PolicySet::load(&files).unwrap();
-    let hash = |files: &Files| files.hash();
+    let hash = |files: &PolicyFiles| files.hash();
     let mut cases = vec![
         Case::new("read 500 files", || directory::read(&directories)),
         Case::new("hash them", || hash(&files)),

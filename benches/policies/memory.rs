@@ -2,7 +2,9 @@
 
 use std::process::{Command, id};
 
-use mullion::policy::{Files, ImagePatterns, PolicyFile, Store};
+use mullion_engine::model::settings::image_patterns::ImagePatterns;
+use mullion_policy::policy_file::{PolicyFile, PolicyFiles};
+use mullion_policy::store::Store;
 
 use crate::texts::{self, PATTERNS, POLICIES, Style, Text};
 use crate::{decide, otherwise, resident};
@@ -30,9 +32,9 @@ pub fn shown(name: &str) {
     print!("{}", String::from_utf8_lossy(&output.stdout));
 }
 
-fn files(texts: Vec<Text>) -> Files {
+fn files(texts: Vec<Text>) -> PolicyFiles {
     let texts = texts.into_iter().map(|(name, text)| PolicyFile { name, bytes: text.into() });
-    Files { texts: texts.collect(), problems: Vec::new() }
+    PolicyFiles { texts: texts.collect(), problems: Vec::new() }
 }
 
 pub fn child(name: &str) {

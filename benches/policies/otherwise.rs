@@ -1,7 +1,7 @@
 //! Finding the pattern of an image, beside what else there is for it.
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
-use mullion::policy::{ImagePattern, ImagePatterns, PatternOs, match_image};
+use mullion_engine::model::settings::image_patterns::{ImagePattern, ImagePatterns, PatternOs, match_image};
 
 use crate::memory;
 use crate::rounds::{Case, interleaved, print_micros};

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use mullion::policy::{MAX_FILE, PolicySet};
+use mullion_policy::policy_file::MAX_FILE;
+use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 
 /// What the budget is about.

@@ -1,9 +1,9 @@
-//! Worlds and reviews of the size that clusters have.
+//! Snapshots and reviews of the size that clusters have.
 
 use serde_json::{Value, json};
 
-use mullion::engine::world::World;
-use mullion::world::file;
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_snapshot::dump;
 
 /// Nodes, a quarter of them Windows, and namespaces, as `kubectl get -o json` prints them.
 pub fn dump(nodes: usize, namespaces: usize) -> Value {
@@ -50,8 +50,8 @@ fn node(n: usize, windows: bool) -> Value {
 }
 
 /// As [`dump`], read.
-pub fn world(nodes: usize, namespaces: usize) -> World {
-    file::from_text("world.json", dump(nodes, namespaces).to_string().as_bytes()).expect("a good world file")
+pub fn snapshot(nodes: usize, namespaces: usize) -> ClusterSnapshot {
+    dump::from_text("snapshot.json", dump(nodes, namespaces).to_string().as_bytes()).expect("a good snapshot file")
 }
 
 /// The pods that are measured, by name.

@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use futures::future::join_all;
-use mullion::engine::Door;
-use mullion::engine::world::World;
-use mullion::policy::PolicySet;
-use mullion::registry::RegistrySettings;
+use mullion::registry::settings::RegistrySettings;
 use mullion::webhook::handler;
 use mullion::webhook::images::{Images, patience};
 use mullion::webhook::registries::maker;
 use mullion::webhook::state::State;
+use mullion_engine::admission::response::Endpoint;
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_policy::policy_set::PolicySet;
 use tokio::runtime::Builder;
 
 use crate::fleet;
@@ -55,7 +55,7 @@ impl Silent {
         silent
     }
 
-    fn state(&self, lookup: &str, world: &Arc<ArcSwap<World>>) -> State {
+    fn state(&self, lookup: &str, snapshot: &Arc<ArcSwap<ClusterSnapshot>>) -> State {
         let text = format!(
             "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: a}}\nspec:\n  \
              detect: {{registry: {{lookup: {lookup}}}}}\n---\n\
@@ -64,8 +64,9 @@ impl Silent {
             self.address
         );
         let policies = PolicySet::from_files(&[("a.yaml", text)]).unwrap();
-        let world_synced = Arc::new(AtomicBool::new(true));
-        let mut state = State::new(Arc::clone(world), world_synced, Arc::new(ArcSwap::from_pointee(policies.clone())));
+        let snapshot_synced = Arc::new(AtomicBool::new(true));
+        let mut state =
+            State::new(Arc::clone(snapshot), snapshot_synced, Arc::new(ArcSwap::from_pointee(policies.clone())));
         state.images = Images::made_by(maker(None));
         state.images.follow(&policies, || ()).unwrap();
         state
@@ -92,7 +93,7 @@ async fn sequence(state: &State, reviews: &[Vec<u8>], times: &mut Times) {
     let deadline = tokio::time::Instant::now();
     for body in reviews {
         let start = Instant::now();
-        black_box(handler::handle(state, Door::Mutate, black_box(body), deadline).await.unwrap());
+        black_box(handler::handle(state, Endpoint::Mutate, black_box(body), deadline).await.unwrap());
         times.answered.push(start.elapsed());
         // Comes back when every task that was ready has had its turn: what the review set off is counted as its own.
         tokio::task::yield_now().await;
@@ -108,12 +109,12 @@ fn outcome(state: &State, name: &str) -> u64 {
 
 pub fn run() {
     let silent = Silent::start();
-    let world = Arc::new(ArcSwap::from_pointee(fleet::world(20_000, 2_000)));
-    background(&silent, &world);
-    inline(&silent, &world);
+    let snapshot = Arc::new(ArcSwap::from_pointee(fleet::snapshot(20_000, 2_000)));
+    background(&silent, &snapshot);
+    inline(&silent, &snapshot);
 }
 
-fn background(silent: &Silent, world: &Arc<ArcSwap<World>>) {
+fn background(silent: &Silent, snapshot: &Arc<ArcSwap<ClusterSnapshot>>) {
     let queue = RegistrySettings::default().queue;
     let reviews = silent.reviews(2 * queue);
     let [(_, settled), ..] = fleet::pods();
@@ -125,7 +126,7 @@ fn background(silent: &Silent, world: &Arc<ArcSwap<World>>) {
         for lookup in order {
             // Its own, and dropped with all look-ups that hang in it.
             Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-                let state = silent.state(lookup, world);
+                let state = silent.state(lookup, snapshot);
                 sequence(&state, &settled, &mut Times::default()).await;
                 let (first, second) = reviews.split_at(queue);
                 if lookup == "Never" {
@@ -171,21 +172,21 @@ fn background(silent: &Silent, world: &Arc<ArcSwap<World>>) {
 }
 
 /// Reviews that come at one time and wait for as long as they may.
-fn inline(silent: &Silent, world: &Arc<ArcSwap<World>>) {
+fn inline(silent: &Silent, snapshot: &Arc<ArcSwap<ClusterSnapshot>>) {
     println!("\nlookups: Inline, {WAITING} reviews at one time, ms");
     let heads = ["budget", "promised", "min", "median", "max"].map(|head| format!("{head:>10}")).concat();
     println!("{heads}");
     for budget in [Duration::from_secs(1), Duration::from_secs(10)] {
         let bodies = silent.reviews(WAITING);
         let runtime = Builder::new_multi_thread().enable_all().build().unwrap();
-        let state = Arc::new(silent.state("Inline", world));
+        let state = Arc::new(silent.state("Inline", snapshot));
         let mut times: Vec<Duration> = runtime.block_on(async {
             let reviews = bodies.into_iter().map(|body| {
                 let state = Arc::clone(&state);
                 tokio::spawn(async move {
                     let arrived = tokio::time::Instant::now();
                     let deadline = arrived + budget;
-                    black_box(handler::handle(&state, Door::Mutate, &body, deadline).await.unwrap());
+                    black_box(handler::handle(&state, Endpoint::Mutate, &body, deadline).await.unwrap());
                     arrived.elapsed()
                 })
             });

@@ -2,9 +2,9 @@
 //!
 //! | part | what it prints |
 //! |---|---|
-//! | reviews | time of `review` and `answer`, and of the whole handler (JSON in, JSON out), for four pods in two worlds, and under 500 policies |
+//! | reviews | time of `review` and `answer`, and of the whole handler (JSON in, JSON out), for four pods in two snapshots, and under 500 policies |
 //! | stages | time of each part of the handler |
-//! | snapshot | time to make a new world after one change among 20,000 nodes |
+//! | snapshot | time to make a new snapshot after one change among 20,000 nodes |
 //! | lookups | the handler's time, and how long reviews wait, where a registry hangs, for every look-up mode |
 //! | throughput | HTTPS requests per second of the webhook, and of a server that reads the body and answers a constant |
 //! | memory | resident set of the built program with 20,000 nodes, at the start and after 100,000 reviews, and with 500 policies |

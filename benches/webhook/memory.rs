@@ -1,4 +1,4 @@
-//! The resident set of the built program with a large world.
+//! The resident set of the built program with a large snapshot.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -39,15 +39,15 @@ pub fn run() {
         fs::write(policies.join(name), text).unwrap();
     }
     for (nodes, namespaces, with) in [(5, 5, None), (20_000, 2_000, None), (20_000, 2_000, Some(&policies))] {
-        let world = identity.folder.path().join("world.json");
-        fs::write(&world, fleet::dump(nodes, namespaces).to_string()).unwrap();
-        let size = fs::metadata(&world).unwrap().len() as f64 / 1024.0 / 1024.0;
+        let snapshot = identity.folder.path().join("snapshot.json");
+        fs::write(&snapshot, fleet::dump(nodes, namespaces).to_string()).unwrap();
+        let size = fs::metadata(&snapshot).unwrap().len() as f64 / 1024.0 / 1024.0;
         let address: SocketAddr = ([127, 0, 0, 1], free_port()).into();
         let program = Command::new(env!("CARGO_BIN_EXE_mullion"))
             .args(["webhook", "--bind", &address.to_string(), "--admin-bind", "127.0.0.1:0", "--tls-dir"])
             .arg(identity.folder.path())
-            .arg("--world")
-            .arg(&world)
+            .arg("--snapshot")
+            .arg(&snapshot)
             .args(with.iter().flat_map(|policies| [Path::new("--policies"), policies]))
             .env("MULLION_LOG", "off")
             .stderr(Stdio::null())
@@ -65,7 +65,7 @@ pub fn run() {
             load::once(address, &identity.connector, &requests).await;
             let [start, peak] = resident::of(program.0.id());
             let and = if with.is_some() { ", 500 policies of 10,000 patterns" } else { "" };
-            println!("{nodes:6} nodes{and}, world file of {size:.0} MiB, at the start: {start:.1}, {peak:.1}");
+            println!("{nodes:6} nodes{and}, snapshot file of {size:.0} MiB, at the start: {start:.1}, {peak:.1}");
             let stop = Arc::new(AtomicBool::new(false));
             load::many(address, &identity.connector, &Arc::new(requests), 16, REVIEWS, &stop).await;
             let [end, peak] = resident::of(program.0.id());

@@ -4,11 +4,15 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
-use mullion::engine::world::{Nodes, World};
-use mullion::engine::{Door, Kind, Request, Subject};
-use mullion::policy::PolicySet;
 use mullion::webhook::handler;
+use mullion::webhook::judge;
 use mullion::webhook::state::State;
+use mullion_engine::admission::response::Endpoint;
+use mullion_engine::model::cluster::nodes::Nodes;
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::review_request::ReviewRequest;
+use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
+use mullion_policy::policy_set::PolicySet;
 use serde_json::Value;
 
 use crate::{fleet, texts};
@@ -48,14 +52,14 @@ pub fn run() {
             0 => PolicySet::default(),
             _ => texts::set(&texts::spread(policies, patterns, texts::of_everybody)),
         };
-        let state = State::fixed(fleet::world(nodes, namespaces), set);
+        let state = State::fixed(fleet::snapshot(nodes, namespaces), set);
         for (name, spec) in fleet::pods() {
             let engine = engine(&state, &spec);
             let deadline = tokio::time::Instant::now();
             let [small, large] = [2_000, 15_000].map(|bytes| {
                 let body = fleet::review(&spec, bytes).into_bytes();
                 measure(|| {
-                    let answer = handler::handle(&state, Door::Mutate, black_box(&body), deadline).now_or_never();
+                    let answer = handler::handle(&state, Endpoint::Mutate, black_box(&body), deadline).now_or_never();
                     black_box(answer.expect("nobody is waited for").unwrap());
                 })
             });
@@ -73,25 +77,25 @@ pub fn run() {
 fn engine(state: &State, spec: &Value) -> (Duration, Duration) {
     let review: Value = serde_json::from_str(&fleet::review(spec, 2_000)).unwrap();
     let object = &review["request"]["object"];
-    let (world, policies) = (state.world.load_full(), state.policies.load_full());
-    let request = Request::creation(Subject { kind: Kind::Pod, namespace: "team-1", object });
+    let (snapshot, policies) = (state.snapshot.load_full(), state.policies.load_full());
+    let request = ReviewRequest::creation(WorkloadObject { kind: WorkloadKind::Pod, namespace: "team-1", object });
     measure(|| {
-        black_box(handler::engine(black_box(&request), &world, &policies, Door::Mutate));
+        black_box(judge::engine(black_box(&request), &snapshot, &policies, Endpoint::Mutate));
     })
 }
 
 /// What one changed node costs: everything that is indexed is indexed again.
 pub fn snapshot() {
-    let mut world = fleet::world(20_000, 2_000);
+    let mut snapshot = fleet::snapshot(20_000, 2_000);
     // Taken out: labels held twice would pass for labels that two nodes share.
-    let before = world.nodes.take();
+    let before = snapshot.nodes.take();
     let nodes: Vec<_> = before.iter().flat_map(Nodes::iter).cloned().map(std::sync::Arc::new).collect();
     drop(before);
     let (median, tail) = measure(|| {
-        black_box(World {
+        black_box(ClusterSnapshot {
             nodes: Some(Nodes::shared(nodes.clone())),
-            namespaces: world.namespaces.clone(),
-            ..World::default()
+            namespaces: snapshot.namespaces.clone(),
+            ..ClusterSnapshot::default()
         });
     });
     println!("\nsnapshot of 20,000 nodes, µs: {:.0} {:.0}", micros(median), micros(tail));

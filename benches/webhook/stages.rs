@@ -1,14 +1,19 @@
 //! Where the handler's time goes: each of its parts alone, on one thread, for the same bodies as in `reviews`.
 
+use mullion_engine::admission::response::respond;
+use mullion_engine::admission::review::review;
 use std::hint::black_box;
 use std::time::Duration;
 
+use ::mullion_engine;
 use futures::FutureExt as _;
-use mullion::engine::{self, Door, Kind, Request, Subject};
-use mullion::policy::PolicySet;
 use mullion::webhook::envelope::{AdmissionRequest, AdmissionResponse};
 use mullion::webhook::handler;
 use mullion::webhook::state::State;
+use mullion_engine::admission::response::Endpoint;
+use mullion_engine::model::review_request::ReviewRequest;
+use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
+use mullion_policy::policy_set::PolicySet;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
@@ -20,7 +25,7 @@ const PARTS: [&str; 8] = ["is UTF-8", "is JSON", "as Value", "parse", "review", 
 pub fn run() {
     println!("\nparts of the handler, 20,000 nodes, µs: medians; the first three: what others make of the body");
     println!("{:32} {}", "pod", PARTS.map(|part| format!("{part:>9}")).join(" "));
-    let state = State::fixed(fleet::world(20_000, 2_000), PolicySet::default());
+    let state = State::fixed(fleet::snapshot(20_000, 2_000), PolicySet::default());
     for bytes in [2_000, 15_000] {
         for (name, spec) in fleet::pods() {
             let body = fleet::review(&spec, bytes).into_bytes();
@@ -33,10 +38,10 @@ pub fn run() {
 fn parts(state: &State, body: &[u8]) -> [Duration; 8] {
     let parsed = AdmissionRequest::parse(body).unwrap();
     let object = &parsed.object;
-    let (world, policies) = (state.world.load_full(), state.policies.load_full());
-    let request = Request::creation(Subject { kind: Kind::Pod, namespace: "team-1", object });
-    let review = engine::review(&request, &world, &policies);
-    let answer = engine::answer(&review, object, Door::Mutate);
+    let (snapshot, policies) = (state.snapshot.load_full(), state.policies.load_full());
+    let request = ReviewRequest::creation(WorkloadObject { kind: WorkloadKind::Pod, namespace: "team-1", object });
+    let reviewed = review(&request, &snapshot, &policies.resolve(&request, &snapshot));
+    let answer = respond(&reviewed, object, Endpoint::Mutate);
     let response =
         AdmissionResponse { patch: answer.patch, warnings: answer.warnings, audit: answer.audit, ..Default::default() };
     let deadline = tokio::time::Instant::now();
@@ -45,10 +50,10 @@ fn parts(state: &State, body: &[u8]) -> [Duration; 8] {
         measure(|| drop(black_box(serde_json::from_slice::<IgnoredAny>(black_box(body))))),
         measure(|| drop(black_box(serde_json::from_slice::<Value>(black_box(body))))),
         measure(|| drop(black_box(AdmissionRequest::parse(black_box(body))))),
-        measure(|| drop(black_box(engine::review(black_box(&request), &world, &policies)))),
-        measure(|| drop(black_box(engine::answer(black_box(&review), object, Door::Mutate)))),
+        measure(|| drop(black_box(review(black_box(&request), &snapshot, &policies.resolve(&request, &snapshot))))),
+        measure(|| drop(black_box(respond(black_box(&reviewed), object, Endpoint::Mutate)))),
         measure(|| drop(black_box(response.encode(black_box(&parsed))))),
-        measure(|| drop(black_box(handler::handle(state, Door::Mutate, black_box(body), deadline).now_or_never()))),
+        measure(|| drop(black_box(handler::handle(state, Endpoint::Mutate, black_box(body), deadline).now_or_never()))),
     ]
     .map(|(median, _)| median)
 }

@@ -15,13 +15,13 @@ use axum::body::{Body, to_bytes};
 use axum::http::header;
 use axum::response::IntoResponse as _;
 use axum::routing::post;
-use mullion::policy::PolicySet;
-use mullion::telemetry::Metrics;
+use mullion::telemetry::metrics::Metrics;
 use mullion::webhook::body::Limits;
 use mullion::webhook::routes;
 use mullion::webhook::server::{ConnectionLimits, serve};
 use mullion::webhook::state::State;
 use mullion::webhook::tls::Certificate;
+use mullion_policy::policy_set::PolicySet;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
@@ -103,7 +103,7 @@ fn median(rounds: &[Round], of: fn(&Round) -> f64) -> f64 {
 pub fn run() {
     let identity = Identity::new();
     let client = runtime("load");
-    let state = Arc::new(State::fixed(fleet::world(20_000, 2_000), PolicySet::default()));
+    let state = Arc::new(State::fixed(fleet::snapshot(20_000, 2_000), PolicySet::default()));
     let webhook = Server::start("webhook", &identity, routes::router(state, Limits::default()));
     println!(
         "\nthroughput, {ROUNDS} rounds of {} s in turn, medians; µs: processor time for one request",

@@ -1,17 +1,21 @@
 //! `mullion check`: what cannot work, before a cluster says so.
 
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 
 use clap::{Args, ValueEnum};
+use mullion_engine::admission::finding_outcome::effective_action;
+use mullion_engine::admission::review::{Review, review};
+use mullion_engine::model::settings::rule_actions::Action;
+use mullion_engine::model::settings::workload_settings::Mode;
+use mullion_engine::rules::field_types::check;
+use mullion_engine::rules::finding::Finding;
 
-use super::documents::{Carrier, File, Found, Parsed};
-use super::input::Inputs;
-use super::knowledge::{Knowledge, KnowledgeArgs};
-use super::{Io, Outcome};
-use crate::engine::consequence::effect;
-use crate::engine::finding::Finding;
-use crate::engine::{Review, review, shape};
-use crate::policy::{Action, Mode};
+use crate::cli::documents::{Carrier, File, Found, Parsed};
+use crate::cli::input::Inputs;
+use crate::cli::io_handles::Io;
+use crate::cli::knowledge::{Knowledge, KnowledgeArgs};
+use crate::cli::outcome::Outcome;
 use crate::report::json::{FindingRecord, ObjectName, Record, SubjectRecord};
 use crate::report::text::{Message, Severity};
 use crate::report::{Failure, STDIN, Totals, github, sarif};
@@ -41,7 +45,7 @@ pub struct Check {
 pub enum Format {
     /// For people
     Text,
-    /// JSON Lines: records of type finding, subject and summary
+    /// JSON Lines: records of type finding, workload and summary
     Json,
     /// SARIF 2.1.0, for code scanning and editors
     Sarif,
@@ -159,12 +163,17 @@ impl Report {
     ) -> io::Result<()> {
         for found in parsed.objects() {
             match found {
-                Found::Subject(subject) => {
+                Found::Workload(workload) => {
                     self.totals.subjects += 1;
-                    let review = review(&subject.creation(namespace), &knowledge.world, &knowledge.policies);
-                    let shape = shape::check(subject.kind, &subject.object.value, &review.settings);
-                    let judged = Judged { name: subject.name(namespace), file, subject, review, shape };
-                    self.subject(&judged, io)?;
+                    let request = workload.creation(namespace);
+                    let review = review(
+                        &request,
+                        &knowledge.snapshot,
+                        &knowledge.policies.resolve(&request, &knowledge.snapshot),
+                    );
+                    let shape = check::check(workload.kind, &workload.object.value, &review.settings);
+                    let judged = Judged { name: workload.name(namespace), file, workload, review, shape };
+                    self.workload(&judged, io)?;
                 }
                 Found::Namespace(_) | Found::Other => self.totals.other_objects += 1,
                 Found::Skipped => self.totals.skipped_documents += 1,
@@ -173,7 +182,7 @@ impl Report {
         Ok(())
     }
 
-    fn subject(&mut self, judged: &Judged<'_>, io: &mut Io<'_>) -> io::Result<()> {
+    fn workload(&mut self, judged: &Judged<'_>, io: &mut Io<'_>) -> io::Result<()> {
         for (finding, action) in judged.findings() {
             // What changed nothing on Linux either is no news for people, and is not in their count.
             let quiet = action == Action::Repair && finding.quiet && !matches!(self.writer, Writer::Json);
@@ -212,11 +221,11 @@ impl Report {
     }
 }
 
-/// A subject with what was found.
+/// A workload with what was found.
 struct Judged<'d> {
     name: ObjectName,
     file: &'d File<'d>,
-    subject: Carrier<'d>,
+    workload: Carrier<'d>,
     review: Review,
     /// What the API server could not take as written; it does not get as far as a review then.
     shape: Vec<Finding>,
@@ -225,12 +234,12 @@ struct Judged<'d> {
 impl Judged<'_> {
     /// Every finding with what it comes to. What the server refuses is refused whatever a policy softens.
     fn findings(&self) -> impl Iterator<Item = (&Finding, Action)> {
-        let reviewed = self.review.findings.iter().map(|finding| (finding, effect(&self.review, finding)));
+        let reviewed = self.review.findings.iter().map(|finding| (finding, effective_action(&self.review, finding)));
         self.shape.iter().map(|finding| (finding, finding.action)).chain(reviewed)
     }
 
     fn record<'a>(&'a self, finding: &'a Finding, action: Action) -> FindingRecord<'a> {
-        let span = self.subject.span_of(&finding.pointer);
+        let span = self.workload.span_of(&finding.pointer);
         let (start, end) = (self.file.line_column(span.start), self.file.line_column(span.end));
         let (start, end) = ((start.line, start.column), (end.line, end.column));
         FindingRecord::new(finding, action, &self.name, &self.file.source.name, start, end)
@@ -255,7 +264,7 @@ impl Judged<'_> {
             severity,
             code: Some(finding.code),
             title: format!("{}: {}", finding.rule, finding.message),
-            place: self.file.place(self.subject.span_of(&finding.pointer)),
+            place: self.file.place(self.workload.span_of(&finding.pointer)),
             label: self.remark(action).to_owned(),
             related: None,
             notes: vec![format!("{}: {}", self.name, finding.path)],

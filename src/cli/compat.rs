@@ -4,13 +4,15 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
+use mullion_engine::model::windows::build::Build;
+use mullion_engine::model::windows::compat::{Generation, STABLE_ABI_FROM, floor, runs, table as compat_table};
+use mullion_engine::model::windows::release::ExtraRelease;
+use mullion_engine::model::windows::release::{RELEASES, known_host_builds, release_name};
+use mullion_engine::model::windows::support::support_of;
 
-use super::policy_files;
-use super::{Io, Outcome};
-use crate::engine::windows::{
-    Build, ExtraRelease, Generation, RELEASES, STABLE_ABI_FROM, floor, known_host_builds, release_name, runs,
-    support_of, table as compat_table,
-};
+use crate::cli::io_handles::Io;
+use crate::cli::outcome::Outcome;
+use crate::cli::policy_files;
 use crate::report::table;
 
 /// Arguments of `compat`.
@@ -77,7 +79,7 @@ fn list(io: &mut Io<'_>, builds: &[Build], extra: &[ExtraRelease]) -> io::Result
     table::write(io.stdout, &rows)
 }
 
-fn write_table(generation: Generation, extra: &[ExtraRelease], io: &mut Io<'_>) -> io::Result<()> {
+pub(crate) fn write_table(generation: Generation, extra: &[ExtraRelease], io: &mut Io<'_>) -> io::Result<()> {
     let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
     let mut rows = vec![["HOST", "RELEASE", "RUNS IMAGES", "UPDATES UNTIL", "PRODUCT"].map(str::to_owned)];
     rows.extend(compat_table(generation, extra).rows.into_iter().map(|row| {

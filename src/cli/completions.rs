@@ -1,9 +1,10 @@
 //! `mullion completions`: what a shell has to know to complete command lines.
 
-use clap::{Args, Command, CommandFactory as _};
+use clap::{Args, Command};
 use clap_complete::{Shell, generate};
 
-use super::{Cli, Io, Outcome};
+use crate::cli::io_handles::Io;
+use crate::cli::outcome::Outcome;
 
 /// Arguments of `completions`.
 #[derive(Debug, Clone, Args)]
@@ -19,9 +20,9 @@ pub struct Completions {
     pub shell: Shell,
 }
 
-/// Prints the script.
-pub fn run(args: &Completions, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let mut command = shown(&Cli::command());
+/// Prints the script for `program`.
+pub fn run(args: &Completions, program: &Command, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+    let mut command = shown(program);
     let name = command.get_name().to_owned();
     // Not straight to stdout: the generators panic where a pipe is closed.
     let mut script = Vec::new();

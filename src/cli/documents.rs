@@ -2,10 +2,16 @@
 
 use std::io;
 
-use super::Io;
-use super::input::SourceText;
-use crate::engine::{Kind, Request, Subject};
-use crate::manifest::{self, Document, Documents, LineColumn, LineIndex, Node, NotAnObject, Object, Span};
+use mullion_engine::model::review_request::ReviewRequest;
+use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
+use mullion_manifest::document::{Document, Documents};
+use mullion_manifest::node::Node;
+use mullion_manifest::object;
+use mullion_manifest::object::{NotAnObject, Object};
+use mullion_manifest::span::{LineColumn, LineIndex, Span};
+
+use crate::cli::input::SourceText;
+use crate::cli::io_handles::Io;
 use crate::report::json::ObjectName;
 use crate::report::text::Place;
 use crate::report::{Failure, counted};
@@ -30,7 +36,7 @@ pub struct Parsed {
 #[derive(Debug, Clone, Copy)]
 pub enum Found<'d> {
     /// It is, or carries, a pod.
-    Subject(Carrier<'d>),
+    Workload(Carrier<'d>),
     /// A Namespace.
     Namespace(&'d Object),
     /// Any other Kubernetes object.
@@ -43,7 +49,7 @@ pub enum Found<'d> {
 #[derive(Debug, Clone, Copy)]
 pub struct Carrier<'d> {
     /// What it is.
-    pub kind: Kind,
+    pub kind: WorkloadKind,
     /// The object.
     pub object: &'d Object,
     document: &'d Document,
@@ -115,7 +121,7 @@ pub fn each_subject(
             };
             for found in parsed.objects() {
                 match found {
-                    Found::Subject(subject) => see(&subject, file, io)?,
+                    Found::Workload(workload) => see(&workload, file, io)?,
                     Found::Skipped => skipped += 1,
                     Found::Namespace(_) | Found::Other => {}
                 }
@@ -138,7 +144,7 @@ pub fn report_skipped(skipped: usize, io: &mut Io<'_>) -> io::Result<()> {
 impl Parsed {
     /// With the objects of `document`.
     pub fn new(document: Document) -> Self {
-        Self { objects: manifest::objects(&document), document }
+        Self { objects: object::objects(&document), document }
     }
 
     /// What it holds, in order.
@@ -146,8 +152,8 @@ impl Parsed {
         self.objects.iter().map(|object| match object {
             Err(_) => Found::Skipped,
             Ok(object) if object.kind == "Namespace" && object.api_version == "v1" => Found::Namespace(object),
-            Ok(object) => match Kind::from_name(&object.kind) {
-                Some(kind) => Found::Subject(Carrier { kind, object, document: &self.document }),
+            Ok(object) => match WorkloadKind::from_name(&object.kind) {
+                Some(kind) => Found::Workload(Carrier { kind, object, document: &self.document }),
                 None => Found::Other,
             },
         })
@@ -171,9 +177,9 @@ impl<'d> Carrier<'d> {
     }
 
     /// The question whether it may be created.
-    pub fn creation(&self, default_namespace: &'d str) -> Request<'d> {
+    pub fn creation(&self, default_namespace: &'d str) -> ReviewRequest<'d> {
         let namespace = self.namespace(default_namespace);
-        Request::creation(Subject { kind: self.kind, namespace, object: &self.object.value })
+        ReviewRequest::creation(WorkloadObject { kind: self.kind, namespace, object: &self.object.value })
     }
 
     /// What to show for `pointer`, which counts from the object.
@@ -205,12 +211,15 @@ fn span_of(root: &Node, prefix: &str, pointer: &str) -> Span {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use mullion_manifest::document;
 
     use super::*;
 
     fn shown<'t>(text: &'t str, prefix: &str, pointer: &str) -> &'t str {
-        let document = manifest::documents("t.yaml", text).remove(0).unwrap();
+        let document = document::documents("t.yaml", text).remove(0).unwrap();
         &text[span_of(&document.node, prefix, pointer).range()]
     }
 

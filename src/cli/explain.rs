@@ -4,25 +4,28 @@ use std::fmt::Write as _;
 use std::io;
 
 use clap::Args;
+use mullion_engine::admission::finding_outcome::effective_action;
+use mullion_engine::admission::pod_preview::nodes;
+use mullion_engine::admission::request_category::RequestCategory;
+use mullion_engine::admission::review::{Review, review};
+use mullion_engine::model::change::Cause;
+use mullion_engine::model::pod_view::Pod;
+use mullion_engine::model::settings::labels::Labels;
+use mullion_engine::model::settings::rule_actions::Action;
+use mullion_engine::patch::annotation::because;
+use mullion_engine::rules::catalogue::catalogue;
+use mullion_engine::rules::finding::Finding;
+use mullion_policy::effective::{Entry, Setting, shape_of};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::check::Output;
-use super::documents::{Carrier, File, each_subject};
-use super::input::Inputs;
-use super::knowledge::{Knowledge, KnowledgeArgs};
-use super::policy::show::yaml::{flow, item_of};
-use super::{Io, Outcome};
-use crate::engine::change::Cause;
-use crate::engine::circumstance::Circumstance;
-use crate::engine::consequence::effect;
-use crate::engine::finding::Finding;
-use crate::engine::note::because;
-use crate::engine::pod::Pod;
-use crate::engine::pods::nodes;
-use crate::engine::rules::catalogue;
-use crate::engine::{Review, review};
-use crate::policy::{Action, Entry, Labels, Setting, shape_of};
+use crate::cli::check::Output;
+use crate::cli::documents::{Carrier, File, each_subject};
+use crate::cli::input::Inputs;
+use crate::cli::io_handles::Io;
+use crate::cli::knowledge::{Knowledge, KnowledgeArgs};
+use crate::cli::outcome::Outcome;
+use crate::cli::policy::show::yaml::{flow, item_of};
 use crate::report::json::{ObjectName, SubjectRecord};
 use crate::report::rule_page::decider;
 use crate::report::set_by;
@@ -52,7 +55,7 @@ struct Explanation<'a> {
     /// Every finding for which it would be refused, as a sentence.
     refused: Vec<String>,
     settings: Vec<Setting>,
-    /// Nodes that could run its pods once Mullion has placed them; `None` without a world that has nodes.
+    /// Nodes that could run its pods once Mullion has placed them; `None` without a snapshot that has nodes.
     nodes: Option<Vec<&'a str>>,
 }
 
@@ -85,13 +88,13 @@ fn explain(
     let namespace = args.inputs.namespace.as_str();
     let name = subject.name(namespace);
     let request = subject.creation(namespace);
-    let review = review(&request, &knowledge.world, &knowledge.policies);
+    let review = review(&request, &knowledge.snapshot, &knowledge.policies.resolve(&request, &knowledge.snapshot));
     let explanation = Explanation {
         subject: SubjectRecord::new(&name, &review),
         because: because(&review.decision),
         refused: denied(&review).map(Finding::sentence).collect(),
         settings: settings(subject, namespace, knowledge),
-        nodes: nodes(&request, &knowledge.world, &knowledge.policies),
+        nodes: nodes(&request, &knowledge.snapshot, &knowledge.policies.resolve(&request, &knowledge.snapshot)),
     };
     match args.output {
         Output::Json => {
@@ -110,7 +113,7 @@ fn explain(
 /// stands with those.
 fn settings(subject: &Carrier<'_>, default: &str, knowledge: &Knowledge) -> Vec<Setting> {
     let namespace = subject.namespace(default);
-    let known = knowledge.world.namespaces.get(namespace).map(|namespace| &namespace.labels);
+    let known = knowledge.snapshot.namespaces.get(namespace).map(|namespace| &namespace.labels);
     let pod = Pod::of(subject.kind, &subject.object.value);
     let labels: &dyn Labels = pod.as_ref().map_or(&(), |pod| pod);
     let mut all = knowledge.policies.effective(namespace, known, labels);
@@ -122,7 +125,7 @@ fn settings(subject: &Carrier<'_>, default: &str, knowledge: &Knowledge) -> Vec<
 }
 
 fn denied(review: &Review) -> impl Iterator<Item = &Finding> {
-    review.findings.iter().filter(|finding| effect(review, finding) == Action::Deny)
+    review.findings.iter().filter(|finding| effective_action(review, finding) == Action::Deny)
 }
 
 impl Explanation<'_> {
@@ -160,7 +163,7 @@ impl Explanation<'_> {
             lines.push(format!("    {} {}{value} ({why})", member(change, "op"), member(change, "path")));
         }
         if review.changes.is_empty() {
-            let template = matches!(review.circumstance, Circumstance::Template { .. });
+            let template = matches!(review.category, RequestCategory::Template { .. });
             let pods = template && review.decision.decided().is_some() && self.refused.is_empty();
             let more =
                 if pods { "; its pods get theirs when they are made (mutate --templates shows them)" } else { "" };
@@ -172,9 +175,9 @@ impl Explanation<'_> {
         let deciding =
             catalogue().filter(|rule| denied(review).any(|finding| finding.code == rule.code) || repairs(rule.code));
         lines.extend(deciding.map(|rule| format!("  decided by {}", decider(&review.settings, rule))));
-        lines.extend(review.advice.as_ref().map(|advice| format!("  advice: {advice}")));
+        lines.extend(review.hint.as_ref().map(|advice| format!("  advice: {advice}")));
         match &self.nodes {
-            None => lines.push("  nodes: not known; name a --world file".to_owned()),
+            None => lines.push("  nodes: not known; name a --snapshot file".to_owned()),
             Some(none) if none.is_empty() => lines.push("  nodes: none could run it".to_owned()),
             Some(nodes) => lines.push(format!("  nodes: {}", nodes.join(", "))),
         }

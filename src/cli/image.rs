@@ -1,19 +1,27 @@
 //! `mullion image`: what policies, the registry (if it is to be asked) and the name say of an image.
 
+use crate::report::STDIN;
+use mullion_engine::detect::container_images::ImageFacts;
 use std::cmp::Reverse;
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
+use mullion_engine::detect::container_images::image_facts;
+use mullion_engine::detect::image_names::name::ImageRow;
+use mullion_engine::model::image::platform::KnownImages;
+use mullion_engine::model::image::reference::ImageRef;
+use mullion_engine::model::settings::image_patterns::ImagePatterns;
+use mullion_policy::policy_set::PolicySet;
 
-use super::check::Output;
-use super::input::read_bounded;
-use super::policy_files;
-use super::{Io, Outcome, UsageError};
-use crate::engine::image::{ImageRef, ImageRow, KnownImages};
-use crate::engine::images::{ImageFacts, image_facts};
-use crate::policy::{ImagePatterns, PolicySet};
-use crate::report::{STDIN, table};
+use crate::cli::check::Output;
+use crate::cli::input::read_bounded;
+use crate::cli::io_handles::Io;
+use crate::cli::outcome::Outcome;
+use crate::cli::policy_files;
+use crate::cli::usage_error::UsageError;
+use crate::report::table;
 
 /// Arguments of `image`.
 #[derive(Debug, Clone, Args)]
@@ -28,7 +36,6 @@ pub struct Image {
     #[arg(long, value_name = "DIR")]
     pub policies: Vec<PathBuf>,
     /// Ask each image's registry, after the patterns and before the name, with the logins of ~/.docker/config.json
-    #[cfg(feature = "registry")]
     #[arg(long)]
     pub registry: bool,
     /// How answers are written; JSON is one object per line
@@ -72,7 +79,6 @@ pub fn run(args: &Image, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
 }
 
 /// Asks registries of what patterns leave open; how many said nothing comes second.
-#[cfg(feature = "registry")]
 fn ask(
     args: &Image,
     policies: &PolicySet,
@@ -84,20 +90,7 @@ fn ask(
     let mut open: Vec<String> = open.cloned().collect();
     open.sort_unstable();
     open.dedup();
-    super::registry::ask(open, &policies.registries, io)
-}
-
-/// Nobody can be asked.
-#[cfg(not(feature = "registry"))]
-#[allow(clippy::unnecessary_wraps, reason = "as where registries can be asked")]
-fn ask(
-    _: &Image,
-    _: &PolicySet,
-    _: &ImagePatterns,
-    _: &[String],
-    _: &mut Io<'_>,
-) -> anyhow::Result<(KnownImages, usize)> {
-    Ok((KnownImages::new(), 0))
+    crate::cli::registry::ask(open, &policies.registries, io)
 }
 
 /// The patterns of every policy, those of higher priority first: which subject runs the image is not known here.

@@ -1,14 +1,20 @@
 //! From the files, directories and `-` of a command line to texts.
 
+use mullion_manifest::span::LineColumn;
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use clap::Args;
+use mullion_manifest::document;
+use mullion_manifest::limits::MAX_BYTES;
+use mullion_manifest::problem::Problem;
+use mullion_manifest::span::LineIndex;
 
-use super::{Io, UsageError};
-use crate::manifest::{self, LineColumn, LineIndex, MAX_BYTES, Problem};
+use crate::cli::io_handles::Io;
+use crate::cli::usage_error::UsageError;
 use crate::report::{Failure, STDIN};
 
 /// The most that all inputs of one command may have together, in bytes: their text stays in memory until the end.
@@ -99,7 +105,7 @@ impl Inputs {
 }
 
 impl Texts {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         Self { sources: Vec::new(), unreadable: Vec::new(), empty_directories: Vec::new(), total: 0, limits }
     }
 
@@ -138,7 +144,7 @@ impl Texts {
     }
 
     /// Adds a file, or those below a directory that are `wanted`.
-    pub(super) fn add_path(&mut self, path: &Path, wanted: fn(&Path) -> bool) {
+    pub(crate) fn add_path(&mut self, path: &Path, wanted: fn(&Path) -> bool) {
         if path.is_dir() {
             self.add_directory(path, wanted);
         } else {
@@ -234,7 +240,7 @@ fn text(name: &str, bytes: Vec<u8>) -> Result<String, Failure> {
     }
     String::from_utf8(bytes).map_err(|error| {
         let problem: Option<Problem> =
-            manifest::documents_from_bytes(name, error.as_bytes()).into_iter().find_map(Result::err);
+            document::documents_from_bytes(name, error.as_bytes()).into_iter().find_map(Result::err);
         let whole = Failure { file: name.to_owned(), place: None, message: error.to_string() };
         problem.map_or(whole, Failure::from)
     })
@@ -300,7 +306,7 @@ fn is_manifest(path: &Path) -> bool {
     ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known))
 }
 
-pub(super) fn namespace_name(text: &str) -> Result<String, String> {
+pub(crate) fn namespace_name(text: &str) -> Result<String, String> {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let inner = |edge: Option<&u8>| edge.is_some_and(|byte| *byte != b'-');
     let bytes = text.as_bytes();
@@ -313,6 +319,7 @@ pub(super) fn namespace_name(text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+
     use super::*;
 
     #[test]

@@ -1,5 +1,7 @@
-use std::fmt;
-use std::io::{self, Read, Write};
+//! What a command reads from and writes to.
+
+use std::io::{Read, Write};
+use std::{fmt, io};
 
 use anstream::{AutoStream, ColorChoice};
 
@@ -36,6 +38,6 @@ impl Io<'_> {
 }
 
 /// Whether a stream shows colours: a terminal, unless `NO_COLOR` or `TERM=dumb` says otherwise.
-pub(super) fn colour<S: anstream::stream::RawStream>(stream: &S) -> bool {
+pub(crate) fn colour<S: anstream::stream::RawStream>(stream: &S) -> bool {
     AutoStream::choice(stream) != ColorChoice::Never
 }

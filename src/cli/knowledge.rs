@@ -1,18 +1,18 @@
-//! What a review needs beside the subject: policies and a world, from files.
+//! What a review needs beside the subject: policies and a snapshot, from files.
 
 use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_policy::policy_set::PolicySet;
+use mullion_snapshot::{dump, objects};
 
-use super::documents::{File, Found, Parsed};
-use super::input::read_file;
-use super::policy_files;
-use crate::engine::world::World;
-use crate::policy::PolicySet;
-use crate::world::{file, objects};
+use crate::cli::documents::{File, Found, Parsed};
+use crate::cli::input::read_file;
+use crate::cli::policy_files;
 
-/// Where policies and the world come from.
+/// Where policies and the snapshot come from.
 #[derive(Debug, Clone, Default, Args)]
 pub struct KnowledgeArgs {
     /// Directory of policy files, or one file; may be given more than once. Without: Mullion's defaults
@@ -20,30 +20,31 @@ pub struct KnowledgeArgs {
     pub policies: Vec<PathBuf>,
     /// What is known of the cluster: `kubectl get nodes,runtimeclasses,namespaces -o json`
     #[arg(long, value_name = "FILE")]
-    pub world: Option<PathBuf>,
+    pub snapshot: Option<PathBuf>,
 }
 
-/// Policies and a world.
+/// Policies and a snapshot.
 #[derive(Debug, Clone)]
 pub struct Knowledge {
     /// In force.
     pub policies: PolicySet,
     /// Of the file, with the namespaces of the input.
-    pub world: World,
+    pub snapshot: ClusterSnapshot,
 }
 
 impl KnowledgeArgs {
-    /// Reads policies and world.
+    /// Reads policies and snapshot.
     pub fn load(&self) -> anyhow::Result<Knowledge> {
-        let world = match &self.world {
-            None => World::default(),
+        let snapshot = match &self.snapshot {
+            None => ClusterSnapshot::default(),
             Some(path) => {
                 let name = path.display().to_string();
-                let bytes = read_file(path).with_context(|| format!("{name}: the world file cannot be read"))?;
-                file::from_text(&name, &bytes)?
+                let bytes =
+                    read_file(path).with_context(|| format!("{name}: the cluster snapshot file cannot be read"))?;
+                dump::from_text(&name, &bytes)?
             }
         };
-        Ok(Knowledge { policies: policy_files::load(&self.policies)?, world })
+        Ok(Knowledge { policies: policy_files::load(&self.policies)?, snapshot })
     }
 }
 
@@ -54,7 +55,7 @@ impl Knowledge {
         for document in files.iter().flat_map(|file| file.documents().mentioning("Namespace")).flatten() {
             for found in Parsed::new(document).objects() {
                 if let Found::Namespace(object) = found {
-                    self.world.namespaces.extend(objects::namespace_from_json(&object.value));
+                    self.snapshot.namespaces.extend(objects::namespace_from_json(&object.value));
                 }
             }
         }

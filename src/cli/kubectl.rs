@@ -12,7 +12,9 @@ use clap::CommandFactory as _;
 use clap_complete::CompletionCandidate;
 use clap_complete::engine::complete;
 
-use super::{Cli, Io, Outcome};
+use crate::cli::command_line::Cli;
+use crate::cli::io_handles::Io;
+use crate::cli::outcome::Outcome;
 
 /// No blank after the candidate: the word goes on.
 const NO_SPACE: u8 = 2;
@@ -21,7 +23,7 @@ const NO_FILES: u8 = 4;
 
 /// Who started the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Caller {
+pub(crate) enum Caller {
     /// A shell, as `mullion`.
     Shell,
     /// kubectl, as its plugin.
@@ -32,7 +34,7 @@ pub(super) enum Caller {
 
 impl Caller {
     /// By the name of the program: the path it was started with.
-    pub(super) fn of(program: &OsStr) -> Self {
+    pub(crate) fn of(program: &OsStr) -> Self {
         let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy();
         let name = name.strip_suffix(".exe").unwrap_or(&name);
         match name {
@@ -43,7 +45,7 @@ impl Caller {
     }
 
     /// What to type for the program: it stands so in usage lines.
-    pub(super) fn typed(self) -> &'static str {
+    pub(crate) fn typed(self) -> &'static str {
         match self {
             Self::Plugin => "kubectl mullion",
             Self::Shell | Self::Completion => "mullion",
@@ -52,7 +54,7 @@ impl Caller {
 }
 
 /// Prints what the last of `words` may become.
-pub(super) fn candidates(words: &[OsString], io: &mut Io<'_>) -> io::Result<Outcome> {
+pub(crate) fn candidates(words: &[OsString], io: &mut Io<'_>) -> io::Result<Outcome> {
     // The program's own name is the first word.
     let line = [&[OsString::from("mullion")], words].concat();
     let here = std::env::current_dir().ok();
@@ -86,6 +88,7 @@ fn directive(found: &[CompletionCandidate]) -> u8 {
 
 #[cfg(test)]
 mod tests {
+
     use super::*;
 
     #[test]

@@ -1,14 +1,14 @@
 //! `mullion man`: the manual.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use anyhow::Context as _;
-use clap::{Args, Command, CommandFactory as _};
+use clap::{Args, Command};
 use clap_mangen::Man;
 
-use super::{Cli, Io, Outcome};
+use crate::cli::io_handles::Io;
+use crate::cli::outcome::Outcome;
 use crate::report::counted;
 
 /// Arguments of `man`.
@@ -22,8 +22,8 @@ pub struct Manual {
 }
 
 /// Prints the first page, or writes them all.
-pub fn run(args: &Manual, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
-    let pages = pages();
+pub fn run(args: &Manual, program: Command, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+    let pages = pages(program);
     if let Some(directory) = &args.directory {
         let advice = || format!("{}: cannot write the manual; name a directory of yours", directory.display());
         write(&pages, directory).with_context(advice)?;
@@ -39,10 +39,10 @@ fn write(pages: &[Man], directory: &Path) -> io::Result<()> {
     pages.iter().try_for_each(|page| page.generate_to(directory).map(drop))
 }
 
-/// The program's page, and one of each command.
-pub fn pages() -> Vec<Man> {
+/// The page of `program`, and one of each command.
+pub fn pages(program: Command) -> Vec<Man> {
     // `help` is for the terminal: there is a page of what it would show.
-    let mut program = Cli::command().disable_help_subcommand(true);
+    let mut program = program.disable_help_subcommand(true);
     program.build();
     let mut pages = Vec::new();
     add(&program, &mut pages);

@@ -1,17 +1,23 @@
 //! `mullion mutate`: the input as the webhook would leave it.
 
+use mullion_engine::admission::response::ReviewResponse;
 use std::io;
 
 use clap::Args;
 use json_patch::PatchOperation;
+use mullion_engine::admission::response::{Denial, Endpoint, respond};
+use mullion_engine::admission::review::review;
+use mullion_engine::model::workload::WorkloadObject;
+use mullion_manifest::edit;
+use mullion_manifest::edit::ObjectPatch;
+use mullion_manifest::edit::replacement::Replacement;
 use similar::TextDiff;
 
-use super::documents::{Carrier, File, Found, Parsed, report_skipped};
-use super::input::Inputs;
-use super::knowledge::{Knowledge, KnowledgeArgs};
-use super::{Io, Outcome};
-use crate::engine::{Answer, Door, Refusal, Subject, answer, review};
-use crate::manifest::{self, ObjectPatch, Replacement};
+use crate::cli::documents::{Carrier, File, Found, Parsed, report_skipped};
+use crate::cli::input::Inputs;
+use crate::cli::io_handles::Io;
+use crate::cli::knowledge::{Knowledge, KnowledgeArgs};
+use crate::cli::outcome::Outcome;
 
 /// Arguments of `mutate`.
 #[derive(Debug, Clone, Args)]
@@ -70,7 +76,7 @@ pub fn run(args: &Mutate, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
             refused.report(io)?;
         }
         let (name, old) = (&file.source.name, file.source.text.as_str());
-        let new = manifest::splice(old, &changed.replacements);
+        let new = edit::splice(old, &changed.replacements);
         if args.diff {
             TextDiff::from_lines(old, &new).unified_diff().header(name, name).to_writer(&mut *io.stdout)?;
         } else {
@@ -104,7 +110,7 @@ impl Changed {
         let document = parsed.document;
         let patches: Vec<ObjectPatch<'_>> =
             patches.iter().map(|(prefix, operations)| ObjectPatch { pointer_prefix: prefix, operations }).collect();
-        match manifest::edit(&file.source.text, &document, &patches) {
+        match edit::edit(&file.source.text, &document, &patches) {
             Ok(replacement) => self.replacements.extend(replacement),
             Err(error) => self.refused.push(Refused {
                 what: format!("{}: the patch cannot be written and the document stays as it is", file.source.name),
@@ -124,38 +130,38 @@ fn patches(
 ) -> Vec<(String, Vec<PatchOperation>)> {
     let mut patches = Vec::new();
     for found in parsed.objects() {
-        let Found::Subject(subject) = found else { continue };
-        match patch(&subject, args, knowledge) {
-            Ok(operations) => patches.push((subject.object.pointer_prefix.clone(), operations)),
-            Err(refusal) => refused.push(Refused::new(file, &subject, &args.inputs.namespace, &refusal)),
+        let Found::Workload(workload) = found else { continue };
+        match patch(&workload, args, knowledge) {
+            Ok(operations) => patches.push((workload.object.pointer_prefix.clone(), operations)),
+            Err(refusal) => refused.push(Refused::new(file, &workload, &args.inputs.namespace, &refusal)),
         }
     }
     patches
 }
 
 /// The webhook's patch, unless either of its doors refuses: `/mutate` sees the object as it is, `/validate` as patched.
-fn patch(subject: &Carrier<'_>, args: &Mutate, knowledge: &Knowledge) -> Result<Vec<PatchOperation>, Refusal> {
-    let mut request = subject.creation(&args.inputs.namespace);
+fn patch(workload: &Carrier<'_>, args: &Mutate, knowledge: &Knowledge) -> Result<Vec<PatchOperation>, Denial> {
+    let mut request = workload.creation(&args.inputs.namespace);
     request.into_templates = args.templates;
-    let before = review(&request, &knowledge.world, &knowledge.policies);
-    let Answer { refusal, patch, .. } = answer(&before, &subject.object.value, Door::Mutate);
+    let before = review(&request, &knowledge.snapshot, &knowledge.policies.resolve(&request, &knowledge.snapshot));
+    let ReviewResponse { refusal, patch, .. } = respond(&before, &workload.object.value, Endpoint::Mutate);
     if let Some(refusal) = refusal {
         return Err(refusal);
     }
-    let mut patched = subject.object.value.clone();
+    let mut patched = workload.object.value.clone();
     if json_patch::patch(&mut patched, &patch).is_err() {
         // `manifest::edit` says which operation does not fit.
         return Ok(patch);
     }
-    request.subject = Subject { object: &patched, ..request.subject };
-    let after = review(&request, &knowledge.world, &knowledge.policies);
-    answer(&after, &patched, Door::Validate).refusal.map_or(Ok(patch), Err)
+    request.workload = WorkloadObject { object: &patched, ..request.workload };
+    let after = review(&request, &knowledge.snapshot, &knowledge.policies.resolve(&request, &knowledge.snapshot));
+    respond(&after, &patched, Endpoint::Validate).refusal.map_or(Ok(patch), Err)
 }
 
 impl Refused {
-    fn new(file: &File<'_>, subject: &Carrier<'_>, default_namespace: &str, refusal: &Refusal) -> Self {
-        let at = file.line_column(subject.object.span.start);
-        let name = subject.name(default_namespace);
+    fn new(file: &File<'_>, workload: &Carrier<'_>, default_namespace: &str, refusal: &Denial) -> Self {
+        let at = file.line_column(workload.object.span.start);
+        let name = workload.name(default_namespace);
         let what = format!("{}:{}:{}: {name} is refused and stays as it is", file.source.name, at.line, at.column);
         let causes = refusal.causes.iter().map(|cause| format!("{} {}: {}", cause.reason, cause.field, cause.message));
         let mut why: Vec<String> = causes.collect();

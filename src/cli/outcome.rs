@@ -1,3 +1,5 @@
+//! How a command ended: its exit code.
+
 use std::process::ExitCode;
 
 /// How a command ended: its exit code. The highest that applies wins, so they are ordered.

@@ -4,21 +4,25 @@ use std::fmt;
 use std::io::Read;
 use std::path::PathBuf;
 
-use super::UsageError;
-use crate::manifest::Problem;
-use crate::policy::{Files, MAX_FILE, PolicyFile, PolicySet, directory, unpacked};
+use mullion_manifest::problem::Problem;
+use mullion_policy::manifests::unpacked;
+use mullion_policy::policy_file::{MAX_FILE, PolicyFile, PolicyFiles};
+use mullion_policy::policy_set::PolicySet;
+
+use crate::cli::usage_error::UsageError;
+use crate::policy_files::directory;
 use crate::report::{STDIN, counted};
 
 /// Reads policy files, directories of them, and manifests of ConfigMaps that hold some.
-pub fn read(paths: &[PathBuf]) -> Files {
+pub fn read(paths: &[PathBuf]) -> PolicyFiles {
     unpack(directory::read(paths))
 }
 
 /// As [`read`], with `-` for standard input.
-pub fn read_with_stdin(command: &str, paths: &[PathBuf], stdin: &mut dyn Read) -> anyhow::Result<Files> {
+pub fn read_with_stdin(command: &str, paths: &[PathBuf], stdin: &mut dyn Read) -> anyhow::Result<PolicyFiles> {
     let (dashes, others): (Vec<PathBuf>, Vec<PathBuf>) =
         paths.iter().cloned().partition(|path| path.as_os_str() == "-");
-    let mut files = if others.is_empty() { Files::default() } else { directory::read(&others) };
+    let mut files = if others.is_empty() { PolicyFiles::default() } else { directory::read(&others) };
     match dashes.len() {
         0 => {}
         1 => {
@@ -32,7 +36,7 @@ pub fn read_with_stdin(command: &str, paths: &[PathBuf], stdin: &mut dyn Read) -
     Ok(unpack(files))
 }
 
-fn unpack(mut files: Files) -> Files {
+fn unpack(mut files: PolicyFiles) -> PolicyFiles {
     files.texts = files.texts.into_iter().flat_map(unpacked).collect();
     files.texts.sort_unstable();
     files

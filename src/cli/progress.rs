@@ -1,11 +1,12 @@
 //! A line of stderr that counts.
 
-use std::io::{self, IsTerminal as _};
+use std::io;
+use std::io::IsTerminal as _;
 
-use super::Io;
+use crate::cli::io_handles::Io;
 
 /// Shown where somebody may look at it: on a terminal.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     what: &'static str,
     terminal: bool,
     shown: bool,
@@ -13,12 +14,12 @@ pub(super) struct Progress {
 
 impl Progress {
     /// Counts `what`: `images asked for`.
-    pub(super) fn new(what: &'static str) -> Self {
+    pub(crate) fn new(what: &'static str) -> Self {
         Self { what, terminal: io::stderr().is_terminal(), shown: false }
     }
 
     /// Shows how far it is. One alone is not counted.
-    pub(super) fn at(&mut self, io: &mut Io<'_>, done: usize, all: usize) -> io::Result<()> {
+    pub(crate) fn at(&mut self, io: &mut Io<'_>, done: usize, all: usize) -> io::Result<()> {
         if self.terminal && all > 1 {
             self.shown = true;
             write!(io.stderr, "\r{done} of {all} {}", self.what)?;
@@ -28,7 +29,7 @@ impl Progress {
     }
 
     /// Takes the line away: what follows starts one.
-    pub(super) fn end(&mut self, io: &mut Io<'_>) -> io::Result<()> {
+    pub(crate) fn end(&mut self, io: &mut Io<'_>) -> io::Result<()> {
         if std::mem::take(&mut self.shown) {
             // Blanks over the text, and back.
             write!(io.stderr, "\r{:60}\r", "")?;

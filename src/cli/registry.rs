@@ -8,15 +8,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use mullion_engine::model::image::platform::{KnownImages, Platforms};
+use mullion_engine::model::image::reference::ImageRef;
+use mullion_policy::registry_policy::RegistryPolicy;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::input::read_file;
-use super::progress::Progress;
-use super::{Io, UsageError};
-use crate::engine::image::{ImageRef, KnownImages, Platforms};
-use crate::policy::RegistryPolicy;
-use crate::registry::{Credentials, LookupError, Registries, RegistrySettings};
+use crate::cli::input::read_file;
+use crate::cli::io_handles::Io;
+use crate::cli::progress::Progress;
+use crate::cli::usage_error::UsageError;
+use crate::registry::credentials::Credentials;
+use crate::registry::lookup::Registries;
+use crate::registry::outcome::LookupError;
+use crate::registry::settings::RegistrySettings;
 
 /// Images asked for at one time.
 const AT_ONCE: usize = 8;
@@ -28,7 +33,7 @@ const GRACE: Duration = Duration::from_secs(1);
 type Answer = (String, Result<Arc<Platforms>, LookupError>);
 
 /// What registries say of these references, and how many of them they say nothing of, each said on stderr.
-pub(super) fn ask(
+pub(crate) fn ask(
     references: Vec<String>,
     policy: &RegistryPolicy,
     io: &mut Io<'_>,

@@ -1,13 +1,16 @@
 //! `mullion rules`: the rule catalogue, or one rule's page.
 
 use clap::Args;
+use mullion_engine::model::settings::rule_actions::Action;
+use mullion_engine::rules::catalogue::{catalogue, find};
+use mullion_engine::rules::rule::Rule;
 use serde::Serialize;
 use similar::get_close_matches;
 
-use super::check::Output;
-use super::{Io, Outcome, UsageError};
-use crate::engine::rules::{Rule, catalogue, find};
-use crate::policy::Action;
+use crate::cli::check::Output;
+use crate::cli::io_handles::Io;
+use crate::cli::outcome::Outcome;
+use crate::cli::usage_error::UsageError;
 use crate::report::rule_page::{action_name, page};
 use crate::report::table;
 

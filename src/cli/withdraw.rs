@@ -9,21 +9,23 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use jiff::SignedDuration;
+use mullion_engine::model::settings::node_settings::NodeSettings;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::check::Output;
-use super::policy_files;
-use super::progress::Progress;
-use super::{Io, Outcome};
-use crate::controller::withdraw::{self as work, Class, Hearing, Left, Options, Report, Step};
-use crate::policy::NodePolicy;
+use crate::cli::check::Output;
+use crate::cli::io_handles::Io;
+use crate::cli::outcome::Outcome;
+use crate::cli::policy_files;
+use crate::cli::progress::Progress;
+use crate::cluster::connect;
+use crate::controller::withdraw as work;
+use crate::controller::withdraw::{Class, Hearing, Left, Options, Report, Step};
 use crate::report::counted;
 use crate::signals::Signals;
 use crate::webhook::tls::install_crypto;
-use crate::world::connect;
 
 /// How many nodes and leftovers are named in text; JSON has all.
 const SHOWN: usize = 20;
@@ -129,7 +131,7 @@ async fn start(args: &Withdraw, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
 }
 
 /// Policies only say which taints are Mullion's: bad ones must not keep an uninstallation from going on.
-fn policies(args: &Withdraw, io: &mut Io<'_>) -> io::Result<Vec<NodePolicy>> {
+fn policies(args: &Withdraw, io: &mut Io<'_>) -> io::Result<Vec<NodeSettings>> {
     if args.policies.is_empty() {
         return Ok(Vec::new());
     }
@@ -235,11 +237,13 @@ fn each<T: Serialize>(io: &mut Io<'_>, kind: &str, items: &[T]) -> io::Result<()
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
     use clap::Parser as _;
 
     use super::*;
+    use crate::controller::withdraw;
 
     #[test]
     fn times() {
@@ -265,8 +269,9 @@ mod tests {
 
     /// What `arguments` have written about a report.
     fn shown(arguments: &[&str], report: &Report) -> String {
-        let cli = super::super::Cli::try_parse_from(["mullion", "withdraw"].iter().chain(arguments)).unwrap();
-        let super::super::Command::Withdraw(args) = cli.command else { return String::new() };
+        let cli =
+            crate::cli::command_line::Cli::try_parse_from(["mullion", "withdraw"].iter().chain(arguments)).unwrap();
+        let crate::cli::command_line::Command::Withdraw(args) = cli.command else { return String::new() };
         let mut stdout = Vec::new();
         let stdin = &mut io::empty();
         let io = &mut Io { stdin, stdout: &mut stdout, stderr: &mut io::sink(), colour_stdout: false };
@@ -277,8 +282,8 @@ mod tests {
         String::from_utf8(stdout).unwrap()
     }
 
-    fn told(namespace: &str, controller: Hearing) -> work::Told {
-        work::Told { namespace: namespace.to_owned(), controller }
+    fn told(namespace: &str, controller: Hearing) -> withdraw::Told {
+        withdraw::Told { namespace: namespace.to_owned(), controller }
     }
 
     #[test]
@@ -289,7 +294,7 @@ mod tests {
         assert_eq!(shown(&[], &report), format!("{words}nodes: 0 of 5 freed of Mullion\n{end}"));
         assert_eq!(shown(&["--dry-run"], &report), format!("{words}nodes: 0 of 5 would be freed of Mullion\n{end}"));
         // A node that a controller of long ago left, and a controller that has nothing left to do.
-        report.cleaned = vec![work::Cleaned { name: "w1".to_owned(), removed: vec!["label a".to_owned()] }];
+        report.cleaned = vec![withdraw::Cleaned { name: "w1".to_owned(), removed: vec!["label a".to_owned()] }];
         assert!(!shown(&[], &report).contains("nothing"));
         report = Report { controllers: vec![told("a", Hearing::Stopped)], ..Report::default() };
         assert!(!shown(&[], &report).contains("nothing"));
@@ -301,7 +306,7 @@ mod tests {
         let report = Report {
             controllers: vec![told("mullion", Hearing::Stopped)],
             nodes: 9,
-            cleaned: vec![work::Cleaned {
+            cleaned: vec![withdraw::Cleaned {
                 name: "w1".to_owned(),
                 removed: vec!["label a".to_owned(), "taint b".to_owned()],
             }],

@@ -1,11 +1,13 @@
 //! The controller's admin port: what [every server](crate::telemetry::admin) has, and `/policies`.
 
+use crate::controller::lease::NAME;
 use axum::Router;
 use tokio::sync::watch;
 
-use super::lease::{NAME, Standing};
-use super::metrics::Metrics;
-use crate::telemetry::{PolicyStatus, admin};
+use crate::controller::lease::follow::Standing;
+use crate::controller::metrics::Metrics;
+use crate::telemetry::admin;
+use crate::telemetry::policies::PolicyStatus;
 
 /// What makes a controller ready.
 #[derive(Debug, Clone)]
@@ -44,6 +46,7 @@ pub fn router(metrics: Metrics, policies: &PolicyStatus, readiness: Readiness) -
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use axum::body::Body;

@@ -1,22 +1,24 @@
 //! What runs on a node, read when its taint is about to be set.
 
+use crate::cluster::live::slim_metadata;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
 use kube::{Api, Client, Resource};
+use mullion_engine::model::cluster::namespace_restrictions::TolerationsWhitelist;
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::scheduling::node_fit::TolerationTerm;
+use mullion_engine::model::scheduling::tolerations::toleration_of;
+use mullion_engine::model::settings::node_settings::policy_taint;
+use mullion_engine::model::workload::WorkloadKind;
+use mullion_engine::model::workload::WorkloadObject;
+use mullion_engine::node::taint_blockers::{BoundPod, is_windows_pod, reaches};
+use mullion_policy::policy_set::PolicySet;
+use mullion_snapshot::objects::or_default;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::engine::blockers::{BoundPod, is_windows_pod, reaches};
-use crate::engine::fit::Tolerates;
-use crate::engine::limits::Whitelist;
-use crate::engine::node::policy_taint;
-use crate::engine::toleration::toleration_of;
-use crate::engine::world::World;
-use crate::policy::PolicySet;
-use crate::world::live::slim_metadata;
-use crate::world::objects::or_default;
-use crate::world::watch::CALL;
+use crate::cluster::watch::CALL;
 
 /// The kubelet's mark on the API object of a static pod.
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -53,20 +55,20 @@ fn full_name(metadata: &ObjectMeta) -> String {
 }
 
 /// Reads the pods bound to a node, from the API server's cache: one request, found there by index.
-pub(super) async fn pods(
+pub(crate) async fn pods(
     client: Client,
     node: &str,
     policies: &PolicySet,
-    world: &World,
+    snapshot: &ClusterSnapshot,
 ) -> anyhow::Result<Vec<BoundPod>> {
     let list = ListParams::default().fields(&format!("spec.nodeName={node}")).match_any();
     let api: Api<SlimPod> = Api::all(client);
     let pods = tokio::time::timeout(CALL, api.list(&list)).await??;
-    Ok(pods.items.into_iter().filter_map(|pod| bound(pod, policies, world)).collect())
+    Ok(pods.items.into_iter().filter_map(|pod| bound(pod, policies, snapshot)).collect())
 }
 
 /// `None` for a pod that is going anyway, or has ended.
-fn bound(pod: SlimPod, policies: &PolicySet, world: &World) -> Option<BoundPod> {
+fn bound(pod: SlimPod, policies: &PolicySet, snapshot: &ClusterSnapshot) -> Option<BoundPod> {
     let SlimPod { metadata, spec, status } = pod;
     if metadata.deletion_timestamp.is_some() || ["Succeeded", "Failed"].contains(&status.phase.as_str()) {
         return None;
@@ -77,40 +79,43 @@ fn bound(pod: SlimPod, policies: &PolicySet, world: &World) -> Option<BoundPod> 
     let (labels, annotations) = (labels.unwrap_or_default(), annotations.unwrap_or_default());
     let owners = owner_references.into_iter().flatten();
     let mut daemons = owners.filter(|owner| owner.kind == "DaemonSet" && owner.controller == Some(true));
-    let known = world.namespaces.get(&namespace);
+    let known = snapshot.namespaces.get(&namespace);
     let settings = policies.settings(&namespace, known.map(|namespace| &namespace.labels), &labels);
     let conditions = status.conditions.unwrap_or_default();
     let tolerations = spec.get("tolerations").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let refused = Whitelist::of(known, tolerations).refuses(&toleration_of(&policy_taint(&policies.nodes)));
+    let refused = TolerationsWhitelist::of(known, tolerations).refuses(&toleration_of(&policy_taint(&policies.nodes)));
     let (daemon, mirror) =
         (daemons.next().map(|owner| format!("{namespace}/{}", owner.name)), annotations.contains_key(MIRROR));
     let (ready, covered) = (
         conditions.iter().any(|condition| condition.r#type == "Ready" && condition.status == "True"),
-        !refused && reaches(&settings, known, Some([&labels, &annotations]), policies),
+        !refused && reaches(&settings, known, Some([&labels, &annotations]), &policies.nodes),
     );
-    let tolerations = tolerations.iter().filter_map(|one| Tolerates::deserialize(one).ok()).collect();
+    let tolerations = tolerations.iter().filter_map(|one| TolerationTerm::deserialize(one).ok()).collect();
     // The verdict is asked for only where it matters.
     let unclear = !ready && !mirror && !covered && daemon.is_none();
     let windows = unclear && {
         let object = json!({"metadata": {"labels": labels, "annotations": annotations}, "spec": spec});
-        is_windows_pod(&object, &namespace, world, policies)
+        let pod = WorkloadObject { kind: WorkloadKind::Pod, namespace: &namespace, object: &object };
+        is_windows_pod(pod, snapshot, &settings)
     };
     Some(BoundPod { name, daemon, ready, windows, tolerations, covered, mirror })
 }
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
     use std::collections::BTreeMap;
 
+    use mullion_engine::model::cluster::namespace::Namespace;
+
     use super::*;
-    use crate::engine::world::Namespace;
 
     #[test]
     fn pods_are_read_leniently() {
         let policies = PolicySet::default();
-        let read = |pod: Value| bound(serde_json::from_value(pod).unwrap(), &policies, &World::default());
+        let read = |pod: Value| bound(serde_json::from_value(pod).unwrap(), &policies, &ClusterSnapshot::default());
         let pod = read(json!({
             "metadata": {"name": "d-1", "namespace": "kube-system", "ownerReferences": [
                 {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": true}]},
@@ -129,7 +134,7 @@ mod tests {
             let annotations =
                 [("scheduler.alpha.kubernetes.io/tolerationsWhitelist".to_owned(), text.to_owned())].into();
             let namespaces = BTreeMap::from([("web".to_owned(), Namespace { annotations, ..Namespace::default() })]);
-            World { namespaces, ..World::default() }
+            ClusterSnapshot { namespaces, ..ClusterSnapshot::default() }
         };
         let plain = json!({"metadata": {"name": "p", "namespace": "web"}, "spec": {"tolerations": [
             {"key": "team", "operator": "Exists"}]}});
@@ -144,11 +149,11 @@ mod tests {
         // Not Ready: a Windows pod all the same, where an enforcing policy does not reach.
         let mut off = PolicySet::built_in();
         for policy in &mut off.pods {
-            policy.spec.mode = Some(crate::policy::Mode::Audit);
+            policy.spec.mode = Some(mullion_engine::model::settings::workload_settings::Mode::Audit);
         }
         let starting = json!({"metadata": {"name": "p", "namespace": "web"}, "spec": {"nodeName": "w",
             "containers": [{"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022"}]}});
-        let starting = bound(serde_json::from_value(starting).unwrap(), &off, &World::default()).unwrap();
+        let starting = bound(serde_json::from_value(starting).unwrap(), &off, &ClusterSnapshot::default()).unwrap();
         assert!(starting.windows && !starting.ready && !starting.covered);
         assert!(read(json!({"metadata": {"name": "p"}, "status": {"phase": "Succeeded"}})).is_none());
         let going = json!({"metadata": {"name": "p", "namespace": "web", "deletionTimestamp": "2026-01-01T00:00:00Z"}});

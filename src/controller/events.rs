@@ -15,53 +15,53 @@ use kube::{Api, Client};
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::{MANAGER, patch_params, post_params};
+use crate::cluster::watch::CALL;
+use crate::controller::{MANAGER, patch_params, post_params};
 use crate::hash::hash_of;
-use crate::telemetry::in_words;
-use crate::world::watch::CALL;
+use crate::telemetry::failures::in_words;
 
 /// The longest note, in bytes, that the API server takes.
-pub(super) const MAX_NOTE: usize = 1024;
+pub(crate) const MAX_NOTE: usize = 1024;
 /// Most events whose number of tellings is remembered.
 const MAX_COUNTED: usize = 4096;
 
 /// Whether somebody should look at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the two that Kubernetes has")]
-pub(super) enum EventType {
+pub(crate) enum EventType {
     Normal,
     Warning,
 }
 
 /// One piece of news about an object.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct News {
+pub(crate) struct News {
     /// Whether somebody should look at it.
-    pub(super) r#type: EventType,
+    pub(crate) r#type: EventType,
     /// Why, in one word: `TaintWaits`. At most 128 characters.
-    pub(super) reason: &'static str,
+    pub(crate) reason: &'static str,
     /// What Mullion did or did not do, in one word: `Taint`. At most 128 characters.
-    pub(super) action: &'static str,
+    pub(crate) action: &'static str,
     /// In sentences; cut after 1,024 bytes.
-    pub(super) note: String,
+    pub(crate) note: String,
 }
 
 /// Where news goes. Clones share.
 #[derive(Clone)]
-pub(super) struct Events {
+pub(crate) struct Events {
     client: Client,
     counts: Arc<Mutex<HashMap<u64, i32>>>,
 }
 
 impl Events {
     /// Written by `client` (`create` and `patch` on events of `events.k8s.io`).
-    pub(super) fn new(client: Client) -> Self {
+    pub(crate) fn new(client: Client) -> Self {
         Self { client, counts: Arc::default() }
     }
 
     /// Tells, and says whether the event is written. One that cannot be written is logged: it is no reason to do anything
     /// else differently.
-    pub(super) async fn tell(&self, about: &ObjectReference, news: &News) -> bool {
+    pub(crate) async fn tell(&self, about: &ObjectReference, news: &News) -> bool {
         match timeout(CALL, self.write(about, news)).await {
             Ok(Ok(())) => return true,
             Ok(Err(error)) => tracing::warn!(about = about.name, error = in_words(&error), "cannot write an event"),
@@ -148,11 +148,11 @@ fn name(about: &ObjectReference, key: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
-    use proptest::prelude::*;
-
     use super::*;
+    use proptest::prelude::*;
 
     fn about(name: &str) -> ObjectReference {
         ObjectReference { name: Some(name.to_owned()), kind: Some("X".to_owned()), ..ObjectReference::default() }

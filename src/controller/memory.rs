@@ -8,16 +8,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use mullion_engine::model::cluster::nodes::Nodes;
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::settings::node_settings::{marks_windows, policy_taint};
+use mullion_engine::node::node_create::{Claimants, conceivable, taint_on_create};
+use mullion_policy::policy_set::PolicySet;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::leading::Leading;
-use super::metrics::Outcome;
-use crate::engine::creation::{Claimants, conceivable, taint_on_create};
-use crate::engine::node::{marks_windows, policy_taint};
-use crate::engine::world::{Nodes, World};
-use crate::policy::PolicySet;
-use crate::state::{Condition, MAX_POLICIES, MAX_SEEN, Seen, State, time_text};
-use crate::telemetry::in_words;
+use crate::controller::leader::Leading;
+use crate::controller::metrics::Outcome;
+use crate::state::document::{Condition, MAX_POLICIES, MAX_SEEN, Seen, State, time_text};
+use crate::telemetry::failures::in_words;
 
 /// How often changes are looked for: what happens within is one write, be it 5,000 nodes that come up.
 const GATHER: Duration = Duration::from_secs(1);
@@ -27,11 +28,11 @@ const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_se
 const POLICIES_KEPT: &str = "PoliciesKept";
 
 /// Works until it must stop.
-pub(super) async fn run(leading: Leading) {
-    let Leading { mut policies, world, state, store, claimants, metrics, stop, .. } = leading;
+pub(crate) async fn run(leading: Leading) {
+    let Leading { mut policies, snapshot, state, store, claimants, metrics, stop, .. } = leading;
     let (mut kept, mut claimants) = (state.state.clone(), claimants.subscribe());
     let known = async {
-        world.synced().await;
+        snapshot.synced().await;
         // An error means that nothing will ever be read; then the end is near.
         kept.wait_for(Option::is_some).await.is_ok()
     };
@@ -39,7 +40,7 @@ pub(super) async fn run(leading: Leading) {
         known = known => if !known { return stop.cancelled().await },
         () = stop.cancelled() => return,
     }
-    let mut looked_at: Option<Arc<World>> = None;
+    let mut looked_at: Option<Arc<ClusterSnapshot>> = None;
     let mut wait = BACKOFF.0;
     // Set while a write is to be tried again.
     let mut again: Option<Instant> = None;
@@ -50,7 +51,7 @@ pub(super) async fn run(leading: Leading) {
             _ = ticks.tick() => {}
             () = stop.cancelled() => return,
         }
-        let newest = world.world();
+        let newest = snapshot.snapshot();
         let changed = [policies.has_changed(), kept.has_changed(), claimants.has_changed()];
         let changed = changed.into_iter().any(|changed| changed.unwrap_or(false));
         let moved = looked_at.as_ref().is_none_or(|before| !Arc::ptr_eq(before, &newest));
@@ -184,14 +185,18 @@ impl Known<'_> {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-    use proptest::prelude::*;
+    use mullion_engine::model::cluster::nodes::Node;
+    use mullion_engine::model::cluster::taint::Taint;
+    use mullion_engine::model::operating_system::Os;
+    use mullion_engine::model::settings::node_settings::ApplyTaint;
+    use mullion_engine::model::windows::build::Build;
+    use mullion_policy::policy_file::PolicyFile;
 
     use super::*;
-    use crate::engine::windows::Build;
-    use crate::engine::world::{Node, Os, Taint};
-    use crate::policy::{ApplyTaint, PolicyFile};
+    use proptest::prelude::*;
 
     const NOW: &str = "2026-01-01T00:00:00Z";
 

@@ -1,9 +1,11 @@
 //! The controller's metrics. Names stand here and nowhere else; no label carries the name of a node.
 
+use crate::telemetry::watches;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use mullion_engine::admission::response::Endpoint;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
@@ -11,8 +13,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::engine::Door;
-use crate::telemetry::{CertificateTimes, PolicyStatus, register_watches, registry};
+use crate::telemetry::policies::PolicyStatus;
+use crate::telemetry::process::registry;
+use crate::telemetry::validity::CertificateTimes;
 
 /// Every metric of one controller. Clones share the numbers.
 #[derive(Clone)]
@@ -195,14 +198,14 @@ impl Metrics {
     }
 
     /// The API server reached a door, at `now` in seconds since 1970.
-    pub fn door_reached(&self, door: Door, now: i64) {
+    pub fn door_reached(&self, door: Endpoint, now: i64) {
         let labels = DoorLabels { door: door.name() };
         self.0.webhook_reachable.get_or_create(&labels).set(1);
         self.0.webhook_reached.get_or_create(&labels).set(now);
     }
 
     /// The API server did not reach a door.
-    pub fn door_missed(&self, door: Door) {
+    pub fn door_missed(&self, door: Endpoint) {
         self.0.webhook_reachable.get_or_create(&DoorLabels { door: door.name() }).set(0);
     }
 
@@ -283,12 +286,13 @@ impl Inner {
         let help = "Writes of certificates and of what trusts them, by how they ended";
         r.register("certificate_writes", help, self.certificate_writes.clone());
         self.certificates.register(r);
-        register_watches(r);
+        watches::register(r);
     }
 }
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
@@ -306,8 +310,8 @@ mod tests {
         metrics.withdrawn(true);
         metrics.nodes(3, 2, 1, 4);
         metrics.missed_pods(4);
-        metrics.door_reached(Door::Mutate, 5);
-        metrics.door_missed(Door::Validate);
+        metrics.door_reached(Endpoint::Mutate, 5);
+        metrics.door_missed(Endpoint::Validate);
         metrics.certificates_valid(Some(&(4..6)), None);
         let leading = metrics.encode().unwrap();
         for shown in [
@@ -329,7 +333,7 @@ mod tests {
         metrics.leading(true);
         metrics.nodes(3, 2, 1, 4);
         metrics.missed_pods(4);
-        metrics.door_missed(Door::Validate);
+        metrics.door_missed(Endpoint::Validate);
         metrics.withdrawn(true);
         let text = metrics.encode().unwrap();
         for shown in ["leader 1", "withdrawn 1", "nodes_waiting 0", "nodes_contested 0", "missed_pods 0"] {

@@ -5,7 +5,7 @@
 //! watches (nodes, DaemonSets, RuntimeClasses, namespaces) ─┐
 //! policies, every 10 s ────────────────────────────────────┼→ work loop (nodes) → plan_node → one merge patch per node
 //!                                                          ├→ runtime_classes::plan → create or merge patch
-//! world, policies, ConfigMap mullion-state ────────────────┴→ memory → ConfigMap mullion-state
+//! snapshot, policies, ConfigMap mullion-state ────────────────┴→ memory → ConfigMap mullion-state
 //! ```
 //!
 //! Of several controllers one works, the holder of the [`lease`]; the others follow the lease and the policy files and
@@ -41,21 +41,22 @@
 //! is on, objects that exist without their owner get it only with `delete` on them as well: not needed to work.
 
 pub mod admin;
-mod bound;
+pub mod bound;
 pub mod certificates;
-mod events;
+pub mod events;
+pub mod leader;
 pub mod leading;
 pub mod lease;
-mod memory;
+pub mod memory;
 pub mod metrics;
 pub mod nodes;
 pub mod pods;
-mod policies;
+pub mod policies;
 pub mod reachability;
 pub mod runtime_classes;
-mod start;
+pub mod start;
 pub mod withdraw;
-mod withdrawn;
+pub mod withdrawn;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -64,9 +65,7 @@ use std::time::Duration;
 use kube::api::{PatchParams, PostParams};
 use rustls::pki_types::ServerName;
 
-pub use start::run;
-
-use crate::telemetry::LogArgs;
+use crate::telemetry::logs::LogArgs;
 
 /// Who writes, in managedFields and events.
 pub(crate) const MANAGER: &str = "mullion-controller";
@@ -122,10 +121,10 @@ pub struct Args {
     #[arg(long, value_name = "NS", default_value = "default", value_parser = namespace_name)]
     pub probe_namespace: String,
     /// How often that is done, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = crate::webhook::positive_seconds, hide = true)]
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = crate::webhook::args::positive_seconds, hide = true)]
     pub probe_interval: Duration,
     /// How often the policy files are read again, in seconds. Kubelets bring a changed ConfigMap within about a minute
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = crate::webhook::positive_seconds, hide = true)]
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = crate::webhook::args::positive_seconds, hide = true)]
     pub reload_interval: Duration,
     /// The log.
     #[command(flatten)]
@@ -141,6 +140,7 @@ fn namespace_name(text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+
     use super::*;
 
     #[test]

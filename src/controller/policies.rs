@@ -4,17 +4,19 @@
 //! Only the leader tells, of the files as it reads them; every process shows its own in `/policies` and the metrics. What
 //! the condition says already has been told: a new leader repeats only what is wrong, which counts up the same Event.
 
+use crate::state::document::NAME;
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use mullion_manifest::problem::Problem;
 use tokio::time::Instant;
 
-use super::events::{EventType, News};
-use super::leading::Leading;
-use crate::manifest::Problem;
-use crate::state::{Condition, NAME, State, time_text};
-use crate::telemetry::{PolicyReport, in_words};
+use crate::controller::events::{EventType, News};
+use crate::controller::leader::Leading;
+use crate::state::document::{Condition, State, time_text};
+use crate::telemetry::failures::in_words;
+use crate::telemetry::policies::PolicyReport;
 
 /// The condition's type.
 const TYPE: &str = "PoliciesLoaded";
@@ -24,13 +26,13 @@ const AGAIN: Duration = Duration::from_secs(30 * 60);
 const MOST: (usize, Duration) = (5, Duration::from_secs(5 * 60));
 /// The wait after a failure to write.
 const RETRY: Duration = Duration::from_secs(5);
-/// The longest problem in a note, in characters: a note has [`super::events::MAX_NOTE`] bytes.
+/// The longest problem in a note, in characters: a note has [`crate::controller::events::MAX_NOTE`] bytes.
 const MAX_PROBLEM: usize = 350;
 /// And the longest file name: that of a key of a ConfigMap has up to 253.
 const MAX_NAME: usize = 48;
 
 /// Works until it must stop.
-pub(super) async fn run(leading: Leading) {
+pub(crate) async fn run(leading: Leading) {
     tokio::select! {
         () = leading.stop.cancelled() => {}
         () = tell_for_ever(&leading) => leading.stop.cancelled().await,
@@ -259,15 +261,17 @@ fn cut(text: &str, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
     use std::sync::Arc;
 
-    use super::super::events::MAX_NOTE;
+    use mullion_policy::policy_set::PolicySet;
+
     use super::*;
-    use crate::policy::PolicySet;
+    use crate::controller::events::MAX_NOTE;
     use crate::reload::Step;
-    use crate::telemetry::PolicyStatus;
+    use crate::telemetry::policies::PolicyStatus;
 
     fn policy(name: &str, spec: &str) -> String {
         format!("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: {name}}}\nspec: {spec}\n")

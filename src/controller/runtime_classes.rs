@@ -8,15 +8,19 @@
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use mullion_engine::model::cluster::taint::Taint;
+use mullion_engine::model::names;
+use mullion_engine::model::operating_system::Os;
+use mullion_engine::model::scheduling::tolerations::marks;
+use mullion_engine::model::settings::node_settings;
+use mullion_engine::model::settings::node_settings::{ApplyTaint, NodeSettings, RuntimeClassesMode};
+use mullion_engine::model::settings::workload_settings::Mode;
+use mullion_engine::model::windows::build::Build;
+use mullion_engine::node::facts;
+use mullion_engine::node::facts::NodeFacts;
+use mullion_engine::place::runtime_class::{ClassOfBuild, class_of_build};
+use mullion_snapshot::objects::MANAGED_BY;
 use serde_json::{Value, json};
-
-use crate::engine::node::{self, NodeFacts};
-use crate::engine::placement::{ClassOfBuild, class_of_build};
-use crate::engine::toleration::marks;
-use crate::engine::windows::Build;
-use crate::engine::world::{Os, Taint};
-use crate::policy::{ApplyTaint, Mode, NodePolicy, RuntimeClassesMode};
-use crate::world::objects::MANAGED_BY;
 
 /// A RuntimeClass as it stands, as far as it matters here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,7 +55,7 @@ pub enum Write {
 /// What to write so that every build of a Windows node has its class; and what is wrong but not ours to change.
 pub fn plan(
     nodes: impl Iterator<Item = impl Borrow<NodeFacts>>,
-    policy: &NodePolicy,
+    policy: &NodeSettings,
     standing: &BTreeMap<String, Standing>,
 ) -> (Vec<Write>, Vec<String>) {
     let (mut writes, mut complaints) = (Vec::new(), Vec::new());
@@ -87,23 +91,23 @@ pub fn plan(
 /// at zero, and the policy's own.
 fn survey(
     nodes: impl Iterator<Item = impl Borrow<NodeFacts>>,
-    policy: &NodePolicy,
+    policy: &NodeSettings,
 ) -> (BTreeSet<Build>, BTreeSet<Taint>) {
     let mut builds: BTreeSet<Build> = policy.expected_pools.iter().map(|pool| pool.build).collect();
     let expected = policy.expected_pools.iter().flat_map(|pool| &pool.taints);
     let mut taints: BTreeSet<Taint> = expected.filter_map(|taint| Taint::parse(taint)).collect();
     for facts in nodes {
         let facts = facts.borrow();
-        if node::os(&facts.labels) != Some(Os::Windows) || node::is_virtual(&facts.labels, &facts.taints) {
+        if facts::os(&facts.labels) != Some(Os::Windows) || facts::is_virtual(&facts.labels, &facts.taints) {
             continue;
         }
-        builds.extend(node::build(&facts.labels, &facts.kernel_version));
-        taints.extend(facts.taints.iter().filter_map(node::taint));
+        builds.extend(facts::build(&facts.labels, &facts.kernel_version));
+        taints.extend(facts.taints.iter().filter_map(Taint::from_json));
     }
     // As pods get them: see `marker_taints` of the engine's placement.
     taints.retain(|taint| marks(&policy.windows_taints, taint));
     if policy.taint.apply != ApplyTaint::Never {
-        taints.insert(node::policy_taint(policy));
+        taints.insert(node_settings::policy_taint(policy));
     }
     (builds, taints)
 }
@@ -115,14 +119,14 @@ fn toleration(taint: &Taint) -> Value {
     json!({ "key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect })
 }
 
-fn class(name: &str, build: Build, policy: &NodePolicy, tolerations: &[Value]) -> Value {
+fn class(name: &str, build: Build, policy: &NodeSettings, tolerations: &[Value]) -> Value {
     json!({
         "apiVersion": "node.k8s.io/v1",
         "kind": "RuntimeClass",
         "metadata": { "name": name, "labels": { (MANAGED_BY.0): MANAGED_BY.1 } },
         "handler": policy.runtime_classes.handler,
         "scheduling": {
-            "nodeSelector": { "kubernetes.io/os": "windows", node::BUILD_LABEL: build.to_string() },
+            "nodeSelector": { "kubernetes.io/os": "windows", names::WINDOWS_BUILD_LABEL: build.to_string() },
             "tolerations": tolerations,
         },
     })
@@ -143,6 +147,7 @@ fn patch(name: String, class: &Standing, wanted: &[Value]) -> Option<Write> {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
     use super::*;
@@ -166,7 +171,7 @@ mod tests {
 
     #[test]
     fn one_class_for_each_build() {
-        let policy = NodePolicy::default();
+        let policy = NodeSettings::default();
         let spot = json!([{"key": "spot", "value": "true", "effect": "NoSchedule"}, {"key": "os", "value": "Windows", "effect": "NoSchedule"}]);
         let mut linux = windows("10.0.25398.1", json!([]));
         linux.labels.insert("kubernetes.io/os".to_owned(), "linux".to_owned());
@@ -207,7 +212,7 @@ mod tests {
 
     #[test]
     fn classes_only_gain_tolerations_and_only_ours_do() {
-        let policy = NodePolicy::default();
+        let policy = NodeSettings::default();
         let nodes = [windows("10.0.20348.1", json!([]))];
         let old = json!({"key": "sku", "operator": "Equal", "value": "windows", "effect": "NoSchedule"});
         let mut class = Standing {
@@ -242,10 +247,10 @@ mod tests {
             ours,
             resource_version: "5".to_owned(),
             handler: handler.to_owned(),
-            tolerations: vec![toleration(&node::policy_taint(&NodePolicy::default()))],
+            tolerations: vec![toleration(&node_settings::policy_taint(&NodeSettings::default()))],
         };
         let (plain, named) = ("mullion-windows-ltsc2022", "mullion-windows-ltsc2022-runhcs-wcow-hypervisor");
-        let mut policy = NodePolicy::default();
+        let mut policy = NodeSettings::default();
         policy.runtime_classes.handler = "runhcs-wcow-hypervisor".to_owned();
         let (own, other) = ("runhcs-wcow-hypervisor", "runhcs-wcow-process");
         let cases: [(&[(&str, Standing)], &[&str], usize); 6] = [
@@ -269,7 +274,7 @@ mod tests {
 
     #[test]
     fn pools_at_zero_have_their_class() {
-        let mut policy = NodePolicy::default();
+        let mut policy = NodeSettings::default();
         let pool =
             json!({"build": "10.0.26100", "taints": ["os=Windows:NoSchedule", "spot=true:NoSchedule", "nonsense"]});
         policy.expected_pools = vec![serde_json::from_value(pool).unwrap()];
@@ -284,11 +289,12 @@ mod tests {
     fn policies_can_switch_it_off() {
         let nodes = [windows("10.0.20348.1", json!([]))];
         for change in [
-            (|policy: &mut NodePolicy| policy.runtime_classes.mode = RuntimeClassesMode::Never) as fn(&mut NodePolicy),
+            (|policy: &mut NodeSettings| policy.runtime_classes.mode = RuntimeClassesMode::Never)
+                as fn(&mut NodeSettings),
             |policy| policy.mode = Mode::Audit,
             |policy| policy.mode = Mode::Disabled,
         ] {
-            let mut policy = NodePolicy::default();
+            let mut policy = NodeSettings::default();
             change(&mut policy);
             assert_eq!(plan(nodes.iter(), &policy, &BTreeMap::new()), (vec![], vec![]));
         }

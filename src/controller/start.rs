@@ -1,30 +1,35 @@
 //! From flags to a running controller, and down again.
 
+use crate::reload::Beginning;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use jiff::Timestamp;
 use kube::Client;
+use mullion_policy::policy_set::PolicySet;
 use tokio::net::TcpListener;
 use tokio::sync::watch as channel;
 use tokio_util::sync::CancellationToken;
 
-use super::admin::Readiness;
-use super::certificates::Settings;
-use super::leading::{Ended, Leading};
-use super::lease::{Fence, Timing};
-use super::metrics::Metrics;
-use super::reachability::Probing;
-use super::{Args, admin, lease};
+use crate::cluster::connect;
+use crate::controller::admin::Readiness;
+use crate::controller::certificates::Settings;
+use crate::controller::leader::Leading;
+use crate::controller::leading::Ended;
+use crate::controller::lease::fence::Fence;
+use crate::controller::lease::{Timing, follow};
+use crate::controller::metrics::Metrics;
+use crate::controller::reachability::probing::Probing;
+use crate::controller::{Args, admin, lease};
 use crate::ownership::Owner;
-use crate::policy::PolicySet;
-use crate::reload::{self, Beginning, Source, Step, begin, hindrances};
+use crate::reload;
+use crate::reload::{Source, Step, begin, hindrances};
 use crate::signals::Signals;
-use crate::state::last_good;
-use crate::telemetry::{self, PolicyStatus};
+use crate::state::store::last_good;
+use crate::telemetry::metrics;
+use crate::telemetry::policies::PolicyStatus;
 use crate::webhook::server::{ConnectionLimits, run_to_end, serve};
-use crate::world::connect;
 
 /// Runs until SIGTERM or SIGINT. An error means that it could not start, and says what to do: exit code 2; or that a
 /// part of it broke, and that it is better started anew than left doing nothing.
@@ -42,7 +47,7 @@ async fn start(args: &Args) -> anyhow::Result<()> {
     let (say_policies, policies) = channel::channel(built_in);
     if !args.policies.is_empty() {
         let read = tokio::select! {
-            read = self::policies(args, &policy_status) => Some(read?),
+            read = crate::controller::start::policies(args, &policy_status) => Some(read?),
             _ = signals.next() => None,
         };
         let Some((set, source)) = read else {
@@ -64,14 +69,14 @@ async fn start(args: &Args) -> anyhow::Result<()> {
     let identity = lease::identity();
     tracing::info!(admin = %listener.local_addr()?, identity, namespace, "controller started");
     let (timing, owner) = (Timing::of_seconds(args.lease_duration), Owner::asked(client.clone(), &namespace));
-    let follower = lease::follow(client.clone(), &namespace, timing, identity, owner);
+    let follower = follow::follow(client.clone(), &namespace, timing, identity, owner);
     let (say_synced, synced) = channel::channel(false);
     let (say_leads, leads) = channel::channel(false);
     let admin_stop = CancellationToken::new();
     let limits = ConnectionLimits { connections: 64, drain: Duration::from_secs(1), ..ConnectionLimits::default() };
     let readiness = Readiness { standing: follower.standing.clone(), leads, synced };
     let router = admin::router(metrics.clone(), &policy_status, readiness);
-    let mut admin = tokio::spawn(serve(listener, None, router, limits, telemetry::Metrics::new(), admin_stop.clone()));
+    let mut admin = tokio::spawn(serve(listener, None, router, limits, metrics::Metrics::new(), admin_stop.clone()));
 
     let probing = Probing { namespace: args.probe_namespace.clone(), interval: args.probe_interval };
     let terms = Terms {
@@ -141,7 +146,7 @@ struct Terms {
 
 impl Terms {
     /// Leads whenever the lease is held, until `stop`, or until a duty ends by itself.
-    async fn run(&self, follower: &lease::Follower) {
+    async fn run(&self, follower: &follow::Follower) {
         loop {
             let fence = tokio::select! {
                 fence = follower.gained() => fence,

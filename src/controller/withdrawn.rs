@@ -11,12 +11,12 @@ use jiff::Timestamp;
 use tokio::sync::watch as channel;
 use tokio::time::{sleep, timeout};
 
-use super::leading::Leading;
-use crate::state::{Condition, State, time_text};
-use crate::telemetry::in_words;
+use crate::controller::leader::Leading;
+use crate::state::document::{Condition, State, time_text};
+use crate::telemetry::failures::in_words;
 
 /// The condition of `mullion-state` that says whether the controller has stopped.
-pub(super) const CONDITION: &str = "Withdrawn";
+pub(crate) const CONDITION: &str = "Withdrawn";
 
 /// How often the ConfigMap is read beside the watch, which may be silent for minutes before it is taken for dead.
 const READ_AGAIN: Duration = Duration::from_secs(10);
@@ -30,13 +30,13 @@ const RETRY: Duration = Duration::from_secs(2);
 type Followed = channel::Receiver<Option<Arc<State>>>;
 
 /// Whether the controller says that it leaves the cluster alone.
-pub(super) fn acknowledged(state: &State) -> bool {
+pub(crate) fn acknowledged(state: &State) -> bool {
     state.conditions.iter().any(|condition| condition.r#type == CONDITION && condition.status == "True")
 }
 
 /// Runs `duties` while Mullion is not withdrawn, until `leading.stop`, or until they end by themselves.
 /// What is kept is read before the first of them starts: a controller that knows nothing yet writes nothing.
-pub(super) async fn obey<F: Future<Output = ()>>(leading: Leading, duties: impl Fn(Leading) -> F) {
+pub(crate) async fn obey<F: Future<Output = ()>>(leading: Leading, duties: impl Fn(Leading) -> F) {
     let mut followed = leading.state.state.clone();
     loop {
         tokio::select! {
@@ -173,6 +173,7 @@ async fn say(leading: &Leading, state: &State, status: &str) {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use std::convert::Infallible;
@@ -182,6 +183,7 @@ mod tests {
     use http::{Request, Response};
     use kube::Client;
     use kube::client::Body;
+    use mullion_policy::policy_set::PolicySet;
     use serde_json::{Value, json};
     use tokio::task::JoinSet;
     use tokio_util::sync::CancellationToken;
@@ -189,7 +191,6 @@ mod tests {
     use super::*;
     use crate::controller::leading::{Ended, until_the_end};
     use crate::controller::metrics::Metrics;
-    use crate::policy::PolicySet;
 
     /// A cluster of one ConfigMap that is only ever read and patched: every watch and everything else is refused.
     #[derive(Clone, Default)]

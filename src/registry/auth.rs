@@ -4,17 +4,17 @@ use http::header::WWW_AUTHENTICATE;
 use http::{HeaderMap, HeaderValue, Method, Uri};
 use serde::Deserialize;
 
-use super::client::{HttpClient, whole_uri};
-use super::credentials::Login;
-use super::outcome::LookupError;
-use super::source::Failure;
+use crate::registry::client::{HttpClient, whole_uri};
+use crate::registry::credentials::Login;
+use crate::registry::outcome::LookupError;
+use crate::registry::source::Failure;
 
 /// A token is a JWT of some kB.
 const MAX_TOKEN: usize = 256 << 10;
 
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Challenge {
+pub(crate) enum Challenge {
     Basic,
     Bearer { realm: Uri, service: Option<String> },
 }
@@ -26,7 +26,7 @@ struct TokenAnswer {
 }
 
 /// The `Authorization` that a challenge leads to.
-pub(super) async fn authorization(
+pub(crate) async fn authorization(
     client: &HttpClient,
     challenge: Challenge,
     repository: &str,
@@ -94,7 +94,7 @@ fn encode(out: &mut String, value: &str) {
 }
 
 /// A token service if there is one, else user and password, else nothing that Mullion can do.
-pub(super) fn challenge(headers: &HeaderMap) -> Option<Challenge> {
+pub(crate) fn challenge(headers: &HeaderMap) -> Option<Challenge> {
     let mut basic = false;
     for value in headers.get_all(WWW_AUTHENTICATE) {
         for (scheme, parameters) in challenges(value.to_str().unwrap_or_default()) {
@@ -160,11 +160,11 @@ fn parameter_value(text: &str) -> (String, &str) {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-    use proptest::prelude::*;
-
     use super::*;
+    use proptest::prelude::*;
 
     fn of(values: &[&str]) -> Option<Challenge> {
         let values = values.iter().map(|value| (WWW_AUTHENTICATE, HeaderValue::from_str(value).unwrap()));

@@ -16,11 +16,11 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::time::timeout;
 
-use super::outcome::LookupError;
-use super::proxy::Connector;
-use super::settings::{RegistryError, RegistrySettings};
-use super::source::Failure;
-use super::tls;
+use crate::registry::outcome::LookupError;
+use crate::registry::proxy::Connector;
+use crate::registry::settings::{RegistryError, RegistrySettings};
+use crate::registry::source::Failure;
+use crate::registry::tls;
 
 /// Blobs are behind one redirect, at most two in practice.
 const MAX_REDIRECTS: usize = 5;
@@ -31,7 +31,7 @@ const IDLE: Duration = Duration::from_secs(30);
 const THROTTLED: Duration = Duration::from_secs(60);
 const MAX_THROTTLED: Duration = Duration::from_secs(60 * 60);
 
-pub(super) struct HttpClient {
+pub(crate) struct HttpClient {
     inner: Client<HttpsConnector<Connector>, Empty<Bytes>>,
     connector: Connector,
     plain_http: Vec<String>,
@@ -40,13 +40,13 @@ pub(super) struct HttpClient {
 }
 
 /// An answer and whether it came from the origin that was asked, not from where that redirected to.
-pub(super) struct Answer {
-    pub(super) response: Response<Incoming>,
-    pub(super) same_origin: bool,
+pub(crate) struct Answer {
+    pub(crate) response: Response<Incoming>,
+    pub(crate) same_origin: bool,
 }
 
 impl HttpClient {
-    pub(super) fn new(settings: &RegistrySettings) -> Result<Self, RegistryError> {
+    pub(crate) fn new(settings: &RegistrySettings) -> Result<Self, RegistryError> {
         // A part of the whole, so that a silent host is told from a slow one.
         let patience = settings.timeout / 2;
         let connector = Connector::new(patience);
@@ -64,12 +64,12 @@ impl HttpClient {
     }
 
     /// The scheme for a registry.
-    pub(super) fn scheme(&self, host: &str) -> &'static str {
+    pub(crate) fn scheme(&self, host: &str) -> &'static str {
         if self.is_plain(host) { "http" } else { "https" }
     }
 
     /// Sends a request and follows redirects, without `authorization` as soon as one leaves the origin of `uri`.
-    pub(super) async fn send(
+    pub(crate) async fn send(
         &self,
         method: &Method,
         uri: Uri,
@@ -96,7 +96,7 @@ impl HttpClient {
     }
 
     /// The body of an answer that says 200.
-    pub(super) async fn body(&self, answer: Answer, limit: usize) -> Result<Bytes, Failure> {
+    pub(crate) async fn body(&self, answer: Answer, limit: usize) -> Result<Bytes, Failure> {
         let response = answer.response;
         check(response.status(), response.headers())?;
         // Nothing was asked to be compressed, and nothing is unpacked: a small body stays small.
@@ -164,7 +164,7 @@ fn silent(at: &Uri, redirects: usize, reason: &str) -> Failure {
 }
 
 /// What a status says; Ok for 200.
-pub(super) fn check(status: StatusCode, headers: &HeaderMap) -> Result<(), LookupError> {
+pub(crate) fn check(status: StatusCode, headers: &HeaderMap) -> Result<(), LookupError> {
     match status {
         StatusCode::OK => Ok(()),
         StatusCode::NOT_FOUND => Err(LookupError::Absent),
@@ -214,7 +214,7 @@ fn redirected(from: &Uri, headers: &HeaderMap) -> Result<Uri, LookupError> {
 }
 
 /// With scheme and host, and without a login in it.
-pub(super) fn whole_uri(text: &str) -> Option<Uri> {
+pub(crate) fn whole_uri(text: &str) -> Option<Uri> {
     let uri: Uri = text.parse().ok()?;
     let scheme = uri.scheme()?;
     let fits = *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS;
@@ -242,6 +242,7 @@ fn causes(error: &dyn Error) -> String {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
     use super::*;

@@ -8,9 +8,8 @@ use std::sync::{Arc, LazyLock};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use http::HeaderValue;
+use mullion_engine::model::image::reference::{DOCKER_HUB, ImageRef};
 use serde::Deserialize;
-
-use crate::engine::image::{DOCKER_HUB, ImageRef};
 
 /// The entry that holds for Docker Hub if none names it (keyring.go, `defaultRegistryHost`).
 const DEFAULT_REGISTRY: &str = "index.docker.io";
@@ -46,7 +45,7 @@ pub enum CredentialsError {
 }
 
 /// One user and password, as the value of an `Authorization` header.
-pub(super) struct Login {
+pub(crate) struct Login {
     basic: HeaderValue,
     key: CredentialsKey,
 }
@@ -141,7 +140,7 @@ impl Credentials {
     }
 
     /// The logins for an image, in the order in which they are tried.
-    pub(super) fn logins<'a>(&'a self, image: &ImageRef<'a>) -> impl Iterator<Item = &'a Arc<Login>> {
+    pub(crate) fn logins<'a>(&'a self, image: &ImageRef<'a>) -> impl Iterator<Item = &'a Arc<Login>> {
         let image = *image;
         let named = move |entry: &&Entry| matches(&entry.location, &image);
         let any = self.0.entries.iter().any(|entry| named(&entry));
@@ -152,7 +151,7 @@ impl Credentials {
 
     /// The key of the logins that would be used for an image: equal for all credentials that have none for it, so that
     /// public images are asked for once.
-    pub(super) fn key_for(&self, image: &ImageRef<'_>) -> CredentialsKey {
+    pub(crate) fn key_for(&self, image: &ImageRef<'_>) -> CredentialsKey {
         CredentialsKey::of(self.logins(image).map(|login| login.key))
     }
 }
@@ -166,7 +165,7 @@ impl Login {
         Some(Self { basic, key: CredentialsKey::of([(user, password)]) })
     }
 
-    pub(super) fn basic(&self) -> &HeaderValue {
+    pub(crate) fn basic(&self) -> &HeaderValue {
         &self.basic
     }
 }
@@ -255,6 +254,7 @@ fn glob(pattern: &[u8], text: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
     use serde_json::json;

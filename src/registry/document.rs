@@ -3,22 +3,22 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use mullion_engine::model::image::platform::Platform;
 use serde::de::{Error as _, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::outcome::LookupError;
-use crate::engine::image::Platform;
+use crate::registry::outcome::LookupError;
 
 /// What is asked for: both kinds of index, both kinds of manifest.
-pub(super) const ACCEPTED_MANIFESTS: &str = "application/vnd.oci.image.index.v1+json, \
+pub(crate) const ACCEPTED_MANIFESTS: &str = "application/vnd.oci.image.index.v1+json, \
     application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.manifest.v1+json, \
     application/vnd.docker.distribution.manifest.v2+json";
 /// Registries and runtimes take no larger manifest (distribution-spec, "Pushing Manifests": 4 MiB).
-pub(super) const MAX_MANIFEST: usize = 4 << 20;
+pub(crate) const MAX_MANIFEST: usize = 4 << 20;
 /// containerd reads no larger config (core/images/image.go reads it whole; real ones have some ten kB).
-pub(super) const MAX_CONFIG: usize = 8 << 20;
+pub(crate) const MAX_CONFIG: usize = 8 << 20;
 /// The largest index of an official image has about 30 entries with its attestations.
-pub(super) const MAX_ENTRIES: usize = 1_000;
+pub(crate) const MAX_ENTRIES: usize = 1_000;
 /// Longest text in bytes of a platform, and most features: more would be kept in memory for nothing.
 const MAX_TEXT: usize = 64;
 const MAX_FEATURES: usize = 8;
@@ -30,7 +30,7 @@ const UNKNOWN: &str = "unknown";
 
 /// What answers to a reference.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Document {
+pub(crate) enum Document {
     Index(Vec<Entry>),
     /// The config is a blob of its own.
     Manifest(Descriptor),
@@ -39,16 +39,16 @@ pub(super) enum Document {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(crate) enum Entry {
     Platform(Platform),
     /// Without platform: its own config says.
     Unsaid(Descriptor),
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Descriptor {
-    pub(super) digest: String,
-    pub(super) size: u64,
+pub(crate) struct Descriptor {
+    pub(crate) digest: String,
+    pub(crate) size: u64,
 }
 
 #[derive(Deserialize)]
@@ -99,7 +99,7 @@ struct RawPlatform {
 }
 
 /// Reads a manifest or an index by its shape: what the `Content-Type` says of it depends on the proxies in between.
-pub(super) fn read_manifest(bytes: &[u8]) -> Result<Document, LookupError> {
+pub(crate) fn read_manifest(bytes: &[u8]) -> Result<Document, LookupError> {
     let raw: RawDocument = serde_json::from_slice(bytes).map_err(|error| malformed(bytes, "manifest", &error))?;
     match (raw.manifests, raw.config) {
         // Two readers would take it for two different images (CVE-2021-41190).
@@ -115,7 +115,7 @@ pub(super) fn read_manifest(bytes: &[u8]) -> Result<Document, LookupError> {
 }
 
 /// Reads an image config.
-pub(super) fn read_config(bytes: &[u8]) -> Result<Platform, LookupError> {
+pub(crate) fn read_config(bytes: &[u8]) -> Result<Platform, LookupError> {
     let raw: RawPlatform = serde_json::from_slice(bytes).map_err(|error| malformed(bytes, "config", &error))?;
     platform(raw)
 }
@@ -208,12 +208,13 @@ fn bounded<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> R
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-    use proptest::prelude::*;
     use serde_json::{Value, json};
 
     use super::*;
+    use proptest::prelude::*;
 
     fn digest(digit: char) -> String {
         format!("sha256:{}", digit.to_string().repeat(64))

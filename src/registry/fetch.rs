@@ -5,16 +5,16 @@ use std::sync::Arc;
 use aws_lc_rs::digest::{Algorithm, SHA256, SHA384, SHA512, digest};
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode};
+use mullion_engine::model::image::platform::{Platform, Platforms};
 
-use super::auth;
-use super::client::{Answer, HttpClient, check, whole_uri};
-use super::credentials::Login;
-use super::document::{
+use crate::registry::auth;
+use crate::registry::client::{Answer, HttpClient, check, whole_uri};
+use crate::registry::credentials::Login;
+use crate::registry::document::{
     ACCEPTED_MANIFESTS, Descriptor, Document, Entry, MAX_CONFIG, MAX_MANIFEST, read_config, read_manifest,
 };
-use super::outcome::LookupError;
-use super::source::{Failure, Fetching, Found, Revision, Source, Target};
-use crate::engine::image::{Platform, Platforms};
+use crate::registry::outcome::LookupError;
+use crate::registry::source::{Failure, Fetching, Found, Revision, Source, Target};
 
 /// Logins tried for one image; pods with more secrets for one registry have a problem of another kind.
 const MAX_LOGINS: usize = 8;

@@ -7,16 +7,17 @@ use std::time::Duration;
 
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
+use mullion_engine::model::image::platform::Platforms;
+use mullion_engine::model::image::reference::ImageRef;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::client::HttpClient;
-use super::credentials::{Credentials, CredentialsKey, Login};
-use super::outcome::{LookupError, Outcome, Outcomes};
-use super::settings::{RegistryError, RegistrySettings};
-use super::source::{Failure, Found, Revision, Source, Target};
-use crate::engine::image::{ImageRef, Platforms};
+use crate::registry::client::HttpClient;
+use crate::registry::credentials::{Credentials, CredentialsKey, Login};
+use crate::registry::outcome::{LookupError, Outcome, Outcomes};
+use crate::registry::settings::{RegistryError, RegistrySettings};
+use crate::registry::source::{Failure, Found, Revision, Source, Target};
 
 /// Registries that are left alone for a while, at most; of more, the ones longest ago are asked again.
 const MAX_HELD: u64 = 1_000;
@@ -333,14 +334,15 @@ impl Drop for Landing {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use mullion_engine::model::image::platform::Platform;
     use tokio::sync::Notify;
 
     use super::*;
-    use crate::engine::image::Platform;
     use crate::registry::source::Fetching;
 
     /// Versions under which there is nothing.

@@ -14,20 +14,15 @@
 //! keeps one login per registry for the life of a client, so that one tenant's answer would be another's, takes a token
 //! that was refused for anonymous access, and loses `Retry-After`.
 
-mod auth;
-mod client;
-mod credentials;
-mod document;
-mod fetch;
-mod lookup;
-mod outcome;
-mod policy;
-mod proxy;
-mod settings;
-mod source;
-mod tls;
-
-pub use credentials::{Credentials, CredentialsError, CredentialsKey};
-pub use lookup::Registries;
-pub use outcome::{LookupError, Outcome};
-pub use settings::{RegistryError, RegistrySettings};
+pub mod auth;
+pub mod client;
+pub mod credentials;
+pub mod document;
+pub mod fetch;
+pub mod lookup;
+pub mod outcome;
+pub mod policy;
+pub mod proxy;
+pub mod settings;
+pub mod source;
+pub mod tls;

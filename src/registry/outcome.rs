@@ -34,11 +34,11 @@ pub enum LookupError {
 }
 
 impl LookupError {
-    pub(super) fn unreachable(reason: impl Into<Arc<str>>) -> Self {
+    pub(crate) fn unreachable(reason: impl Into<Arc<str>>) -> Self {
         Self::Unreachable(reason.into())
     }
 
-    pub(super) fn malformed(reason: impl Into<Arc<str>>) -> Self {
+    pub(crate) fn malformed(reason: impl Into<Arc<str>>) -> Self {
         Self::Malformed(reason.into())
     }
 }
@@ -91,7 +91,7 @@ impl Outcome {
         }
     }
 
-    pub(super) fn of<T>(answer: &Result<T, LookupError>) -> Self {
+    pub(crate) fn of<T>(answer: &Result<T, LookupError>) -> Self {
         match answer {
             Ok(_) => Self::Found,
             Err(LookupError::Absent) => Self::Absent,
@@ -106,16 +106,16 @@ impl Outcome {
 
 /// A number for each outcome.
 #[derive(Debug, Default)]
-pub(super) struct Outcomes([AtomicU64; Outcome::ALL.len()]);
+pub(crate) struct Outcomes([AtomicU64; Outcome::ALL.len()]);
 
 impl Outcomes {
-    pub(super) fn count(&self, outcome: Outcome) {
+    pub(crate) fn count(&self, outcome: Outcome) {
         if let Some(number) = self.0.get(outcome as usize) {
             number.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    pub(super) fn read(&self) -> [(Outcome, u64); Outcome::ALL.len()] {
+    pub(crate) fn read(&self) -> [(Outcome, u64); Outcome::ALL.len()] {
         Outcome::ALL
             .map(|outcome| (outcome, self.0.get(outcome as usize).map_or(0, |number| number.load(Ordering::Relaxed))))
     }

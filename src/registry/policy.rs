@@ -1,7 +1,8 @@
 //! From the policy document to settings.
 
-use super::settings::RegistrySettings;
-use crate::policy::RegistryPolicy;
+use mullion_policy::registry_policy::RegistryPolicy;
+
+use crate::registry::settings::RegistrySettings;
 
 impl From<&RegistryPolicy> for RegistrySettings {
     fn from(policy: &RegistryPolicy) -> Self {
@@ -19,6 +20,7 @@ impl From<&RegistryPolicy> for RegistrySettings {
 
 #[cfg(test)]
 mod tests {
+
     use super::*;
 
     #[test]

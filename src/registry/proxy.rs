@@ -20,19 +20,19 @@ type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 /// Opens TCP connections for the TLS layer above.
 #[derive(Clone)]
-pub(super) struct Connector {
+pub(crate) struct Connector {
     direct: HttpConnector,
     proxies: Arc<Matcher>,
 }
 
 /// A connection that knows whether requests on it are for a proxy, which wants whole URLs.
-pub(super) struct Stream {
+pub(crate) struct Stream {
     inner: TokioIo<TcpStream>,
     proxied: bool,
 }
 
 impl Connector {
-    pub(super) fn new(connect_timeout: Duration) -> Self {
+    pub(crate) fn new(connect_timeout: Duration) -> Self {
         let mut direct = HttpConnector::new();
         direct.enforce_http(false);
         direct.set_nodelay(true);
@@ -71,7 +71,7 @@ impl Service<Uri> for Connector {
 
 impl Connector {
     /// What a proxy for plain HTTP wants to know of its user; a tunnel has it in its own request.
-    pub(super) fn proxy_login(&self, uri: &Uri) -> Option<http::HeaderValue> {
+    pub(crate) fn proxy_login(&self, uri: &Uri) -> Option<http::HeaderValue> {
         if uri.scheme() == Some(&Scheme::HTTP) { self.proxies.intercept(uri)?.basic_auth().cloned() } else { None }
     }
 }

@@ -3,30 +3,32 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use super::credentials::Login;
-use super::outcome::LookupError;
-use crate::engine::image::{DOCKER_HUB, ImageRef, Platforms};
+use mullion_engine::model::image::platform::Platforms;
+use mullion_engine::model::image::reference::{DOCKER_HUB, ImageRef};
+
+use crate::registry::credentials::Login;
+use crate::registry::outcome::LookupError;
 
 /// Where Docker Hub's API is, as containerd has it (core/remotes/docker/registry.go, `DefaultHost`).
 const DOCKER_HUB_API: &str = "registry-1.docker.io";
 
 /// One image to be looked up. A tag beside a digest is left out: the digest decides.
 #[derive(Debug, Clone)]
-pub(super) struct Target {
+pub(crate) struct Target {
     /// Host and port of the registry's API.
-    pub(super) host: Box<str>,
-    pub(super) repository: Box<str>,
-    pub(super) revision: Revision,
+    pub(crate) host: Box<str>,
+    pub(crate) repository: Box<str>,
+    pub(crate) revision: Revision,
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum Revision {
+pub(crate) enum Revision {
     Tag(Box<str>),
     Digest(Box<str>),
 }
 
 impl Revision {
-    pub(super) fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         match self {
             Self::Tag(text) | Self::Digest(text) => text,
         }
@@ -34,7 +36,7 @@ impl Revision {
 }
 
 impl Target {
-    pub(super) fn new(image: &ImageRef<'_>) -> Self {
+    pub(crate) fn new(image: &ImageRef<'_>) -> Self {
         let registry = image.normalized_registry();
         Self {
             host: if registry == DOCKER_HUB { DOCKER_HUB_API } else { registry }.into(),
@@ -49,18 +51,18 @@ impl Target {
 
 /// What an earlier look-up of the same tag found.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(crate) struct Found {
     /// Of the manifest or index.
-    pub(super) digest: Arc<str>,
-    pub(super) platforms: Arc<Platforms>,
+    pub(crate) digest: Arc<str>,
+    pub(crate) platforms: Arc<Platforms>,
 }
 
 /// A look-up without answer.
 #[derive(Debug)]
-pub(super) struct Failure {
-    pub(super) error: LookupError,
+pub(crate) struct Failure {
+    pub(crate) error: LookupError,
     /// The registry itself gave no sign of life: asking it for another image is of no use either.
-    pub(super) silent: bool,
+    pub(crate) silent: bool,
 }
 
 impl From<LookupError> for Failure {
@@ -69,10 +71,10 @@ impl From<LookupError> for Failure {
     }
 }
 
-pub(super) type Fetching<'a> = Pin<Box<dyn Future<Output = Result<Found, Failure>> + Send + 'a>>;
+pub(crate) type Fetching<'a> = Pin<Box<dyn Future<Output = Result<Found, Failure>> + Send + 'a>>;
 
 /// Asks registries; tests count how often.
-pub(super) trait Source: Send + Sync {
+pub(crate) trait Source: Send + Sync {
     /// Tries the logins in turn while the answer is [`LookupError::Denied`]; without any, asks as nobody. `last` is
     /// returned as it is if the tag has not moved.
     fn fetch<'a>(&'a self, target: &'a Target, logins: &'a [Arc<Login>], last: Option<&'a Found>) -> Fetching<'a>;

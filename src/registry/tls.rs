@@ -8,11 +8,11 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 
-use super::settings::{RegistryError, RegistrySettings};
+use crate::registry::settings::{RegistryError, RegistrySettings};
 
 /// The system's authorities and those of the settings. A system without any is none to fail for: a container image made of
 /// one binary has none, and its settings say all.
-pub(super) fn client_config(settings: &RegistrySettings) -> Result<ClientConfig, RegistryError> {
+pub(crate) fn client_config(settings: &RegistrySettings) -> Result<ClientConfig, RegistryError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     for path in &settings.ca_files {

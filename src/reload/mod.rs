@@ -1,22 +1,26 @@
 //! Files that change under a running program: policy files read again at an interval, and the interval itself.
 
-mod mounts;
+pub mod mounts;
 
+use crate::state::document::NAME;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
+use mullion_manifest::problem::Problem;
+use mullion_policy::file_status::SeenFile;
+use mullion_policy::policy_file::{PolicyFile, PolicyFiles};
+use mullion_policy::policy_set::PolicySet;
+use mullion_policy::store::{Outcome, Store};
 use tokio::time::{MissedTickBehavior, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::manifest::Problem;
-use crate::policy::{Files, Outcome, PolicyFile, PolicySet, SeenFile, Store, directory};
-use crate::state::NAME;
+use crate::policy_files::directory;
 
 /// How long a changed file must have stood still, where files are not changed all at once: see
-/// [`directory::read_still`]. Editors and `cp` write a file of the [largest size](crate::policy::MAX_FILE) in less.
+/// [`directory::read_still`]. Editors and `cp` write a file of the [largest size](mullion_policy::policy_file::MAX_FILE) in less.
 const STILL: Duration = Duration::from_secs(1);
 /// How long a reading may take before somebody is told.
 const SLOW: Duration = Duration::from_secs(30);
@@ -114,7 +118,7 @@ pub async fn begin(
             return Err(unusable(&format!("the earlier ones in ConfigMap {NAME} cannot be read ({error:#})"), &[]));
         }
     };
-    let store = match PolicySet::load(&Files { texts, problems: Vec::new() }) {
+    let store = match PolicySet::load(&PolicyFiles { texts, problems: Vec::new() }) {
         Ok(set) => Store::with(set),
         Err(kept) => {
             let why = format!("the earlier ones in ConfigMap {NAME} do not load in this version of Mullion");
@@ -189,6 +193,7 @@ async fn patiently<T>(
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
     use std::sync::atomic::{AtomicUsize, Ordering};

@@ -7,7 +7,7 @@ use std::path::Path;
 /// There the root of such a mount is below the version of the ConfigMap that stood when the pod started,
 /// `…/volumes/kubernetes.io~configmap/policies/..2026_11_21_15_00_00.123/a.yaml`, for the kubelet follows the links before
 /// it mounts (`doBindSubPath` in `pkg/volume/util/subpath/subpath_linux.go`). That of a whole volume has no `..` part.
-pub(super) fn frozen(mountinfo: &str, directory: &Path) -> Vec<String> {
+pub(crate) fn frozen(mountinfo: &str, directory: &Path) -> Vec<String> {
     let mount = |line: &str| {
         let mut fields = line.split(' ').skip(3);
         let (root, point) = (unescaped(fields.next()?), unescaped(fields.next()?));
@@ -32,6 +32,7 @@ fn unescaped(field: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+
     use super::*;
 
     const MOUNTS: &str = "\

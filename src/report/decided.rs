@@ -4,22 +4,27 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use mullion_engine::admission::finding_outcome::effective_action;
+use mullion_engine::admission::pod_preview::{nodes, review_of_pods};
+use mullion_engine::admission::request_category::RequestCategory;
+use mullion_engine::admission::response::{Endpoint, costs_its_pods, respond};
+use mullion_engine::admission::review::review;
+use mullion_engine::model::change::{Cause, Change, Edit};
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::json_pointer::field_path;
+use mullion_engine::model::os_decision::{Basis, DetectedOs, OsDecision};
+use mullion_engine::model::review_request::ReviewRequest;
+use mullion_engine::model::scheduling::tolerations::toleration_word;
+use mullion_engine::model::settings::rule_actions::Action;
+use mullion_engine::model::settings::workload_settings::{Mode, Settings};
+use mullion_engine::patch::annotation::because;
+use mullion_engine::rules::field_types::check;
+use mullion_engine::rules::finding::Finding;
+use mullion_policy::policy_set::PolicySet;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::json::{ChangeRecord, EvidenceRecord};
-use crate::engine::answer::costs_its_pods;
-use crate::engine::change::{Cause, Change, Edit};
-use crate::engine::circumstance::Circumstance;
-use crate::engine::consequence::effect;
-use crate::engine::finding::{Finding, field_path};
-use crate::engine::note::because;
-use crate::engine::pods::{nodes, review_of_pods};
-use crate::engine::toleration::toleration_word;
-use crate::engine::verdict::{Basis, Decision, Verdict};
-use crate::engine::world::World;
-use crate::engine::{Door, Request, answer, review, shape};
-use crate::policy::{Action, Mode, PolicySet, Settings};
+use crate::report::json::{ChangeRecord, EvidenceRecord};
 
 /// What a subject comes to. As JSON: an object with `judged`, `os`, `basis`, `because`, `evidence`, `refused`, `findings`,
 /// `placement`, `repairs`, `advice`, `warnings` and `nodes`.
@@ -28,7 +33,7 @@ pub struct Decided {
     /// Whether Mullion has anything to do with it: not under `mode: Disabled`, and not where somebody opted out.
     pub judged: bool,
     /// Which OS, and why.
-    pub decision: Decision,
+    pub decision: OsDecision,
     /// What is wrong with it, most important first, without what the policies allow.
     pub findings: Vec<DecidedFinding>,
     /// What is added to its pods, so that they go where they can run; of a template, what its pods get when they are made.
@@ -50,7 +55,7 @@ pub struct Decided {
 pub struct DecidedFinding {
     /// What is wrong, and where. Its own `action` is the policy's.
     pub finding: Finding,
-    /// What comes of it here: [`effect`].
+    /// What comes of it here: `effect`.
     pub action: Action,
     /// Whether the template is taken and its pods are refused.
     pub costs_pods: bool,
@@ -58,25 +63,25 @@ pub struct DecidedFinding {
 
 impl Decided {
     /// What `request` comes to. What the API server could not take as it is written is refused, whatever a policy says.
-    pub fn new(request: &Request<'_>, world: &World, policies: &PolicySet) -> Self {
-        let subject = &request.subject;
-        let review = review(request, world, policies);
-        let mut said = answer(&review, subject.object, Door::Validate).warnings;
+    pub fn new(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Self {
+        let subject = &request.workload;
+        let review = review(request, snapshot, &policies.resolve(request, snapshot));
+        let mut said = respond(&review, subject.object, Endpoint::Validate).warnings;
         let mut known = BTreeSet::new();
         said.retain(|warning| known.insert(warning.clone()));
         let reviewed = review.findings.iter().map(|finding| DecidedFinding {
-            action: effect(&review, finding),
+            action: effective_action(&review, finding),
             costs_pods: costs_its_pods(&review, finding),
             finding: finding.clone(),
         });
-        let unreadable = shape::check(subject.kind, subject.object, &review.settings).into_iter();
+        let unreadable = check::check(subject.kind, subject.object, &review.settings).into_iter();
         let unreadable =
             unreadable.map(|finding| DecidedFinding { action: finding.action, costs_pods: false, finding });
         let findings = unreadable.chain(reviewed).filter(|found| found.action != Action::Allow).collect();
-        let changes = if matches!(review.circumstance, Circumstance::Template { .. }) {
+        let changes = if matches!(review.category, RequestCategory::Template { .. }) {
             // An annotation around a template decides for those who write into it, and not for pods.
-            let pods = review_of_pods(request, world, policies);
-            if pods.decision.verdict == review.decision.verdict { pods.changes } else { Vec::new() }
+            let pods = review_of_pods(request, snapshot, &policies.resolve(request, snapshot));
+            if pods.decision.os == review.decision.os { pods.changes } else { Vec::new() }
         } else {
             review.changes
         };
@@ -84,29 +89,29 @@ impl Decided {
         let changes = changes.into_iter().filter(|change| acts && in_spec(&change.edit));
         let (placement, repairs) = changes.partition(|change| matches!(change.cause, Cause::Placement(_)));
         Self {
-            judged: review.circumstance != Circumstance::NotOurs,
+            judged: review.category != RequestCategory::NotOurs,
             decision: review.decision,
             findings,
             placement,
             repairs,
-            advice: review.advice,
+            advice: review.hint,
             warnings: said,
             nodes: None,
             settings: review.settings,
         }
     }
 
-    /// The same with the nodes of the world that could run its pods. It takes as long as there are nodes.
+    /// The same with the nodes of the snapshot that could run its pods. It takes as long as there are nodes.
     #[must_use]
-    pub fn with_nodes(mut self, request: &Request<'_>, world: &World, policies: &PolicySet) -> Self {
-        let nodes = nodes(request, world, policies);
+    pub fn with_nodes(mut self, request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Self {
+        let nodes = nodes(request, snapshot, &policies.resolve(request, snapshot));
         self.nodes = nodes.map(|names| names.into_iter().map(str::to_owned).collect());
         self
     }
 
     /// The verdict, of a subject that is judged at all.
-    pub fn os(&self) -> Option<Verdict> {
-        self.judged.then_some(self.decision.verdict)
+    pub fn os(&self) -> Option<DetectedOs> {
+        self.judged.then_some(self.decision.os)
     }
 
     /// Every finding for which it is refused.
@@ -132,7 +137,7 @@ impl Decided {
 
     /// Whether its pods go where those of `other` go: the same operating system and placement.
     pub fn goes_where(&self, other: &Self) -> bool {
-        let same_os = !self.judged || !other.judged || self.decision.verdict == other.decision.verdict;
+        let same_os = !self.judged || !other.judged || self.decision.os == other.decision.os;
         same_os && lines(&self.placement) == lines(&other.placement)
     }
 
@@ -210,7 +215,7 @@ fn requirement(value: &Value) -> Option<String> {
 #[serde(rename_all = "camelCase")]
 struct DecidedRecord<'a> {
     judged: bool,
-    os: Verdict,
+    os: DetectedOs,
     basis: Basis,
     because: String,
     evidence: Vec<EvidenceRecord<'a>>,
@@ -253,7 +258,7 @@ impl Serialize for Decided {
         });
         let record = DecidedRecord {
             judged: self.judged,
-            os: self.decision.verdict,
+            os: self.decision.os,
             basis: self.decision.basis,
             because: because(&self.decision),
             evidence: self.decision.evidence.iter().map(EvidenceRecord::new).collect(),
@@ -271,12 +276,13 @@ impl Serialize for Decided {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+    use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
     use serde_json::json;
 
     use super::*;
-    use crate::engine::{Kind, Subject};
 
     fn policies(spec: &str) -> PolicySet {
         let text = format!(
@@ -293,9 +299,9 @@ mod tests {
     }
 
     fn decided(object: &Value, spec: &str) -> Decided {
-        let kind = Kind::from_name(object["kind"].as_str().unwrap()).unwrap();
-        let request = Request::creation(Subject { kind, namespace: "shop", object });
-        Decided::new(&request, &World::default(), &policies(spec))
+        let kind = WorkloadKind::from_name(object["kind"].as_str().unwrap()).unwrap();
+        let request = ReviewRequest::creation(WorkloadObject { kind, namespace: "shop", object });
+        Decided::new(&request, &ClusterSnapshot::default(), &policies(spec))
     }
 
     fn shown(changes: &[Change]) -> Vec<String> {
@@ -306,7 +312,7 @@ mod tests {
     fn a_template_comes_to_what_its_pods_get() {
         let object = template("Deployment", &json!({"runAsGroup": 5}));
         let decided = decided(&object, "mode: Enforce");
-        assert_eq!((decided.os(), decided.is_refused()), (Some(Verdict::Windows), false));
+        assert_eq!((decided.os(), decided.is_refused()), (Some(DetectedOs::Windows), false));
         assert_eq!(
             shown(&decided.placement),
             [

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use super::matching::{below, short};
+use crate::report::matching::{below, short};
 
 /// A field that differs: its place in keys and indices, and both sides.
 #[derive(Debug)]
@@ -107,6 +107,7 @@ fn place(path: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
     use serde_json::json;

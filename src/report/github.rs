@@ -2,10 +2,11 @@
 //! `::error file=web.yaml,line=8,…,title=MUL201 run-as-user::…`. GitHub shows ten errors, ten warnings and ten notices of
 //! a step; the log has all.
 
-use super::json::FindingRecord;
-use super::text::{Severity, printable};
-use super::{Failure, STDIN, slashed};
-use crate::policy::Action;
+use mullion_engine::model::settings::rule_actions::Action;
+
+use crate::report::json::FindingRecord;
+use crate::report::text::{Severity, printable};
+use crate::report::{Failure, STDIN, slashed};
 
 /// The command for a finding, its line ended. `remark` says what Mullion does about it; may be empty.
 pub fn finding(finding: &FindingRecord<'_>, remark: &str) -> String {
@@ -18,7 +19,7 @@ pub fn finding(finding: &FindingRecord<'_>, remark: &str) -> String {
     let mut command = Command::new(name, file, Some((*line, *column)));
     command.end(*end_line, *end_column);
     command.property("title", &format!("{code} {rule}"));
-    command.line(&format!("{object}: {path}: {}", super::sentence(finding.message, finding.help, remark)))
+    command.line(&format!("{object}: {path}: {}", crate::report::sentence(finding.message, finding.help, remark)))
 }
 
 /// The command for an input that could not be judged, its line ended.
@@ -102,6 +103,7 @@ fn data(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+
     use super::*;
     use crate::report::json::ObjectName;
 

@@ -2,15 +2,16 @@
 
 use std::fmt;
 
+use mullion_engine::admission::review::Review;
+use mullion_engine::model::change::{Cause, Change, Edit};
+use mullion_engine::model::json_pointer::field_path;
+use mullion_engine::model::os_decision::{Basis, DetectedOs, Evidence, EvidenceOs, EvidenceSource};
+use mullion_engine::model::settings::rule_actions::Action;
+use mullion_engine::rules::finding::Finding;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Totals;
-use crate::engine::Review;
-use crate::engine::change::{Cause, Change, Edit};
-use crate::engine::finding::{Finding, field_path};
-use crate::engine::verdict::{Basis, Evidence, Says, Source, Verdict};
-use crate::policy::Action;
+use crate::report::Totals;
 
 /// One line of `check -o json`.
 #[derive(Debug, Serialize)]
@@ -70,7 +71,7 @@ pub struct FindingRecord<'a> {
 #[derive(Debug, Serialize)]
 pub struct SubjectRecord<'a> {
     object: &'a ObjectName,
-    os: Verdict,
+    os: DetectedOs,
     basis: Basis,
     evidence: Vec<EvidenceRecord<'a>>,
     changes: Vec<ChangeRecord<'a>>,
@@ -80,7 +81,7 @@ pub struct SubjectRecord<'a> {
 
 /// One signal; the keys beside `says` and `source` depend on the source.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct EvidenceRecord<'a> {
+pub(crate) struct EvidenceRecord<'a> {
     says: &'static str,
     source: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,7 +98,7 @@ pub(super) struct EvidenceRecord<'a> {
 
 /// One intended edit.
 #[derive(Debug, Serialize)]
-pub(super) struct ChangeRecord<'a> {
+pub(crate) struct ChangeRecord<'a> {
     cause: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
@@ -143,32 +144,32 @@ impl<'a> SubjectRecord<'a> {
     pub fn new(object: &'a ObjectName, review: &'a Review) -> Self {
         Self {
             object,
-            os: review.decision.verdict,
+            os: review.decision.os,
             basis: review.decision.basis,
             evidence: review.decision.evidence.iter().map(EvidenceRecord::new).collect(),
             changes: review.changes.iter().map(ChangeRecord::new).collect(),
-            advice: review.advice.as_deref(),
+            advice: review.hint.as_deref(),
         }
     }
 }
 
 impl<'a> EvidenceRecord<'a> {
-    pub(super) fn new(evidence: &'a Evidence) -> Self {
-        let says = match evidence.says {
-            Says::Os(os) => os.name(),
-            Says::Any => "any",
-            Says::Multi => "multi",
-            Says::LooksWindows => "looksWindows",
+    pub(crate) fn new(evidence: &'a Evidence) -> Self {
+        let says = match evidence.os {
+            EvidenceOs::Os(os) => os.name(),
+            EvidenceOs::Any => "any",
+            EvidenceOs::Multi => "multi",
+            EvidenceOs::LooksWindows => "looksWindows",
         };
         let empty = Self { says, ..Self::default() };
         match &evidence.source {
-            Source::Field(pointer) => {
+            EvidenceSource::Field(pointer) => {
                 Self { source: "field", path: Some(field_path(pointer)), pointer: Some(pointer), ..empty }
             }
-            Source::Namespace(name) => Self { source: "namespace", name: Some(name), ..empty },
-            Source::Policy(name) => Self { source: "policy", name: Some(name), ..empty },
-            Source::Node(name) => Self { source: "node", name: Some(name), ..empty },
-            Source::Image { pointer, image, how } => Self {
+            EvidenceSource::Namespace(name) => Self { source: "namespace", name: Some(name), ..empty },
+            EvidenceSource::Policy(name) => Self { source: "policy", name: Some(name), ..empty },
+            EvidenceSource::Node(name) => Self { source: "node", name: Some(name), ..empty },
+            EvidenceSource::Image { pointer, image, how } => Self {
                 source: "image",
                 image: Some(image),
                 how: Some(how),
@@ -181,7 +182,7 @@ impl<'a> EvidenceRecord<'a> {
 }
 
 impl<'a> ChangeRecord<'a> {
-    pub(super) fn new(change: &'a Change) -> Self {
+    pub(crate) fn new(change: &'a Change) -> Self {
         let (cause, reason, code) = match change.cause {
             Cause::Placement(reason) => ("placement", Some(reason), None),
             Cause::Rule(code) => ("rule", None, Some(code)),

@@ -142,6 +142,7 @@ pub fn likeness(expected: &Value, actual: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
     use serde_json::json;

@@ -3,14 +3,6 @@
 //!
 //! Rendering only: nothing here judges, reads files or decides an exit code.
 
-use std::borrow::Cow;
-use std::fmt;
-
-use serde::Serialize;
-
-use crate::manifest::Problem;
-use crate::policy::{Action, Origin};
-
 pub mod decided;
 pub mod differing;
 pub mod github;
@@ -21,6 +13,14 @@ pub mod rule_page;
 pub mod sarif;
 pub mod table;
 pub mod text;
+
+use std::borrow::Cow;
+use std::fmt;
+
+use mullion_engine::model::settings::origin::Origin;
+use mullion_engine::model::settings::rule_actions::Action;
+use mullion_manifest::problem::Problem;
+use serde::Serialize;
 
 /// What standard input is called where other inputs have a path.
 pub const STDIN: &str = "<stdin>";
@@ -158,6 +158,7 @@ pub fn counted(count: usize, what: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+
     use super::*;
 
     #[test]

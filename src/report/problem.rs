@@ -1,14 +1,18 @@
 //! Problems and warnings of policy files: compiler-style messages for people, records for machines, workflow commands
 //! for GitHub. Their one-line form is [`Problem`]'s own `Display`.
 
+use mullion_manifest::problem::Related;
+use mullion_manifest::span::LineColumn;
 use std::collections::BTreeMap;
 
+use mullion_manifest::problem::Problem;
+use mullion_manifest::span::{LineIndex, Span};
+use mullion_policy::policy_file::PolicyFile;
+use mullion_policy::warnings::Warning;
 use serde::Serialize;
 
-use super::text::{Message, Place, Severity};
-use super::{Failure, github};
-use crate::manifest::{LineColumn, LineIndex, Problem, Related, Span};
-use crate::policy::{PolicyFile, Warning};
+use crate::report::text::{Message, Place, Severity};
+use crate::report::{Failure, github};
 
 /// The texts of the files that problems are about.
 #[derive(Debug, Default)]
@@ -164,17 +168,21 @@ fn line_span(text: &str, line: usize) -> Span {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-    use super::*;
-    use crate::policy::{Files, Origin, PolicySet};
+    use mullion_engine::model::settings::origin::Origin;
+    use mullion_policy::policy_file::PolicyFiles;
+    use mullion_policy::policy_set::PolicySet;
 
-    fn files(texts: &[(&str, &str)]) -> Files {
+    use super::*;
+
+    fn files(texts: &[(&str, &str)]) -> PolicyFiles {
         let file = |(name, text): &(&str, &str)| PolicyFile { name: (*name).to_owned(), bytes: text.as_bytes().into() };
-        Files { texts: texts.iter().map(file).collect(), problems: Vec::new() }
+        PolicyFiles { texts: texts.iter().map(file).collect(), problems: Vec::new() }
     }
 
-    fn json(files: &Files) -> Vec<serde_json::Value> {
+    fn json(files: &PolicyFiles) -> Vec<serde_json::Value> {
         let sources = Sources::new(&files.texts);
         let problems = PolicySet::load(files).unwrap_err();
         let record = |problem| serde_json::to_value(sources.record(problem, Severity::Error)).unwrap();
@@ -195,7 +203,10 @@ mod tests {
                 "related": {"file": "a.yaml", "line": 4, "column": 8, "endLine": 4, "endColumn": 12, "message": "`a` sets it"},
             })]
         );
-        let none = json(&Files { problems: vec![Problem::of_file("a", "it is gone", "look")], ..Files::default() });
+        let none = json(&PolicyFiles {
+            problems: vec![Problem::of_file("a", "it is gone", "look")],
+            ..PolicyFiles::default()
+        });
         let expected = serde_json::json!({
             "type": "problem", "severity": "error", "file": "a", "message": "it is gone", "help": "look"
         });

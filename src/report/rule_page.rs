@@ -1,14 +1,16 @@
 //! A rule's page, as Markdown: what the catalogue knows of the rule, and below it the text in
-//! `src/engine/rules/pages/`.
+//! `crates/engine/src/rules/pages/`.
 //!
 //! That text has six headings, in this order: `What it checks`, `Why it matters on Windows`, `Why this default`,
 //! `Example`, `Use instead`, `References`. Example and remedy are manifests that `tests/rules` tries.
 
-use super::set_by;
-use crate::engine::finding::field_path;
-use crate::engine::rules::Rule;
-use crate::engine::rules::linux_only::{FIELDS, Grade, HostProcess, LinuxOnlyField, Values};
-use crate::policy::{Action, Settings};
+use mullion_engine::model::json_pointer::field_path;
+use mullion_engine::model::settings::rule_actions::Action;
+use mullion_engine::model::settings::workload_settings::Settings;
+use mullion_engine::rules::linux_only::table::{FIELDS, Grade, HostProcess, LinuxOnlyField, Values};
+use mullion_engine::rules::rule::Rule;
+
+use crate::report::set_by;
 
 /// The whole page.
 pub fn page(rule: &Rule) -> String {

@@ -4,15 +4,17 @@
 //! Written as it goes, a rule and a result a line, so that a run over a whole cluster is not kept in memory.
 
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 
+use mullion_engine::model::settings::rule_actions::Action;
+use mullion_engine::rules::catalogue::catalogue;
+use mullion_engine::rules::rule::Rule;
 use serde::Serialize;
 
-use super::json::FindingRecord;
-use super::text::printable;
-use super::{Failure, STDIN, slashed};
-use crate::engine::rules::{Rule, catalogue};
-use crate::policy::Action;
+use crate::report::json::FindingRecord;
+use crate::report::text::printable;
+use crate::report::{Failure, STDIN, slashed};
 
 /// Where the schema of 2.1.0 with its errata is published.
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
@@ -54,7 +56,7 @@ impl Log {
             rule_id: finding.code,
             rule_index: self.rules.get(finding.code).copied(),
             level: level(finding.action),
-            message: Text::new(super::sentence(finding.message, finding.help, remark)),
+            message: Text::new(crate::report::sentence(finding.message, finding.help, remark)),
             locations: [Location {
                 physical_location: PhysicalLocation {
                     artifact_location: ArtifactLocation::of(finding.file),
@@ -246,7 +248,7 @@ struct Notification {
 
 impl From<&'static Rule> for ReportingDescriptor {
     fn from(rule: &'static Rule) -> Self {
-        let sentence = super::sentence(rule.why, rule.instead, "");
+        let sentence = crate::report::sentence(rule.why, rule.instead, "");
         let help = format!(
             "{sentence}.\n\nThe whole page: mullion rules {}. What its findings do is up to the policy files, \
              rules.actions: [{{rule: {}, action: …}}].",
@@ -294,6 +296,7 @@ fn percent_encoded(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+
     use super::*;
 
     #[cfg(unix)]

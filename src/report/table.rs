@@ -1,8 +1,9 @@
 //! Columns of text.
 
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 
-use super::text::printable;
+use crate::report::text::printable;
 
 /// Writes `rows` with every column as wide as its widest cell, two spaces between; no spaces at line ends.
 pub fn write<const N: usize>(out: &mut dyn Write, rows: &[[String; N]]) -> io::Result<()> {
@@ -23,6 +24,7 @@ pub fn write<const N: usize>(out: &mut dyn Write, rows: &[[String; N]]) -> io::R
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use super::*;

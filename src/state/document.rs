@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use jiff::Timestamp;
+use mullion_engine::model::cluster::taint::Taint;
+use mullion_engine::model::windows::build::Build;
+use mullion_policy::policy_file::PolicyFile;
 use serde::{Deserialize, Serialize};
-
-use crate::engine::windows::Build;
-use crate::engine::world::Taint;
-use crate::policy::PolicyFile;
 
 /// The ConfigMap's name.
 pub const NAME: &str = "mullion-state";
@@ -29,7 +28,7 @@ const SERVICE_ACCOUNT: &str = "service-account";
 const CONDITIONS: &str = "conditions";
 
 /// Every key that is read and written.
-pub(super) const KEYS: [&str; 7] =
+pub(crate) const KEYS: [&str; 7] =
     [POLICIES, SEEN_TAINTS, SEEN_BUILDS, TAINT_ON_CREATE, WITHDRAWN, SERVICE_ACCOUNT, CONDITIONS];
 
 /// Most bytes that policy files may take as they are kept. A ConfigMap has room for 1 MiB (`ValidateConfigMap` in
@@ -229,6 +228,7 @@ fn lines<T: Ord>(
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
     use super::*;

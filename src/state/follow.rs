@@ -1,5 +1,6 @@
 //! The ConfigMap as it changes.
 
+use crate::state::document::NAME;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
@@ -9,9 +10,9 @@ use kube::{Api, Client};
 use tokio::sync::watch as channel;
 use tokio::task::JoinHandle;
 
-use super::store::{complain, understood};
-use super::{NAME, State};
-use crate::world::watch;
+use crate::cluster::watch;
+use crate::state::document::State;
+use crate::state::store::{complain, understood};
 
 /// The newest state, kept up to date. Dropping it ends the watch.
 #[derive(Debug)]

@@ -8,10 +8,6 @@
 //!                                                                       └→ last_good() ── programs that start
 //! ```
 
-mod document;
-mod follow;
-mod store;
-
-pub use document::{Condition, MAX_POLICIES, MAX_SEEN, NAME, Seen, State, time_text};
-pub use follow::{Follower, follow};
-pub use store::{Store, last_good};
+pub mod document;
+pub mod follow;
+pub mod store;

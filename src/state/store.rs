@@ -7,15 +7,16 @@ use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::Patch;
 use kube::{Api, Client, Resource as _};
+use mullion_policy::policy_file::PolicyFile;
+use mullion_snapshot::objects::MANAGED_BY;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::{NAME, State};
+use crate::cluster::watch::CALL;
 use crate::controller::{patch_params, post_params};
-use crate::ownership::{self, Owner};
-use crate::policy::PolicyFile;
-use crate::world::objects::MANAGED_BY;
-use crate::world::watch::CALL;
+use crate::ownership;
+use crate::ownership::Owner;
+use crate::state::document::{NAME, State};
 
 /// How often an update is computed again because somebody was faster.
 const ATTEMPTS: usize = 5;
@@ -163,7 +164,7 @@ async fn within<T>(call: impl Future<Output = kube::Result<T>>) -> kube::Result<
 }
 
 /// What the ConfigMap says, and what of it is not understood.
-pub(super) fn understood(map: &ConfigMap) -> (State, Vec<String>) {
+pub(crate) fn understood(map: &ConfigMap) -> (State, Vec<String>) {
     State::read(map.data.as_ref().unwrap_or(&BTreeMap::new()))
 }
 
@@ -172,7 +173,7 @@ fn state_of(map: &ConfigMap) -> State {
 }
 
 /// Logs what is not understood; it goes when its key is written next.
-pub(super) fn complain(namespace: &str, problems: &[String]) {
+pub(crate) fn complain(namespace: &str, problems: &[String]) {
     for problem in problems {
         tracing::warn!(
             problem,
@@ -190,7 +191,7 @@ fn difference(before: &BTreeMap<String, String>, after: &BTreeMap<String, String
             changes.insert(key.clone(), json!(text));
         }
     }
-    for key in super::document::KEYS {
+    for key in crate::state::document::KEYS {
         if before.contains_key(key) && !after.contains_key(key) {
             changes.insert(key.to_owned(), Value::Null);
         }

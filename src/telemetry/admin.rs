@@ -12,7 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use tokio::time::timeout;
 
-use super::logs;
+use crate::telemetry::logs;
 
 /// What `/metrics` answers with: `OpenMetrics` text, not the older Prometheus format.
 const METRICS_CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -89,6 +89,7 @@ fn said(level: Result<String, logs::BadLevel>) -> Response {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use axum::body::Body;
@@ -96,7 +97,7 @@ mod tests {
     use tower::ServiceExt as _;
 
     use super::*;
-    use crate::telemetry::LogArgs;
+    use crate::telemetry::logs::LogArgs;
 
     async fn send(method: &str, path: &str, peer: Option<&str>, body: impl Into<Body>) -> (u16, String) {
         let router = routes(|| Some("this and that".to_owned()), || Ok("# EOF\n".to_owned()));

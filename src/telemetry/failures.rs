@@ -39,6 +39,7 @@ pub(crate) fn refusal(status: &Status) -> String {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use anyhow::anyhow;

@@ -7,9 +7,9 @@ use tracing::{Level, Metadata, Subscriber};
 use tracing_subscriber::filter::{EnvFilter, LevelFilter, filter_fn};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
-use tracing_subscriber::reload::{self, Handle};
+use tracing_subscriber::reload::Handle;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{Registry, fmt};
+use tracing_subscriber::{Registry, fmt, reload};
 
 /// The environment variable that says what is logged where `--log-level` does not.
 pub const LOG_VARIABLE: &str = "MULLION_LOG";
@@ -163,6 +163,7 @@ fn is_module(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
     use std::io::Write;
@@ -171,9 +172,9 @@ mod tests {
     use k8s_openapi::api::core::v1::Secret;
     use kube::client::Body;
     use kube::{Api, Client};
-    use proptest::prelude::*;
 
     use super::*;
+    use proptest::prelude::*;
 
     /// A log in memory.
     #[derive(Clone, Default)]

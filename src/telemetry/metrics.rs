@@ -2,7 +2,7 @@
 //!
 //! Metric and event names stand here and nowhere else. No label carries a name that a user chose (pod, image): each would
 //! be a time series of its own. Only what policies came to is counted by namespace, and of that there is a bound:
-//! [`tally`](super::tally). No event ever carries an object or a part of one.
+//! [`tally`](crate::telemetry::tally). No event ever carries an object or a part of one.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,6 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use mullion_engine::admission::response::{CountedOutcome, Endpoint};
+use mullion_engine::model::operating_system::Os;
+use mullion_engine::model::review_request::Operation;
+use mullion_engine::model::workload::WorkloadKind;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
@@ -18,13 +22,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::policies::PolicyStatus;
-use super::tally::Tally;
-use super::validity::CertificateTimes;
-use super::{process, watches};
-use crate::engine::answer::Effect;
-use crate::engine::world::Os;
-use crate::engine::{Door, Kind, Operation};
+use crate::telemetry::policies::PolicyStatus;
+use crate::telemetry::tally::Tally;
+use crate::telemetry::validity::CertificateTimes;
+use crate::telemetry::{process, watches};
 
 /// Upper bounds in seconds. A review takes microseconds; the API server gives it a second, and waiting for a registry may
 /// take half of that.
@@ -142,13 +143,13 @@ pub enum Outcome {
 #[derive(Debug, Clone, Copy)]
 pub struct Reviewed<'a> {
     /// Which door was asked.
-    pub door: Door,
+    pub door: Endpoint,
     /// `request.uid`.
     pub uid: &'a str,
     /// `request.kind.kind`.
     pub kind: &'a str,
     /// `kind` if it is one that Mullion knows.
-    pub known_kind: Option<Kind>,
+    pub known_kind: Option<WorkloadKind>,
     /// `request.subResource`, or empty.
     pub subresource: &'a str,
     /// `request.namespace`, or empty.
@@ -271,7 +272,12 @@ impl Metrics {
 
     /// What a review's findings, by their codes, and its placement came to. Not for dry runs: whoever compares a
     /// repository with the cluster every minute would be all there is to see.
-    pub fn came_to(&self, namespace: &str, findings: &[(&'static str, Effect)], placement: Option<(Os, Effect)>) {
+    pub fn came_to(
+        &self,
+        namespace: &str,
+        findings: &[(&'static str, CountedOutcome)],
+        placement: Option<(Os, CountedOutcome)>,
+    ) {
         self.0.findings.add(namespace, findings);
         if let Some((os, effect)) = placement {
             self.0.placements.add(namespace, &[(os.name(), effect)]);
@@ -552,16 +558,17 @@ fn short(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
 
     fn reviewed(decision: Decision) -> Reviewed<'static> {
         Reviewed {
-            door: Door::Mutate,
+            door: Endpoint::Mutate,
             uid: "u",
             kind: "Pod",
-            known_kind: Some(Kind::Pod),
+            known_kind: Some(WorkloadKind::Pod),
             subresource: "",
             namespace: "shop",
             name: "web-0",
@@ -576,7 +583,11 @@ mod tests {
     fn names_are_the_documented_ones_and_nobody_chose_a_label() {
         let metrics = Metrics::new();
         metrics.reviewed(&reviewed(Decision::Patched), ["MUL201"].into_iter());
-        metrics.came_to("team", &[("MUL201", Effect::WouldRefuse)], Some((Os::Windows, Effect::WouldPlace)));
+        metrics.came_to(
+            "team",
+            &[("MUL201", CountedOutcome::WouldRefuse)],
+            Some((Os::Windows, CountedOutcome::WouldPlace)),
+        );
         metrics.bad_request(BadRequest::TooLarge);
         metrics.tls_failed(&"no");
         metrics.tls_valid(Some(&(1_600_000_001..1_700_000_001)));

@@ -13,22 +13,11 @@
 //! | [`admin`] | the part of the admin port that both servers have |
 
 pub mod admin;
-mod failures;
-mod logs;
-mod metrics;
-mod policies;
-mod process;
-mod tally;
-mod validity;
-mod watches;
-
-pub(crate) use failures::{in_words, refusal};
-pub use logs::{BadLevel, LOG_VARIABLE, LogArgs, LogFormat, init, level, set_level};
-pub use metrics::{
-    BadRequest, ConnectionGuard, Decision, LookupOutcome, Metrics, NamespaceOutcome, Outcome, PolicyOutcome, Reviewed,
-};
-pub use policies::{PolicyReport, PolicyStatus, ReportedFile};
-pub(crate) use process::registry;
-pub(crate) use validity::CertificateTimes;
-pub use watches::WatchHealth;
-pub(crate) use watches::register as register_watches;
+pub mod failures;
+pub mod logs;
+pub mod metrics;
+pub mod policies;
+pub mod process;
+pub mod tally;
+pub mod validity;
+pub mod watches;

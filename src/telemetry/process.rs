@@ -79,6 +79,7 @@ fn taken(stat: &str, status: &str) -> Taken {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use prometheus_client::encoding::text::encode;

@@ -2,18 +2,17 @@
 //!
 //! A family of counters of `prometheus_client` costs about 150 bytes for each combination of labels and never shrinks; a
 //! cluster has thousands of namespaces that come and go. Here one costs 32, adding allocates nothing where it was counted
-//! before, and beyond the bound everything counts for namespace [`OTHERS`].
+//! before, and beyond the bound everything counts for namespace `OTHERS`.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
+use mullion_engine::admission::response::CountedOutcome;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
-
-use crate::engine::answer::Effect;
 
 /// Namespaces with counts of their own, as many as the webhook is measured with.
 const MOST_NAMESPACES: usize = 2_000;
@@ -24,7 +23,7 @@ const OTHERS: &str = "_others";
 
 /// Counts by namespace, by one more label, and by [`Effect`].
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(crate) struct Tally {
     name: &'static str,
     help: &'static str,
     label: &'static str,
@@ -43,18 +42,18 @@ struct Counts {
 #[derive(Debug)]
 struct Count {
     value: &'static str,
-    effect: Effect,
+    effect: CountedOutcome,
     times: u64,
 }
 
 impl Tally {
     /// All at zero. `label` is the name of the label between `namespace` and `effect`.
-    pub(super) fn new(name: &'static str, help: &'static str, label: &'static str) -> Self {
+    pub(crate) fn new(name: &'static str, help: &'static str, label: &'static str) -> Self {
         Self { name, help, label, counts: Mutex::default() }
     }
 
     /// Counts each once.
-    pub(super) fn add(&self, namespace: &str, counted: &[(&'static str, Effect)]) {
+    pub(crate) fn add(&self, namespace: &str, counted: &[(&'static str, CountedOutcome)]) {
         if counted.is_empty() {
             return;
         }
@@ -65,7 +64,7 @@ impl Tally {
     }
 
     /// Drops the counts of namespaces that do not stand any more.
-    pub(super) fn keep(&self, stands: impl Fn(&str) -> bool) {
+    pub(crate) fn keep(&self, stands: impl Fn(&str) -> bool) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.by_namespace.retain(|name, _| stands(name));
         counts.number = counts.by_namespace.values().map(Vec::len).sum();
@@ -73,7 +72,7 @@ impl Tally {
 }
 
 impl Counts {
-    fn add(&mut self, namespace: &str, value: &'static str, effect: Effect) {
+    fn add(&mut self, namespace: &str, value: &'static str, effect: CountedOutcome) {
         let room = self.number < MOST_COUNTS;
         if room && self.by_namespace.len() < MOST_NAMESPACES && !self.by_namespace.contains_key(namespace) {
             self.by_namespace.insert(namespace.into(), Vec::new());
@@ -122,6 +121,7 @@ impl Collector for Tally {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use prometheus_client::encoding::text::encode;
@@ -129,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    const REFUSED: (&str, Effect) = ("MUL201", Effect::Refused);
+    const REFUSED: (&str, CountedOutcome) = ("MUL201", CountedOutcome::Refused);
 
     fn text(tally: &Tally) -> Vec<String> {
         let mut registry = Registry::default();
@@ -154,7 +154,7 @@ mod tests {
         let tally = tally();
         tally.add("a", &[]);
         assert!(text(&tally).is_empty());
-        tally.add("a", &[REFUSED, REFUSED, ("MUL202", Effect::WouldRepair)]);
+        tally.add("a", &[REFUSED, REFUSED, ("MUL202", CountedOutcome::WouldRepair)]);
         tally.add("b", &[REFUSED]);
         assert_eq!(
             text(&tally),
@@ -185,7 +185,7 @@ mod tests {
         // Known namespaces have room for a few counts each, and no more.
         let codes = ["MUL101", "MUL102", "MUL103", "MUL104", "MUL105", "MUL106", "MUL107", "MUL108"];
         for (namespace, code) in many.iter().flat_map(|namespace| codes.map(|code| (namespace, code))) {
-            tally.add(namespace, &[(code, Effect::Warned)]);
+            tally.add(namespace, &[(code, CountedOutcome::Warned)]);
         }
         assert_eq!(tally.counts.lock().unwrap().number, MOST_COUNTS);
         assert_eq!(text(&tally).len(), MOST_COUNTS + 1 + codes.len());

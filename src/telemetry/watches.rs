@@ -103,6 +103,7 @@ impl Drop for WatchHealth {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use prometheus_client::encoding::text::encode;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use axum::Router;
 
-use super::state::State;
 use crate::telemetry::admin;
+use crate::webhook::state::State;
 
 /// The routes of the admin port.
 pub fn router(state: &Arc<State>) -> Router {
@@ -25,9 +25,9 @@ fn metrics(state: &State) -> Result<String, fmt::Error> {
     }
     let text = state.metrics.encode();
     // Afterwards: of a namespace that came and went since the last time, this is the only word.
-    let world = state.world.load();
-    if !world.namespaces.is_empty() {
-        state.metrics.forget_namespaces(|name| world.namespaces.contains_key(name));
+    let snapshot = state.snapshot.load();
+    if !snapshot.namespaces.is_empty() {
+        state.metrics.forget_namespaces(|name| snapshot.namespaces.contains_key(name));
     }
     text
 }

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::tls::secret::SecretName;
-use crate::telemetry::LogArgs;
+use crate::telemetry::logs::LogArgs;
+use crate::webhook::tls::secret::SecretName;
 
 /// Serve admission reviews over HTTPS
 #[derive(Debug, Clone, clap::Args)]
@@ -27,15 +27,15 @@ pub struct Args {
     #[arg(long, value_name = "NS/NAME")]
     pub tls_secret: Option<SecretName>,
     /// Kubeconfig of the cluster to watch; without it, the service account of the pod
-    #[arg(long, value_name = "FILE", conflicts_with = "world")]
+    #[arg(long, value_name = "FILE", conflicts_with = "snapshot")]
     pub kubeconfig: Option<PathBuf>,
     /// Namespace of ConfigMap mullion-state, Mullion's own; without it, that of --tls-secret, of this pod, or of the
     /// kubeconfig's context
-    #[arg(long, value_name = "NS", conflicts_with = "world")]
+    #[arg(long, value_name = "NS", conflicts_with = "snapshot")]
     pub namespace: Option<String>,
     /// Nodes, RuntimeClasses and namespaces from a file instead of from a cluster
     #[arg(long, value_name = "FILE")]
-    pub world: Option<PathBuf>,
+    pub snapshot: Option<PathBuf>,
     /// How long to go on accepting connections after SIGTERM, in seconds: kube-proxies need time to see that this
     /// replica goes, and a pod that meets a closed port passes unseen
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
@@ -63,6 +63,7 @@ pub(crate) fn positive_seconds(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
+
     use super::*;
 
     #[test]

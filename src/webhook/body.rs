@@ -17,7 +17,7 @@ use http_body_util::BodyExt as _;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
-use crate::telemetry::BadRequest;
+use crate::telemetry::metrics::BadRequest;
 
 /// What one request, and all together, may take.
 #[derive(Debug, Clone)]
@@ -245,6 +245,7 @@ fn timeout_of(query: &str) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+
     use super::*;
 
     #[test]

@@ -13,53 +13,42 @@
 //! | a probe of the controller | what the engine says, and its marks (`probe`) |
 //! | anything else | what the engine says |
 //!
-//! What fails before there are bytes (too long, too slow, wrong type) is the table of [`body`](super::body).
+//! What fails before there are bytes (too long, too slow, wrong type) is the table of [`body`](crate::webhook::body).
 
+use crate::webhook::audit::PANICKED;
+use crate::webhook::audit::UNREADABLE;
+use crate::webhook::audit::json_type;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
 use json_patch::PatchOperation;
+use mullion_engine::admission::response::{CountedOutcome, Endpoint};
+use mullion_engine::model::cluster::namespace::Namespace;
+use mullion_engine::model::image::platform::KnownImages;
+use mullion_engine::model::json_pointer::member;
+use mullion_engine::model::operating_system::Os;
+use mullion_engine::model::pod_view::Pod;
+use mullion_engine::model::review_request::{Operation, ReviewRequest};
+use mullion_engine::model::settings::workload_settings::Lookup;
+use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
+use mullion_engine::rules::finding::Finding;
+use mullion_policy::policy_set::PolicySet;
 use serde_json::Value;
 
-use super::envelope::{AdmissionRequest, AdmissionResponse, EnvelopeError};
-use super::images::{self, PlatformSource, PullSecrets};
-use super::nodes;
-use super::policies;
-use super::probe;
-use super::state::State;
-use crate::engine::answer::{Answer, Effect};
-use crate::engine::finding::Finding;
-use crate::engine::image::KnownImages;
-use crate::engine::pod::{Pod, member};
-use crate::engine::world::{Namespace, Os, World};
-use crate::engine::{self, Door, Kind, Operation, Request, Review, Subject};
-use crate::policy::{Lookup, PolicySet};
-use crate::telemetry::{Decision, Reviewed};
-
-/// Audit annotation: the object could not be read as one of its kind; what was expected.
-pub(super) const UNREADABLE: &str = "unreadable";
+use crate::telemetry::metrics::{Decision, Reviewed};
+use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse, EnvelopeError};
+use crate::webhook::images::{PlatformSource, PullSecrets};
+use crate::webhook::state::State;
+use crate::webhook::{images, nodes, policies, probe};
 /// Audit annotation: nothing is known of the namespace, and what follows from that.
 const NAMESPACE: &str = "namespace-unknown";
-/// Audit annotation: the review panicked.
-pub(super) const PANICKED: &str = "panicked";
-
-/// The engine as the webhook asks it: one review, one answer. A seam, so that tests can see what becomes of answers
-/// and panics without a subject that provokes them.
-pub type Judge = fn(&Request<'_>, &World, &PolicySet, Door) -> (Review, Answer);
-
-/// The engine itself.
-pub fn engine(request: &Request<'_>, world: &World, policies: &PolicySet, door: Door) -> (Review, Answer) {
-    let review = engine::review(request, world, policies);
-    let answer = engine::answer(&review, request.subject.object, door);
-    (review, answer)
-}
 
 /// Answers the AdmissionReview in `body`, asked at `door`, before the caller's `deadline`: the body of a 200. Never panics;
 /// takes microseconds, unless a policy lets it wait for registries, or policies are what is to be judged.
 pub async fn handle(
     state: &State,
-    door: Door,
+    door: Endpoint,
     body: &[u8],
     deadline: tokio::time::Instant,
 ) -> Result<Vec<u8>, EnvelopeError> {
@@ -69,11 +58,11 @@ pub async fn handle(
     let whole = deadline.saturating_duration_since(now);
     let deadline = now + images::patience(whole);
     let found = match read(&request) {
-        Readable::No(_) if door == Door::Validate && request.writes_config_map() => {
+        Readable::No(_) if door == Endpoint::Validate && request.writes_config_map() => {
             let (decision, response) = Box::pin(policies::judge(state, &request, whole)).await;
             Found { response, ..Found::nothing(decision) }
         }
-        Readable::No(found) if door == Door::Mutate && request.creates_node() => {
+        Readable::No(found) if door == Endpoint::Mutate && request.creates_node() => {
             found.with(nodes::patch(state, &request))
         }
         Readable::No(found) => *found,
@@ -132,8 +121,8 @@ struct Found {
     response: AdmissionResponse,
     findings: Vec<Finding>,
     /// What is counted: [`Answer::effects`] and [`Answer::placement`].
-    effects: Vec<(&'static str, Effect)>,
-    placement: Option<(Os, Effect)>,
+    effects: Vec<(&'static str, CountedOutcome)>,
+    placement: Option<(Os, CountedOutcome)>,
     generate_name: Option<String>,
     /// Images of which more could be known, and whether to wait for that.
     wanted: Vec<String>,
@@ -142,7 +131,7 @@ struct Found {
     namespace_unknown: bool,
 }
 
-/// What was found out for one request beside the world.
+/// What was found out for one request beside the snapshot.
 #[derive(Default, Clone, Copy)]
 struct Facts<'a> {
     images: Option<&'a KnownImages>,
@@ -151,7 +140,7 @@ struct Facts<'a> {
 
 /// What a request is about, read.
 struct Asked<'r> {
-    kind: Kind,
+    kind: WorkloadKind,
     operation: Operation,
     object: &'r Value,
     old: Option<&'r Value>,
@@ -193,7 +182,7 @@ fn read<'r>(request: &'r AdmissionRequest<'_>) -> Readable<'r> {
 /// if nothing can.
 async fn with_images(
     (state, policies, source): (&State, &PolicySet, Option<Arc<dyn PlatformSource>>),
-    door: Door,
+    door: Endpoint,
     request: &AdmissionRequest<'_>,
     asked: &Asked<'_>,
     (found, namespace): (Found, Option<Arc<Namespace>>),
@@ -207,7 +196,7 @@ async fn with_images(
     if known.is_empty() { found } else { review((state, policies), door, request, asked, facts) }
 }
 
-/// The namespace of the request, where the world does not have it.
+/// The namespace of the request, where the snapshot does not have it.
 async fn namespace_of(
     state: &State,
     request: &AdmissionRequest<'_>,
@@ -219,7 +208,7 @@ async fn namespace_of(
 
 fn review(
     (state, policies): (&State, &PolicySet),
-    door: Door,
+    door: Endpoint,
     request: &AdmissionRequest<'_>,
     asked: &Asked<'_>,
     facts: Facts<'_>,
@@ -231,19 +220,19 @@ fn review(
     // refused. Nothing on the object that says under which policies it was placed can be believed, for its author can
     // write that, too; nothing that Mullion wrote is ever the reason; pods of controllers are warned of as always; and
     // the next try is placed by what refused this one.
-    let question = Request {
+    let question = ReviewRequest {
         operation,
         subresource: request.subresource(),
-        subject: Subject { kind, namespace, object },
+        workload: WorkloadObject { kind, namespace, object },
         old,
         into_templates: false,
-        settled: door == Door::Validate,
+        settled: door == Endpoint::Validate,
         images: facts.images,
         namespace: facts.namespace,
     };
-    let world = state.world.load();
+    let snapshot = state.snapshot.load();
     // Sound to go on after: the question and both snapshots are only read, and the result is dropped.
-    let judged = catch_unwind(AssertUnwindSafe(|| (state.judge)(&question, &world, policies, door)));
+    let judged = catch_unwind(AssertUnwindSafe(|| (state.judge)(&question, &snapshot, policies, door)));
     let Ok((review, answer)) = judged else {
         state.metrics.review_panicked(&request.uid);
         let mut found = Found { generate_name: generate_name(object), ..Found::nothing(Decision::Panicked) };
@@ -259,7 +248,7 @@ fn review(
         let text = "no policy with a namespaceSelector applied, and its annotations were not read";
         audit.insert(NAMESPACE, text.to_owned());
     }
-    let patch = if door == Door::Mutate { answer.patch } else { Vec::new() };
+    let patch = if door == Endpoint::Mutate { answer.patch } else { Vec::new() };
     let decision = match (&answer.refusal, patch.is_empty()) {
         (Some(_), _) => Decision::Refused,
         (None, false) => Decision::Patched,
@@ -309,16 +298,5 @@ impl Found {
             lookup: Lookup::Never,
             namespace_unknown: false,
         }
-    }
-}
-
-pub(super) fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "missing or null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
     }
 }

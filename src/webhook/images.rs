@@ -6,20 +6,22 @@
 //! | `Background` | is answered at once from what is known; the rest is asked for afterwards, and counts for the next pod |
 //! | `Inline` | waits for what is not known, until its [deadline](patience); what is late counts for the next pod |
 
-use std::fmt;
-use std::iter;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use std::{fmt, iter};
 
 use arc_swap::ArcSwap;
 use futures::future::join_all;
+use mullion_engine::model::image::platform::{KnownImages, Platforms};
+use mullion_engine::model::image::reference::ImageRef;
+use mullion_engine::model::pod_view::Pod;
+use mullion_engine::model::settings::workload_settings::Lookup;
+use mullion_policy::policy_set::PolicySet;
+use mullion_policy::registry_policy::RegistryPolicy;
 use tokio::time::Instant;
 
-use crate::engine::image::{ImageRef, KnownImages, Platforms};
-use crate::engine::pod::Pod;
-use crate::policy::{Lookup, PolicySet, RegistryPolicy};
-use crate::telemetry::{LookupOutcome, Metrics};
+use crate::telemetry::metrics::{LookupOutcome, Metrics};
 
 /// The longest that a review waits for registries.
 const LONGEST: Duration = Duration::from_millis(800);
@@ -172,7 +174,7 @@ pub fn patience(budget: Duration) -> Duration {
 }
 
 /// Finds out what it can of the `wanted` references: at once, or until `deadline` if the mode lets it wait.
-pub(super) async fn ask(
+pub(crate) async fn ask(
     source: &dyn PlatformSource,
     wanted: &[String],
     secrets: &PullSecrets,
@@ -216,6 +218,7 @@ pub(super) async fn ask(
 
 #[cfg(test)]
 mod tests {
+
     use super::*;
 
     #[test]

@@ -4,7 +4,7 @@
 //! ```text
 //! accept loop (server) → TLS (tls) → routes → body → handler → engine → envelope
 //!                                                       ↑
-//!             state: world, policies, images, what was kept ← world::live, reload, registries, state
+//!             state: snapshot, policies, images, what was kept ← snapshot::live, reload, registries, state
 //! ```
 //!
 //! Rights it needs, which are those that the chart gives; it writes nothing:
@@ -17,28 +17,24 @@
 //! | secrets | `mullion-tls` | its own namespace | `list`, `watch` | `--tls-secret`; of the name given there |
 //! | secrets |  | where pods have pull secrets | `get` | pull secrets; where a RegistryPolicy has them used |
 //!
-//! [`run`] puts the parts together; everything below it is usable on its own, as the tests do.
+//! `run` puts the parts together; everything below it is usable on its own, as the tests do.
 
 pub mod admin;
+pub mod args;
+pub mod audit;
 pub mod body;
 pub mod envelope;
 pub mod handler;
 pub mod images;
+pub mod judge;
 pub mod namespaces;
-mod nodes;
-mod policies;
-pub(crate) mod probe;
-#[cfg(feature = "registry")]
+pub mod nodes;
+pub mod policies;
+pub mod probe;
 pub mod registries;
 pub mod reload;
 pub mod routes;
 pub mod server;
+pub mod start;
 pub mod state;
 pub mod tls;
-
-mod args;
-mod start;
-
-pub use args::Args;
-pub(crate) use args::positive_seconds;
-pub use start::run;

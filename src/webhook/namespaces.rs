@@ -10,16 +10,17 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1 as core;
 use kube::{Api, Client};
+use mullion_engine::model::cluster::namespace::Namespace;
 use tokio::sync::watch as channel;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::engine::world::Namespace;
-use crate::telemetry::{Metrics, NamespaceOutcome, in_words};
-use crate::world::live::namespace_entry;
+use crate::cluster::live::namespace_entry;
+use crate::telemetry::failures::in_words;
+use crate::telemetry::metrics::{Metrics, NamespaceOutcome};
 
 /// The longest that a review waits, and that is asked for.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// How long a namespace is kept. The watch brings it in a fraction of a second (`GATHER` of `world::live`).
+/// How long a namespace is kept. The watch brings it in a fraction of a second (`GATHER` of `snapshot::live`).
 const KEPT: Duration = Duration::from_secs(5);
 /// How long it is kept that there is none, or that nobody could say.
 const MISSING: Duration = Duration::from_secs(1);
@@ -120,6 +121,7 @@ fn is_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
     use std::convert::Infallible;
@@ -128,12 +130,12 @@ mod tests {
     use futures::future::join_all;
     use http::{Request, Response};
     use kube::client::Body;
+    use mullion_engine::admission::response::Endpoint;
+    use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+    use mullion_policy::policy_set::PolicySet;
     use serde_json::json;
 
     use super::*;
-    use crate::engine::Door;
-    use crate::engine::world::World;
-    use crate::policy::PolicySet;
     use crate::webhook::handler::handle;
     use crate::webhook::state::State;
 
@@ -227,16 +229,16 @@ mod tests {
         assert_eq!(namespaces.asked.lock().unwrap().len(), 1);
     }
 
-    /// What comes of an opaque pod in a namespace that the world does not have.
+    /// What comes of an opaque pod in a namespace that the snapshot does not have.
     async fn reviewed(namespaces: Option<Namespaces>, deadline: Duration, policy: &str) -> serde_json::Value {
         let policies = PolicySet::from_files(&[("x.yaml", policy)]).unwrap();
-        let mut state = State::fixed(World::default(), policies);
+        let mut state = State::fixed(ClusterSnapshot::default(), policies);
         state.namespaces = namespaces;
         let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
             "uid": "u", "kind": {"group": "", "version": "v1", "kind": "Pod"}, "operation": "CREATE",
             "namespace": "shop", "object": {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "app"}]}}}});
         let deadline = Instant::now() + deadline;
-        let answer = handle(&state, Door::Mutate, review.to_string().as_bytes(), deadline).await.unwrap();
+        let answer = handle(&state, Endpoint::Mutate, review.to_string().as_bytes(), deadline).await.unwrap();
         serde_json::from_slice::<serde_json::Value>(&answer).unwrap()["response"].clone()
     }
 

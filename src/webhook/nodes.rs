@@ -7,20 +7,21 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use json_patch::PatchOperation;
+use mullion_engine::model::cluster::taint::Taint;
+use mullion_engine::model::names::OWNED_ANNOTATION;
+use mullion_engine::model::settings::node_settings::NodeSettings;
+use mullion_engine::node::facts::NodeFacts;
+use mullion_engine::node::node_create::{changes, on_create};
+use mullion_engine::patch::compile::compile;
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::envelope::AdmissionRequest;
-use super::state::State;
-use crate::engine::change::compile;
-use crate::engine::creation::{changes, on_create};
-use crate::engine::node::{NodeFacts, OWNED};
-use crate::engine::world::Taint;
-use crate::policy::NodePolicy;
-use crate::world::live::SlimNode;
+use crate::cluster::live::SlimNode;
+use crate::webhook::envelope::AdmissionRequest;
+use crate::webhook::state::State;
 
 /// What a node that is being created gets; most often nothing, and nothing at all if it cannot be read.
-pub(super) fn patch(state: &State, request: &AdmissionRequest<'_>) -> Vec<PatchOperation> {
+pub(crate) fn patch(state: &State, request: &AdmissionRequest<'_>) -> Vec<PatchOperation> {
     let Some(allowed) = allowed(state) else { return Vec::new() };
     let policies = state.policies.load();
     // As with reviews: sound to go on after, since everything is only read.
@@ -38,7 +39,7 @@ fn allowed(state: &State) -> Option<Taint> {
     kept.taint_on_create.clone()
 }
 
-fn plan(object: &Value, policy: &NodePolicy, allowed: &Taint) -> Vec<PatchOperation> {
+fn plan(object: &Value, policy: &NodeSettings, allowed: &Taint) -> Vec<PatchOperation> {
     let patch = facts(object).and_then(|facts| on_create(&facts, policy, allowed));
     patch.map_or_else(Vec::new, |patch| compile(object, &changes(&patch)))
 }
@@ -55,7 +56,7 @@ fn facts(object: &Value) -> Option<NodeFacts> {
     Some(NodeFacts {
         name: node.metadata.name.unwrap_or_default(),
         labels: node.metadata.labels.unwrap_or_default(),
-        annotations: annotations.into_iter().filter(|(key, _)| key == OWNED).collect(),
+        annotations: annotations.into_iter().filter(|(key, _)| key == OWNED_ANNOTATION).collect(),
         taints: node.spec.taints,
         kernel_version: node.status.node_info.kernel_version,
     })
@@ -63,18 +64,19 @@ fn facts(object: &Value) -> Option<NodeFacts> {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
     use std::sync::Arc;
 
+    use mullion_engine::admission::response::Endpoint;
+    use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+    use mullion_policy::policy_set::PolicySet;
     use serde_json::json;
     use tokio::sync::watch as channel;
 
     use super::*;
-    use crate::engine::Door;
-    use crate::engine::world::World;
-    use crate::policy::PolicySet;
-    use crate::state::State as Kept;
+    use crate::state::document::State as Kept;
     use crate::webhook::handler::handle;
 
     fn kept(change: impl FnOnce(&mut Kept)) -> Kept {
@@ -93,9 +95,9 @@ mod tests {
     }
 
     /// The object after the answer to a request, and the whole answer.
-    async fn ask(kept: Option<Kept>, door: Door, change: impl FnOnce(&mut Value), object: Value) -> (Value, Value) {
+    async fn ask(kept: Option<Kept>, door: Endpoint, change: impl FnOnce(&mut Value), object: Value) -> (Value, Value) {
         let (_say, follow) = channel::channel(kept.map(Arc::new));
-        let mut state = State::fixed(World::default(), PolicySet::built_in());
+        let mut state = State::fixed(ClusterSnapshot::default(), PolicySet::built_in());
         state.kept = Some(follow);
         let mut review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
             "uid": "u", "kind": {"group": "", "version": "v1", "kind": "Node"}, "operation": "CREATE", "name": "w",
@@ -118,12 +120,12 @@ mod tests {
     async fn a_new_windows_node_is_tainted_and_labelled() {
         for dry_run in [false, true] {
             let dry = |request: &mut Value| request["dryRun"] = json!(dry_run);
-            let (after, answer) = ask(Some(kept(|_| ())), Door::Mutate, dry, windows()).await;
+            let (after, answer) = ask(Some(kept(|_| ())), Endpoint::Mutate, dry, windows()).await;
             assert_eq!((&answer["allowed"], &answer["patchType"]), (&json!(true), &json!("JSONPatch")));
             assert_eq!(after["spec"]["taints"][1], json!({"key": "os", "value": "windows", "effect": "NoSchedule"}));
             assert_eq!(after["metadata"]["labels"]["mullion.dev/windows-revision"], "2655");
             // A second look, as with reinvocation, changes nothing.
-            let (again, answer) = ask(Some(kept(|_| ())), Door::Mutate, dry, after.clone()).await;
+            let (again, answer) = ask(Some(kept(|_| ())), Endpoint::Mutate, dry, after.clone()).await;
             assert_eq!((again, answer.get("patch")), (after, None));
         }
     }
@@ -138,7 +140,7 @@ mod tests {
             Some(kept(|kept| kept.withdrawn = Some("2026-01-01T00:00:00Z".to_owned()))),
         ];
         for state in states {
-            let (after, answer) = ask(state.clone(), Door::Mutate, |_| (), windows()).await;
+            let (after, answer) = ask(state.clone(), Endpoint::Mutate, |_| (), windows()).await;
             assert_eq!((after, answer), (windows(), json!({"uid": "u", "allowed": true})), "{state:?}");
         }
     }
@@ -155,10 +157,10 @@ mod tests {
             |request| request["kind"]["kind"] = json!("NodeMetrics"),
         ];
         for (at, change) in changes.into_iter().enumerate() {
-            let (_, answer) = ask(Some(kept(|_| ())), Door::Mutate, change, windows()).await;
+            let (_, answer) = ask(Some(kept(|_| ())), Endpoint::Mutate, change, windows()).await;
             assert_eq!(answer, json!({"uid": "u", "allowed": true}), "case {at}");
         }
-        let (_, answer) = ask(Some(kept(|_| ())), Door::Validate, |_| (), windows()).await;
+        let (_, answer) = ask(Some(kept(|_| ())), Endpoint::Validate, |_| (), windows()).await;
         assert_eq!(answer, json!({"uid": "u", "allowed": true}));
     }
 
@@ -180,7 +182,7 @@ mod tests {
             json!({"metadata": {"labels": {"kubernetes.io/os": "windows"}}, "spec": {"taints": "none"}}),
             json!({"metadata": {"labels": {"kubernetes.io/os": "windows"}, "annotations": [deep]}}),
         ] {
-            let (_, answer) = ask(Some(kept(|_| ())), Door::Mutate, |_| (), object.clone()).await;
+            let (_, answer) = ask(Some(kept(|_| ())), Endpoint::Mutate, |_| (), object.clone()).await;
             assert_eq!(answer, json!({"uid": "u", "allowed": true}), "{object}");
         }
     }

@@ -15,16 +15,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use mullion_engine::admission::response::{Denial, DenialCause};
+use mullion_engine::model::text::listed;
+use mullion_policy::config_map::{ConfigMapReview, Fault, PolicyMap, alone, holds_policies};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
-use super::envelope::{AdmissionRequest, AdmissionResponse, RefusedAs};
-use super::handler::{PANICKED, UNREADABLE, json_type};
-use super::state::State;
-use crate::engine::Refusal;
-use crate::engine::answer::{RefusalCause, listed};
-use crate::policy::config_map::{Fault, PolicyMap, Verdict, alone, holds_policies};
-use crate::telemetry::{Decision, PolicyOutcome};
+use crate::telemetry::metrics::{Decision, PolicyOutcome};
+use crate::webhook::audit::{PANICKED, UNREADABLE, json_type};
+use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse, RefusedAs};
+use crate::webhook::state::State;
 
 /// Audit annotation: where the faults are, as `default.yaml:12:5`.
 const FAULTS: &str = "policy-faults";
@@ -57,7 +57,7 @@ enum Unjudged {
 }
 
 /// Answers for a ConfigMap that is written, well within `budget`.
-pub(super) async fn judge(
+pub(crate) async fn judge(
     state: &State,
     request: &AdmissionRequest<'_>,
     budget: Duration,
@@ -92,7 +92,7 @@ pub(super) async fn judge(
     let own = state.namespace.as_deref() == Some(request.namespace());
     let judged = run(state, request, deadline, move || (new.judge(old.as_ref()), new, old)).await;
     let (outcome, decision, faults) = match judged {
-        Ok((Verdict::Good(set), new, old)) => {
+        Ok((ConfigMapReview::Good(set), new, old)) => {
             let in_force = state.policies.load_full();
             let look = move || if own { new.beside(old.as_ref(), &set, &in_force) } else { alone(&set) };
             // The set is good: whatever comes of this, it is taken.
@@ -101,12 +101,12 @@ pub(super) async fn judge(
             let outcome = if response.warnings.is_empty() { PolicyOutcome::Good } else { PolicyOutcome::Warned };
             (outcome, Decision::Allowed, Vec::new())
         }
-        Ok((Verdict::Broken(faults), ..)) => {
+        Ok((ConfigMapReview::Broken(faults), ..)) => {
             (response.refusal, response.refused_as) = (Some(refusal(&name, &faults)), RefusedAs::Invalid);
             response.warnings.insert(0, REFUSED.to_owned());
             (PolicyOutcome::Broken, Decision::Refused, faults)
         }
-        Ok((Verdict::StillBroken(faults), ..)) => {
+        Ok((ConfigMapReview::StillBroken(faults), ..)) => {
             let told = faults.iter().map(|fault| format!("Mullion: {}", sentence(fault)));
             response.warnings.extend(told);
             let text = format!(
@@ -166,22 +166,22 @@ fn called(object: &Value) -> String {
     text("/metadata/name").map(str::to_owned).or_else(made).unwrap_or_else(|| "without a name".to_owned())
 }
 
-fn refusal(name: &str, faults: &[Fault]) -> Refusal {
+fn refusal(name: &str, faults: &[Fault]) -> Denial {
     let mut message = format!("ConfigMap {name} cannot be loaded as policies:");
     let mut causes = Vec::new();
     for fault in faults.iter().take(MOST_FAULTS) {
         let text = sentence(fault);
         message.push_str("\n- ");
         message.push_str(&text);
-        causes.push(RefusalCause { reason: CAUSE, field: fault.field.clone(), message: text });
+        causes.push(DenialCause { reason: CAUSE, field: fault.field.clone(), message: text });
     }
     if let Some(more) = faults.len().checked_sub(MOST_FAULTS).filter(|more| *more > 0) {
         let text = format!("and {more} more; `mullion policy check` lists them all");
         message.push_str("\n- ");
         message.push_str(&text);
-        causes.push(RefusalCause { reason: CAUSE, field: "data".to_owned(), message: text });
+        causes.push(DenialCause { reason: CAUSE, field: "data".to_owned(), message: text });
     }
-    Refusal { message, causes }
+    Denial { message, causes }
 }
 
 /// `default.yaml:12:5: what is wrong (what to do)`, on one line.

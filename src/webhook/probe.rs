@@ -1,14 +1,16 @@
 //! The mark on the controller's probes, by which it sees that the API server reaches this webhook.
 //!
-//! A probe is a dry run of a pod with annotation [`ASKED`]: nothing is stored, whatever is answered, so the mark is made
+//! A probe is a dry run of a pod with annotation `ASKED`: nothing is stored, whatever is answered, so the mark is made
 //! under every policy, beside what the engine says. Each door adds a warning, which arrives even if the pod is refused
-//! by somebody else; `/mutate` also adds annotation [`SEEN`], to show that its patches arrive.
+//! by somebody else; `/mutate` also adds annotation `SEEN`, to show that its patches arrive.
 
+use mullion_engine::admission::response::Endpoint;
+use mullion_engine::model::json_pointer::escape;
+use mullion_engine::model::review_request::Operation;
+use mullion_engine::model::workload::WorkloadKind;
 use serde_json::{Value, json};
 
-use super::envelope::{AdmissionRequest, AdmissionResponse};
-use crate::engine::constraint::escape;
-use crate::engine::{Door, Kind, Operation};
+use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse};
 
 /// The annotation of a probe: a value that nobody could guess.
 pub(crate) const ASKED: &str = "mullion.dev/probe";
@@ -19,15 +21,15 @@ pub(crate) const SEEN: &str = "mullion.dev/probed";
 const MAX_VALUE: usize = 64;
 
 /// The warning of a door about the probe with a value.
-pub(crate) fn mark(door: Door, value: &str) -> String {
+pub(crate) fn mark(door: Endpoint, value: &str) -> String {
     format!("mullion: probe {value} was seen at /{}", door.name())
 }
 
 /// The value of the probe that a request is, if it is one.
-pub(super) fn value<'a>(request: &AdmissionRequest<'_>, object: &'a Value) -> Option<&'a str> {
+pub(crate) fn value<'a>(request: &AdmissionRequest<'_>, object: &'a Value) -> Option<&'a str> {
     // Every request comes here, and most end at the first of these.
     let probes = request.dry_run == Some(true)
-        && request.known_kind() == Some(Kind::Pod)
+        && request.known_kind() == Some(WorkloadKind::Pod)
         && request.operation() == Some(Operation::Create)
         && request.subresource().is_none();
     if !probes {
@@ -41,9 +43,9 @@ pub(super) fn value<'a>(request: &AdmissionRequest<'_>, object: &'a Value) -> Op
 }
 
 /// Marks the answer to a probe.
-pub(super) fn answer(door: Door, value: &str, response: &mut AdmissionResponse) {
+pub(crate) fn answer(door: Endpoint, value: &str, response: &mut AdmissionResponse) {
     response.warnings.push(mark(door, value));
-    if door == Door::Mutate {
+    if door == Endpoint::Mutate {
         // `add` to a map replaces as well: a second round changes nothing.
         let at = format!("/metadata/annotations/{}", escape(SEEN));
         let added = json!([{"op": "add", "path": at, "value": value}]);
@@ -53,6 +55,7 @@ pub(super) fn answer(door: Door, value: &str, response: &mut AdmissionResponse) 
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
     use super::*;
@@ -93,12 +96,12 @@ mod tests {
 
     #[test]
     fn each_door_marks_in_its_way() {
-        for (door, patches) in [(Door::Mutate, 1), (Door::Validate, 0)] {
+        for (door, patches) in [(Endpoint::Mutate, 1), (Endpoint::Validate, 0)] {
             let mut response = AdmissionResponse { warnings: vec!["first".to_owned()], ..AdmissionResponse::default() };
             answer(door, "abc", &mut response);
             assert_eq!(response.warnings, ["first".to_owned(), mark(door, "abc")]);
             assert_eq!(response.patch.len(), patches);
         }
-        assert_eq!(mark(Door::Validate, "abc"), "mullion: probe abc was seen at /validate");
+        assert_eq!(mark(Endpoint::Validate, "abc"), "mullion: probe abc was seen at /validate");
     }
 }

@@ -12,13 +12,16 @@ use std::time::Duration;
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
+use mullion_engine::model::image::platform::Platforms;
+use mullion_engine::model::image::reference::ImageRef;
+use mullion_policy::registry_policy::PullSecretsMode;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::images::{Answering, Maker, PlatformSource, PullSecrets};
-use crate::engine::image::{ImageRef, Platforms};
-use crate::policy::PullSecretsMode;
-use crate::registry::{Credentials, Registries, RegistrySettings};
+use crate::registry::credentials::Credentials;
+use crate::registry::lookup::Registries;
+use crate::registry::settings::RegistrySettings;
+use crate::webhook::images::{Answering, Maker, PlatformSource, PullSecrets};
 
 /// How long credentials are used unseen; then they are read again, and meanwhile used on. Those of a registry in a cloud
 /// last for hours.

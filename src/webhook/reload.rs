@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mullion_policy::policy_set::PolicySet;
 use tokio_util::sync::CancellationToken;
 
-use super::state::State;
-use super::tls::Certificate;
-use crate::policy::PolicySet;
 use crate::reload::{Source, Step, every, read};
+use crate::webhook::state::State;
+use crate::webhook::tls::Certificate;
 
 /// Puts the policies in force that came of a reading at `now`, in seconds since 1970. After a bad one, those before stay.
 pub fn policies_once(state: &State, step: &Step, now: i64) {

@@ -8,13 +8,13 @@ use axum::extract::{Request, State as Extract};
 use axum::http::{HeaderValue, StatusCode, Version, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
+use mullion_engine::admission::response::Endpoint;
 use tokio::time::Instant;
 
-use super::body::{self, Limits, Pool, Unread};
-use super::handler;
-use super::state::State;
-use crate::engine::Door;
-use crate::telemetry::BadRequest;
+use crate::telemetry::metrics::BadRequest;
+use crate::webhook::body::{Limits, Pool, Unread};
+use crate::webhook::state::State;
+use crate::webhook::{body, handler};
 
 /// What the routes share.
 struct Shared {
@@ -27,12 +27,12 @@ struct Shared {
 pub fn router(state: Arc<State>, limits: Limits) -> Router {
     let shared = Arc::new(Shared { state, limits, pool: Pool::default() });
     Router::new()
-        .route("/mutate", post(|shared, request| answer(shared, Door::Mutate, request)))
-        .route("/validate", post(|shared, request| answer(shared, Door::Validate, request)))
+        .route("/mutate", post(|shared, request| answer(shared, Endpoint::Mutate, request)))
+        .route("/validate", post(|shared, request| answer(shared, Endpoint::Validate, request)))
         .with_state(shared)
 }
 
-async fn answer(Extract(shared): Extract<Arc<Shared>>, door: Door, request: Request) -> Response {
+async fn answer(Extract(shared): Extract<Arc<Shared>>, door: Endpoint, request: Request) -> Response {
     let arrived = Instant::now();
     let (parts, body) = request.into_parts();
     let read = body::read(&parts.headers, parts.uri.query(), body, &shared.limits, &shared.pool).await;

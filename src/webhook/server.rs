@@ -22,9 +22,11 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use super::tls::install_crypto;
 use crate::telemetry::admin::Peer;
-use crate::telemetry::{self, ConnectionGuard, LogArgs, Metrics};
+use crate::telemetry::logs;
+use crate::telemetry::logs::LogArgs;
+use crate::telemetry::metrics::{ConnectionGuard, Metrics};
+use crate::webhook::tls::install_crypto;
 
 /// What one connection, and all together, may take.
 #[derive(Debug, Clone)]
@@ -57,7 +59,7 @@ impl Default for ConnectionLimits {
 
 /// Runs a server program from its first line to its last: logs, cryptography, and a runtime for `program`.
 pub fn run_to_end(log: &LogArgs, program: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    telemetry::init(log);
+    logs::init(log);
     install_crypto();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.context("cannot start the async runtime")?;

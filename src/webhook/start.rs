@@ -1,5 +1,6 @@
 //! From flags to a running server, and down again.
 
+use crate::reload::Beginning;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,27 +9,28 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use arc_swap::ArcSwap;
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_policy::policy_set::PolicySet;
+use mullion_snapshot::dump;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::args::Args;
-use super::body::Limits;
-use super::images::Images;
-use super::namespaces::Namespaces;
-use super::reload;
-use super::server::{ConnectionLimits, run_to_end, serve};
-use super::state::State;
-use super::tls::{Certificate, secret};
-use super::{admin, routes};
-use crate::engine::world::World;
-use crate::policy::PolicySet;
-use crate::reload::{Beginning, Source, Step, begin, hindrances};
+use crate::cluster::{connect, live};
+use crate::reload::{Source, Step, begin, hindrances};
 use crate::signals::{Ask, Signals};
-use crate::state::{Follower, follow, last_good};
-use crate::world::{connect, file, live};
+use crate::state::follow::{Follower, follow};
+use crate::state::store::last_good;
+use crate::webhook::args::Args;
+use crate::webhook::body::Limits;
+use crate::webhook::images::Images;
+use crate::webhook::namespaces::Namespaces;
+use crate::webhook::server::{ConnectionLimits, run_to_end, serve};
+use crate::webhook::state::State;
+use crate::webhook::tls::{Certificate, secret};
+use crate::webhook::{admin, reload, routes};
 
 /// Runs until SIGTERM or SIGINT. An error means that it could not start, and says what to do: exit code 2; or that a
-/// part of it broke, and that it is better started anew than left with a world that stands still. It logs
+/// part of it broke, and that it is better started anew than left with a snapshot that stands still. It logs
 /// to standard error from several threads, so the caller must not hold its lock.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     run_to_end(&args.log, start(args))
@@ -43,8 +45,8 @@ async fn start(args: &Args) -> anyhow::Result<()> {
         None => (Arc::default(), 0),
     };
     let config = Arc::new(certificate.server_config()?);
-    let Facts { world, synced, live, kept, client } = world(args).await?;
-    let mut state = State::new(world, synced, Arc::new(ArcSwap::from_pointee(PolicySet::built_in())));
+    let Facts { snapshot, synced, live, kept, client } = snapshot(args).await?;
+    let mut state = State::new(snapshot, synced, Arc::new(ArcSwap::from_pointee(PolicySet::built_in())));
     state.kept = kept.as_ref().map(|kept| kept.state.clone());
     state.namespace = client.as_ref().map(|client| namespace(args, client));
     state.namespaces = client.clone().map(Namespaces::of);
@@ -117,7 +119,7 @@ fn follow_certificate(
             tokio::spawn(secret::follow(client, secret.clone(), certificate, shared, stop));
         }
         (None, Some(secret), None) => bail!(
-            "the Secret {secret} of --tls-secret is in a cluster, and with --world FILE there is none; \
+            "the Secret {secret} of --tls-secret is in a cluster, and with --snapshot FILE there is none; \
              give the certificate as files by --tls-dir DIR"
         ),
         (None, None, _) => bail!("there is no certificate to serve with; pass --tls-secret NS/NAME or --tls-dir DIR"),
@@ -132,8 +134,8 @@ async fn listen(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> 
 
 /// What the cluster tells.
 struct Facts {
-    world: Arc<ArcSwap<World>>,
-    /// Whether `world` is complete.
+    snapshot: Arc<ArcSwap<ClusterSnapshot>>,
+    /// Whether `snapshot` is complete.
     synced: Arc<AtomicBool>,
     /// What must live as long as the facts are wanted.
     live: Option<Arc<live::Live>>,
@@ -143,13 +145,13 @@ struct Facts {
     client: Option<kube::Client>,
 }
 
-async fn world(args: &Args) -> anyhow::Result<Facts> {
-    if let Some(path) = &args.world {
-        let world = Arc::new(ArcSwap::from_pointee(read_world(path)?));
-        return Ok(Facts { world, synced: Arc::new(AtomicBool::new(true)), live: None, kept: None, client: None });
+async fn snapshot(args: &Args) -> anyhow::Result<Facts> {
+    if let Some(path) = &args.snapshot {
+        let snapshot = Arc::new(ArcSwap::from_pointee(read_snapshot(path)?));
+        return Ok(Facts { snapshot, synced: Arc::new(AtomicBool::new(true)), live: None, kept: None, client: None });
     }
     let client = connect::client(args.kubeconfig.as_deref()).await;
-    let client = client.context("no cluster to watch (--world FILE needs none)")?;
+    let client = client.context("no cluster to watch (--snapshot FILE needs none)")?;
     let kept = follow(client.clone(), &namespace(args, &client), true);
     let live = Arc::new(live::Live::start(client.clone(), kept.state.clone()));
     let synced = Arc::new(AtomicBool::new(false));
@@ -158,8 +160,8 @@ async fn world(args: &Args) -> anyhow::Result<Facts> {
         waiter.synced().await;
         flag.store(true, Ordering::Release);
     });
-    let world = Arc::clone(&live.snapshot);
-    Ok(Facts { world, synced, live: Some(live), kept: Some(kept), client: Some(client) })
+    let snapshot = Arc::clone(&live.snapshot);
+    Ok(Facts { snapshot, synced, live: Some(live), kept: Some(kept), client: Some(client) })
 }
 
 /// Mullion's own: where its certificate is, if nothing else is said.
@@ -169,21 +171,15 @@ fn namespace(args: &Args, client: &kube::Client) -> String {
 }
 
 /// Who is asked for images, once policies have them asked for.
-#[cfg(feature = "registry")]
 fn images(client: Option<kube::Client>) -> Images {
-    Images::made_by(super::registries::maker(client))
+    Images::made_by(crate::webhook::registries::maker(client))
 }
 
-/// Nobody can be asked for images.
-#[cfg(not(feature = "registry"))]
-fn images(_client: Option<kube::Client>) -> Images {
-    Images::made_by(Box::new(|_| bail!("this mullion was built without the feature registry")))
-}
-
-fn read_world(path: &Path) -> anyhow::Result<World> {
+fn read_snapshot(path: &Path) -> anyhow::Result<ClusterSnapshot> {
     let name = path.display().to_string();
-    let bytes = std::fs::read(path).with_context(|| format!("{name}: cannot read the world file of --world"))?;
-    file::from_text(&name, &bytes).map_err(|problem| anyhow!("{problem}"))
+    let bytes =
+        std::fs::read(path).with_context(|| format!("{name}: cannot read the cluster snapshot file of --snapshot"))?;
+    dump::from_text(&name, &bytes).map_err(|problem| anyhow!("{problem}"))
 }
 
 /// The policies of `--policies`, in force in `state`, and the source of later ones; `None` without directories.

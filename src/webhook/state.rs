@@ -4,23 +4,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_policy::policy_set::PolicySet;
 use tokio::sync::{Semaphore, watch as channel};
 
-use super::handler::{self, Judge};
-use super::images::Images;
-use super::namespaces::Namespaces;
-use crate::engine::world::World;
-use crate::policy::PolicySet;
-use crate::state::State as Kept;
-use crate::telemetry::{Metrics, PolicyStatus};
+use crate::state::document::State as Kept;
+use crate::telemetry::metrics::Metrics;
+use crate::telemetry::policies::PolicyStatus;
+use crate::webhook::images::Images;
+use crate::webhook::judge;
+use crate::webhook::judge::Judge;
+use crate::webhook::namespaces::Namespaces;
 
 /// Shared by all connections; nothing in it is ever locked for longer than a pointer swap.
 #[derive(Debug)]
 pub struct State {
     /// What is known of the cluster; replaced whole.
-    pub world: Arc<ArcSwap<World>>,
-    /// Whether `world` is complete: the first listing of everything watched is in.
-    pub world_synced: Arc<AtomicBool>,
+    pub snapshot: Arc<ArcSwap<ClusterSnapshot>>,
+    /// Whether `snapshot` is complete: the first listing of everything watched is in.
+    pub snapshot_synced: Arc<AtomicBool>,
     /// The policies in force; replaced whole.
     pub policies: Arc<ArcSwap<PolicySet>>,
     /// What is to say about the policy files.
@@ -31,7 +33,7 @@ pub struct State {
     pub namespace: Option<String>,
     /// Whose turn it is to have policies judged.
     pub policy_turn: Arc<Semaphore>,
-    /// Who is asked for namespaces that `world` does not have yet; `None` without a cluster.
+    /// Who is asked for namespaces that `snapshot` does not have yet; `None` without a cluster.
     pub namespaces: Option<Namespaces>,
     /// Who is asked what images are.
     pub images: Images,
@@ -46,12 +48,16 @@ pub struct State {
 }
 
 impl State {
-    /// Over a world and policies that others keep up to date.
-    pub fn new(world: Arc<ArcSwap<World>>, world_synced: Arc<AtomicBool>, policies: Arc<ArcSwap<PolicySet>>) -> Self {
+    /// Over a snapshot and policies that others keep up to date.
+    pub fn new(
+        snapshot: Arc<ArcSwap<ClusterSnapshot>>,
+        snapshot_synced: Arc<AtomicBool>,
+        policies: Arc<ArcSwap<PolicySet>>,
+    ) -> Self {
         let policy_status = PolicyStatus::of(policies.load_full());
         Self {
-            world,
-            world_synced,
+            snapshot,
+            snapshot_synced,
             policies,
             metrics: Metrics::about(&policy_status),
             policy_status,
@@ -62,14 +68,14 @@ impl State {
             images: Images::default(),
             certificate: AtomicBool::new(false),
             draining: AtomicBool::new(false),
-            judge: handler::engine,
+            judge: judge::engine,
         }
     }
 
-    /// Over facts that never change: `--world FILE`, and tests.
-    pub fn fixed(world: World, policies: PolicySet) -> Self {
+    /// Over facts that never change: `--snapshot FILE`, and tests.
+    pub fn fixed(snapshot: ClusterSnapshot, policies: PolicySet) -> Self {
         Self::new(
-            Arc::new(ArcSwap::from_pointee(world)),
+            Arc::new(ArcSwap::from_pointee(snapshot)),
             Arc::new(AtomicBool::new(true)),
             Arc::new(ArcSwap::from_pointee(policies)),
         )
@@ -80,7 +86,7 @@ impl State {
     pub fn missing(&self) -> Vec<&'static str> {
         let checks = [
             (self.certificate.load(Ordering::Acquire), "no certificate is loaded"),
-            (self.world_synced.load(Ordering::Acquire), "nodes, namespaces and RuntimeClasses are not synced yet"),
+            (self.snapshot_synced.load(Ordering::Acquire), "nodes, namespaces and RuntimeClasses are not synced yet"),
             (!self.draining.load(Ordering::Acquire), "shutting down"),
         ];
         checks.into_iter().filter(|(ok, _)| !ok).map(|(_, text)| text).collect()

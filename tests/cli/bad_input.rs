@@ -99,9 +99,9 @@ fn files_over_the_limit_are_not_read() {
     fs::File::options().append(true).open(&large).unwrap().set_len(100 << 20).unwrap();
     let expected = "it has more than 50 MiB, the most that is read; split it into smaller files";
     assert_eq!(failure(&[&large], b""), format!("{large}: {expected}"));
-    let ran = mullion(&["check", "--world", &large, "denied.yaml"], "");
+    let ran = mullion(&["check", "--snapshot", &large, "denied.yaml"], "");
     assert_eq!((ran.code, ran.out.as_str()), (2, ""));
-    assert_eq!(ran.err, format!("mullion: {large}: the world file cannot be read: {expected}\n"));
+    assert_eq!(ran.err, format!("mullion: {large}: the cluster snapshot file cannot be read: {expected}\n"));
     assert!(mullion(&["check", "--help"], "").out.contains("each at most 50 MiB"));
 }
 
@@ -155,7 +155,7 @@ fn what_is_no_file_is_named_and_never_waited_for() {
     for (name, expected, _) in &table {
         assert_eq!(failure(&[&path(name)], b""), format!("{}: {expected}", path(name)));
     }
-    let ran = mullion(&["check", "--world", &pipe, "denied.yaml"], "");
+    let ran = mullion(&["check", "--snapshot", &pipe, "denied.yaml"], "");
     assert!(ran.code == 2 && ran.err.contains("it is a named pipe"), "{}", ran.err);
     // In a directory the same, each with its own line, and the rest is judged.
     write(&dir, "sub.yaml/pod.yaml", GOOD);

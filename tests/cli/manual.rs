@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clap::{Command, CommandFactory as _};
-use mullion::cli::Cli;
+use mullion::cli::command_line::Cli;
 
 use super::*;
 
@@ -81,13 +81,13 @@ fn bash_completes() {
         ["check", "compat", "completions"]
             .map(str::to_owned)
             .into_iter()
-            .chain(cfg!(feature = "server").then(|| "controller".to_owned()))
+            .chain(["controller".to_owned()])
             .collect::<Vec<_>>()
     );
     assert_eq!(of(&["mullion", "check", "--o"]), ["--output"]);
     assert_eq!(of(&["mullion", "check", "--output", ""]), ["github", "json", "sarif", "text"]);
     assert_eq!(of(&["mullion", "policy", "s"]), ["schema", "show"]);
-    assert_eq!(of(&["mullion", "check", "--world", "man"]), ["manifest.yaml"]);
+    assert_eq!(of(&["mullion", "check", "--snapshot", "man"]), ["manifest.yaml"]);
 }
 
 #[test]

@@ -253,16 +253,16 @@ fn live_pods_are_judged_as_their_authors_wrote_them() {
 }
 
 #[test]
-fn the_dump_is_the_world_unless_a_file_is_preferred() {
+fn the_dump_is_the_snapshot_unless_a_file_is_preferred() {
     let dir = dir();
     let placed = write(&dir, "placed.yaml", policy("place: {tolerations: {mode: Never}}"));
     let taint = json!([{"key": "os", "value": "win-dump", "effect": "NoSchedule"}]);
     let input = dump(&[deployment("a", WINDOWS, &json!({})), node("w", "windows", &taint)]);
     let ran = diff("built-in", &placed, &["-"], &input);
     assert!(ran.out.contains("- spec.tolerations: os=win-dump:NoSchedule"), "{}", ran.out);
-    let world = json!([{"key": "os", "value": "win-file", "effect": "NoSchedule"}]);
-    let world = write(&dir, "world.json", dump(&[node("w", "windows", &world)]));
-    let ran = diff("built-in", &placed, &["--world", &world, "-"], &input);
+    let snapshot = json!([{"key": "os", "value": "win-file", "effect": "NoSchedule"}]);
+    let snapshot = write(&dir, "snapshot.json", dump(&[node("w", "windows", &snapshot)]));
+    let ran = diff("built-in", &placed, &["--snapshot", &snapshot, "-"], &input);
     assert!(ran.out.contains("- spec.tolerations: os=win-file:NoSchedule"), "{}", ran.out);
     assert!(!ran.out.contains("win-dump"), "{}", ran.out);
 }
@@ -367,10 +367,10 @@ fn specs() -> impl Strategy<Value = String> {
 }
 
 fn decided(object: &Value, policies: &str) -> Decided {
-    let kind = Kind::from_name(object["kind"].as_str().unwrap()).unwrap();
+    let kind = WorkloadKind::from_name(object["kind"].as_str().unwrap()).unwrap();
     let namespace = object["metadata"]["namespace"].as_str().unwrap();
-    let request = Request::creation(Subject { kind, namespace, object });
-    Decided::new(&request, &World::default(), &PolicySet::from_files(&[("a.yaml", policies)]).unwrap())
+    let request = ReviewRequest::creation(WorkloadObject { kind, namespace, object });
+    Decided::new(&request, &ClusterSnapshot::default(), &PolicySet::from_files(&[("a.yaml", policies)]).unwrap())
 }
 
 proptest! {

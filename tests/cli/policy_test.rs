@@ -227,15 +227,15 @@ fn what_cannot_be_run_is_said_with_its_place() {
             "a.test.yaml:3:23: there is no gone.yaml (paths are relative to this file)",
         ),
         (format!("policies: [bad]\n{case}"), "bad/p.yaml:1:7: `kind` takes "),
-        (format!("world: gone.yaml\n{case}"), "a.test.yaml:3:8: gone.yaml cannot be read: "),
-        (format!("world: ours.yaml\n{case}"), "ours.yaml"),
+        (format!("snapshot: gone.yaml\n{case}"), "a.test.yaml:3:11: gone.yaml cannot be read: "),
+        (format!("snapshot: ours.yaml\n{case}"), "ours.yaml"),
         (
-            format!("world: {{objects: [{{kind: Pod}}]}}\n{case}"),
-            "a.test.yaml:3:19: a world has no Pod (it is made of Nodes, RuntimeClasses, Namespaces and ImagePlatforms)",
+            format!("snapshot: {{objects: [{{kind: Pod}}]}}\n{case}"),
+            "a.test.yaml:3:22: a snapshot has no Pod (it is made of Nodes, RuntimeClasses, Namespaces and ImagePlatforms)",
         ),
         (
-            format!("world: {{objects: [{{kind: Node}}]}}\n{case}"),
-            "a.test.yaml:3:19: Node without a name cannot be read: ",
+            format!("snapshot: {{objects: [{{kind: Node}}]}}\n{case}"),
+            "a.test.yaml:3:22: Node without a name cannot be read: ",
         ),
         (
             "cases: [{name: A, objekt: {}, expect: {os: linux}}]".to_owned(),
@@ -283,15 +283,15 @@ fn running_nothing_is_no_success() {
     }
 }
 
-/// The rest of the language: manifests from files, a world in place, namespaces, templates.
+/// The rest of the language: manifests from files, a snapshot in place, namespaces, templates.
 #[test]
-fn manifests_worlds_namespaces_and_pods() {
+fn manifests_snapshots_namespaces_and_pods() {
     let tests = "\
 apiVersion: mullion.dev/v1alpha1
 kind: PolicyTest
 policies: [../ours.yaml]
-world:
-  file: world.yaml
+snapshot:
+  file: snapshot.yaml
   nodes: [{name: w, os: windows, build: 10.0.20348, labels: {pool: a}, taints: ['sku=win:NoSchedule']}]
   objects: [{kind: Namespace, metadata: {name: shop, annotations: {mullion.dev/os: windows}}}]
 cases:
@@ -335,9 +335,13 @@ apiVersion: v1
 kind: Pod
 metadata: {name: web}
 ";
-    let world = "kind: Node\nmetadata: {name: l, labels: {kubernetes.io/os: linux}}\n";
-    let dir =
-        with(&[("ours.yaml", POLICY), ("app.yaml", app), ("tests/world.yaml", world), ("tests/a.test.yaml", tests)]);
+    let snapshot = "kind: Node\nmetadata: {name: l, labels: {kubernetes.io/os: linux}}\n";
+    let dir = with(&[
+        ("ours.yaml", POLICY),
+        ("app.yaml", app),
+        ("tests/snapshot.yaml", snapshot),
+        ("tests/a.test.yaml", tests),
+    ]);
     let ran = test(&dir, &["-v", "tests"]);
     assert_eq!(ran.out.matches("ok   tests/a.test.yaml:").count(), 4, "{}{}", ran.out, ran.err);
     assert_eq!((ran.code, ran.err.as_str()), (0, "mullion: 4 cases in 1 file: all passed\n"));

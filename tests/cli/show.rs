@@ -82,7 +82,7 @@ fn a_namespace_is_shown_with_who_decides() {
         &text,
         &[
             "namespace dev-a",
-            "note: nothing is known of namespace dev-a, and its labels could change this for PodPolicy `labelled`; name a --world file",
+            "note: nothing is known of namespace dev-a, and its labels could change this for PodPolicy `labelled`; name a --snapshot file",
             "note: this is for pods without labels, and labels could change it for PodPolicy `jobs`; name a pod with --pod",
             "dev-team, priority 5 (DIR/p.yaml:7)",
             "all, priority 0 (DIR/p.yaml:1)",
@@ -174,7 +174,7 @@ fn what_cannot_be_shown_is_said() {
         (&["--pod", "-"][..], "a: [", 2, "<stdin>:1"),
         (&["--pod", "-"], "a: 1\n", 0, "nothing to show: no pod and no object with a pod template"),
         (&["--pod", "nosuch.yaml"], "", 2, "nosuch.yaml"),
-        (&["--world", "nosuch.yaml"], "", 2, "the world file cannot be read"),
+        (&["--snapshot", "nosuch.yaml"], "", 2, "the cluster snapshot file cannot be read"),
         (&["-n", "No"], "", 2, "a namespace is at most 63"),
     ] {
         let (ran, _) = show(args, input);

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::thread;
 
-use mullion::policy::PolicySet;
+use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 
 use crate::page::{self, File, Run, Section, Shown};

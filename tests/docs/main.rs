@@ -53,7 +53,7 @@ fn bare_commands_are_read_as_a_shell_would() {
 #[test]
 fn commands_are_run_where_they_can_be() {
     use places::Place::{Cluster, Here, Nowhere};
-    let page = "```sh\nmullion check a\nmullion explain a --world w.json\nkubectl get nodes -o json > w.json\nmullion explain a --world w.json\nmake demo\n```\n";
+    let page = "```sh\nmullion check a\nmullion explain a --snapshot w.json\nkubectl get nodes -o json > w.json\nmullion explain a --snapshot w.json\nmake demo\n```\n";
     let sections = page::read(page).unwrap();
     let places: Vec<_> = places::of(&sections).into_iter().map(|(_, place)| place).collect();
     assert!(matches!(places[..], [Here, Here, Cluster, Cluster, Nowhere(_)]), "{places:?}");

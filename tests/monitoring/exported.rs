@@ -4,16 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mullion::controller::metrics::{self as controller, CertificateObject};
-use mullion::engine::answer::Effect;
-use mullion::engine::world::Os;
-use mullion::engine::{Door, Kind, Operation};
-use mullion::policy::{Files, Outcome as Loading, PolicyFile, Store};
-use mullion::registry::Outcome as Registry;
+use mullion::controller::metrics as controller;
+use mullion::controller::metrics::CertificateObject;
+use mullion::registry::outcome::Outcome as Registry;
 use mullion::reload::Step;
-use mullion::telemetry::{
-    BadRequest, Decision, LookupOutcome, Metrics, NamespaceOutcome, PolicyOutcome, PolicyStatus, Reviewed, WatchHealth,
+use mullion::telemetry::metrics::{
+    BadRequest, Decision, LookupOutcome, Metrics, NamespaceOutcome, PolicyOutcome, Reviewed,
 };
+use mullion::telemetry::policies::PolicyStatus;
+use mullion::telemetry::watches::WatchHealth;
+use mullion_engine::admission::response::CountedOutcome;
+use mullion_engine::admission::response::Endpoint;
+use mullion_engine::model::operating_system::Os;
+use mullion_engine::model::review_request::Operation;
+use mullion_engine::model::workload::WorkloadKind;
+use mullion_policy::policy_file::{PolicyFile, PolicyFiles};
+use mullion_policy::store::{Outcome as Loading, Store};
 
 use crate::promql::{Matcher, Selector};
 
@@ -108,22 +114,22 @@ fn webhook() -> String {
         Decision::Unreadable,
         Decision::Panicked,
     ] {
-        for door in [Door::Mutate, Door::Validate] {
+        for door in [Endpoint::Mutate, Endpoint::Validate] {
             metrics.reviewed(&review(door, decision), std::iter::empty());
         }
     }
     for effect in [
-        Effect::Refused,
-        Effect::Repaired,
-        Effect::Labelled,
-        Effect::Warned,
-        Effect::WouldRefuse,
-        Effect::WouldRepair,
-        Effect::WouldLabel,
+        CountedOutcome::Refused,
+        CountedOutcome::Repaired,
+        CountedOutcome::Labelled,
+        CountedOutcome::Warned,
+        CountedOutcome::WouldRefuse,
+        CountedOutcome::WouldRepair,
+        CountedOutcome::WouldLabel,
     ] {
         metrics.came_to("shop", &[("MUL201", effect)], None);
     }
-    for effect in [Effect::Placed, Effect::WouldPlace] {
+    for effect in [CountedOutcome::Placed, CountedOutcome::WouldPlace] {
         metrics.came_to("shop", &[], Some((Os::Windows, effect)));
     }
     for reason in [
@@ -151,12 +157,12 @@ fn webhook() -> String {
     metrics.encode().unwrap()
 }
 
-fn review(door: Door, decision: Decision) -> Reviewed<'static> {
+fn review(door: Endpoint, decision: Decision) -> Reviewed<'static> {
     Reviewed {
         door,
         uid: "u",
         kind: "Pod",
-        known_kind: Some(Kind::Pod),
+        known_kind: Some(WorkloadKind::Pod),
         subresource: "",
         namespace: "shop",
         name: "web-0",
@@ -183,8 +189,8 @@ fn controller() -> String {
         metrics.certificate_written(object, Some(Outcome::Failed));
     }
     metrics.certificates_valid(Some(&(1..2)), Some(&(1..2)));
-    metrics.door_reached(Door::Mutate, 1);
-    metrics.door_reached(Door::Validate, 1);
+    metrics.door_reached(Endpoint::Mutate, 1);
+    metrics.door_reached(Endpoint::Validate, 1);
     metrics.probed("reached");
     metrics.encode().unwrap()
 }
@@ -195,7 +201,7 @@ fn policies() -> PolicyStatus {
     let bytes = b"apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec: {}\n".to_vec();
     let mut store = Store::default();
     let files =
-        Files { texts: vec![PolicyFile { name: "/etc/mullion/a.yaml".to_owned(), bytes }], problems: Vec::new() };
+        PolicyFiles { texts: vec![PolicyFile { name: "/etc/mullion/a.yaml".to_owned(), bytes }], problems: Vec::new() };
     assert!(matches!(store.reload(&files), Loading::Replaced));
     status.reads(vec!["/etc/mullion".to_owned()], Vec::new());
     status.took(&Step::Replaced(Arc::clone(store.current().unwrap())), 1);

@@ -10,12 +10,16 @@ use std::fmt;
 use anyhow::{Context as _, Result, anyhow, ensure};
 use futures::{StreamExt as _, TryStreamExt as _};
 use kube::core::Status;
-use mullion::engine::change::Edit;
-use mullion::engine::finding::{RefusedBy, field_path};
-use mullion::engine::verdict::Verdict;
-use mullion::engine::world::World;
-use mullion::engine::{Answer, Door, Kind, Request, Review, Subject, answer, review};
-use mullion::policy::PolicySet;
+use mullion_engine::admission::response::{Endpoint, ReviewResponse, respond};
+use mullion_engine::admission::review::{Review, review};
+use mullion_engine::model::change::Edit;
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::json_pointer::field_path;
+use mullion_engine::model::os_decision::DetectedOs;
+use mullion_engine::model::review_request::ReviewRequest;
+use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
+use mullion_engine::rules::finding::RejectedBy;
+use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 
 use crate::generator::{self, Generated};
@@ -107,7 +111,7 @@ impl Plain {
 
 /// The engine, with what the webhook on that cluster knows.
 struct Engine {
-    world: World,
+    snapshot: ClusterSnapshot,
     policies: PolicySet,
     namespace: String,
 }
@@ -124,8 +128,9 @@ struct Foretold {
 
 impl Engine {
     fn review(&self, object: &Value) -> Review {
-        let subject = Subject { kind: Kind::Pod, namespace: &self.namespace, object };
-        review(&Request::creation(subject), &self.world, &self.policies)
+        let subject = WorkloadObject { kind: WorkloadKind::Pod, namespace: &self.namespace, object };
+        let request = ReviewRequest::creation(subject);
+        review(&request, &self.snapshot, &self.policies.resolve(&request, &self.snapshot))
     }
 
     /// Code and path of every finding, but for one: `supplementalGroups: []` is refused beside `spec.os.name: windows`,
@@ -141,11 +146,11 @@ impl Engine {
 
     fn foretell(&self, object: &Value) -> Result<Foretold> {
         let review = self.review(object);
-        let mutate: Answer = answer(&review, object, Door::Mutate);
+        let mutate: ReviewResponse = respond(&review, object, Endpoint::Mutate);
         let mut stored = object.clone();
         json_patch::patch(&mut stored, &mutate.patch).context("the patch applies")?;
         let after = self.review(&stored);
-        let validate = answer(&after, &stored, Door::Validate);
+        let validate = respond(&after, &stored, Endpoint::Validate);
         let refused = mutate.refusal.is_some() || validate.refusal.is_some();
         let untouched = self.review(&generator::defaulted(object)).changes.is_empty();
         Ok(Foretold { review, after, refused, untouched })
@@ -155,7 +160,7 @@ impl Engine {
 impl Foretold {
     /// Paths of the findings for which the API server would refuse the pod.
     fn refused_by_server(&self) -> BTreeSet<String> {
-        let findings = self.review.findings.iter().filter(|finding| finding.refused_by == RefusedBy::ApiServer);
+        let findings = self.review.findings.iter().filter(|finding| finding.refused_by == RejectedBy::ApiServer);
         findings.map(|finding| finding.path.clone()).collect()
     }
 
@@ -226,7 +231,7 @@ pub async fn catalogue_and_server_agree(shared: &Shared) -> Result<()> {
     let (with, without) = (shared.namespace("judged").await?, shared.plane.namespace("judged-plain").await?);
     let shipped = include_str!("../../policies/default.yaml");
     let policies = PolicySet::from_files(&[("default.yaml", shipped)]).map_err(|why| anyhow!("{why:?}"))?;
-    let engine = Engine { world: shared.world().await?, policies, namespace: with.name.clone() };
+    let engine = Engine { snapshot: shared.snapshot().await?, policies, namespace: with.name.clone() };
     let pods = generator::pods(generator::SEED, pods_at_least());
     let objects: Vec<Value> = pods.iter().map(|pod| pod.object.clone()).collect();
     let answers: Vec<_> = futures::stream::iter(objects)
@@ -268,7 +273,7 @@ fn judge(
     counts.refused_for_os += usize::from(!plain.os.is_empty());
     counts.causes_for_os += plain.os.len();
     counts.refused_for_else += usize::from(!plain.other.is_empty());
-    counts.linux += usize::from(matches!(foretold.review.decision.verdict, Verdict::Linux | Verdict::Undecided));
+    counts.linux += usize::from(matches!(foretold.review.decision.os, DetectedOs::Linux | DetectedOs::Undecided));
     field_by_field(pod, plain, &foretold, counts, wrong);
     defaults_change_nothing(engine, pod, plain, wrong);
     match ours {
@@ -384,7 +389,7 @@ fn accepted(
         }
     }
     let Some(alone) = &plain.stored else { return };
-    let linux = matches!(foretold.review.decision.verdict, Verdict::Linux | Verdict::Undecided);
+    let linux = matches!(foretold.review.decision.os, DetectedOs::Linux | DetectedOs::Undecided);
     if linux {
         let (ours, alone) = (without_ours(stored), without_ours(alone));
         for place in differences(&alone, &ours, "") {
@@ -486,6 +491,10 @@ fn unseen_groups(plain: &Plain, foretold: &Foretold) -> bool {
 
 /// Paths of the findings for which Mullion refuses the pod.
 fn denied(foretold: &Foretold) -> String {
-    let found = foretold.after.findings.iter().filter(|finding| finding.action == mullion::policy::Action::Deny);
+    let found = foretold
+        .after
+        .findings
+        .iter()
+        .filter(|finding| finding.action == mullion_engine::model::settings::rule_actions::Action::Deny);
     found.map(|finding| finding.path.as_str()).collect::<Vec<_>>().join(" ")
 }

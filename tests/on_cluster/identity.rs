@@ -4,11 +4,13 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, ensure};
-use mullion::engine::finding::{Finding, RefusedBy};
-use mullion::engine::world::World;
-use mullion::engine::{Kind, Operation, Request, Subject, review};
-use mullion::policy::PolicySet;
 use mullion_cluster::TestNamespace;
+use mullion_engine::admission::review::review;
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::review_request::{Operation, ReviewRequest};
+use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
+use mullion_engine::rules::finding::{Finding, RejectedBy};
+use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 
 use crate::shared::*;
@@ -235,7 +237,7 @@ async fn server(namespace: &TestNamespace, method: &str, path: &str, body: &Valu
     let group = body["apiVersion"].as_str().context("an apiVersion")?;
     let group = if group == "v1" { "api/v1".to_owned() } else { format!("apis/{group}") };
     let uri = format!("/{group}/namespaces/{}/{path}?dryRun=All", namespace.name);
-    let request = http::Request::builder().method(method).uri(&uri).header("content-type", "application/json");
+    let request = http::ReviewRequest::builder().method(method).uri(&uri).header("content-type", "application/json");
     match namespace.client.request::<Value>(request.body(serde_json::to_vec(body)?)?).await {
         Ok(_) => Ok(Fields::new()),
         Err(kube::Error::Api(status)) if status.code == 422 => {
@@ -249,19 +251,20 @@ async fn server(namespace: &TestNamespace, method: &str, path: &str, body: &Valu
 
 /// What the catalogue says that the server refuses.
 fn catalogue(object: &Value, old: Option<&Value>) -> Vec<Finding> {
-    let kind = Kind::from_name(object["kind"].as_str().unwrap_or_default()).expect("a kind with a pod");
-    let request = Request {
+    let kind = WorkloadKind::from_name(object["kind"].as_str().unwrap_or_default()).expect("a kind with a pod");
+    let request = ReviewRequest {
         operation: if old.is_some() { Operation::Update } else { Operation::Create },
         subresource: old.map(|_| "ephemeralcontainers"),
-        subject: Subject { kind, namespace: "x", object },
+        workload: WorkloadObject { kind, namespace: "x", object },
         old,
         into_templates: false,
         settled: false,
         images: None,
         namespace: None,
     };
-    let mut findings = review(&request, &World::default(), &PolicySet::default()).findings;
-    findings.retain(|finding| finding.refused_by == RefusedBy::ApiServer);
+    let (snapshot, policies) = (ClusterSnapshot::default(), PolicySet::default());
+    let mut findings = review(&request, &snapshot, &policies.resolve(&request, &snapshot)).findings;
+    findings.retain(|finding| finding.refused_by == RejectedBy::ApiServer);
     findings
 }
 

@@ -105,7 +105,7 @@ fn main() -> ExitCode {
             nodes::linux_daemonsets_hold_a_taint_where_they_run,
             nodes::a_broken_windows_daemonset_holds_a_taint,
             nodes::racing_writers_lose_no_taint,
-            nodes::the_world_follows_the_cluster,
+            nodes::the_snapshot_follows_the_cluster,
         ],
     );
     let installed = Pool::new(1, || ownership::plane().start());

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 use kube::Client;
-use mullion::controller::leading::Leading;
+use mullion::controller::leader::Leading;
 use mullion::controller::metrics::Metrics;
 use mullion::controller::pods;
-use mullion::policy::PolicySet;
 use mullion_cluster::{ControlPlane, Fixture, NodeSpec, Seen, TestNamespace, UNMANAGED, wait_for};
+use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;

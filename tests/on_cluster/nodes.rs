@@ -1,4 +1,4 @@
-//! The controller and the live world against a real control plane.
+//! The controller and the live snapshot against a real control plane.
 //!
 //! Each function runs controllers over the whole cluster: one at a time, and on a control plane where nothing else minds
 //! that Windows nodes get taints.
@@ -21,12 +21,14 @@ use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::node::v1::RuntimeClass;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
-use mullion::controller::leading::Leading;
+use mullion::cluster::live::Live;
+use mullion::controller::leader::Leading;
 use mullion::controller::metrics::Metrics;
 use mullion::controller::nodes;
-use mullion::policy::{ApplyTaint, Mode, NodePolicy, PolicySet};
-use mullion::world::live::Live;
 use mullion_cluster::{ControlPlane, NodeSpec, Seen, wait_for};
+use mullion_engine::model::settings::node_settings::{ApplyTaint, NodeSettings};
+use mullion_engine::model::settings::workload_settings::Mode;
+use mullion_policy::policy_set::PolicySet;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -57,7 +59,7 @@ struct Controller {
 }
 
 impl Controller {
-    fn start(client: Client, policy: NodePolicy) -> Self {
+    fn start(client: Client, policy: NodeSettings) -> Self {
         Self::start_with(client, set(policy))
     }
 
@@ -98,14 +100,14 @@ impl Controller {
     }
 }
 
-fn set(nodes: NodePolicy) -> Arc<PolicySet> {
+fn set(nodes: NodeSettings) -> Arc<PolicySet> {
     let mut set = PolicySet::default();
     set.nodes = nodes;
     Arc::new(set)
 }
 
-fn with(change: impl FnOnce(&mut NodePolicy)) -> NodePolicy {
-    let mut policy = NodePolicy::default();
+fn with(change: impl FnOnce(&mut NodeSettings)) -> NodeSettings {
+    let mut policy = NodeSettings::default();
     change(&mut policy);
     policy
 }
@@ -184,7 +186,7 @@ pub(crate) async fn nodes_get_labels_taints_and_classes(plane: &ControlPlane) ->
     let theirs = json!({"metadata": {"name": "mullion-windows-ltsc2019"}, "handler": "theirs",
         "scheduling": {"nodeSelector": {"pool": "theirs"}}});
     let theirs = classes.create(&PostParams::default(), &serde_json::from_value(theirs)?).await?;
-    let controller = Controller::start(with_its_rights(plane).await?, NodePolicy::default());
+    let controller = Controller::start(with_its_rights(plane).await?, NodeSettings::default());
     let expected: [(&str, &[&str], Option<(&str, &str)>); 6] = [
         ("n2019", &[OURS], Some(("ltsc2019", "6293"))),
         ("n2022", &["pool=spot:NoSchedule", OURS], Some(("ltsc2022", "2655"))),
@@ -255,7 +257,7 @@ pub(crate) async fn a_taint_waits_for_daemonsets(plane: &ControlPlane) -> Result
     daemons.create(&PostParams::default(), &daemon("elsewhere", json!({"kubernetes.io/os": "linux"}))?).await?;
     plane.create_node(&NodeSpec::windows("nwait", "10.0.20348.2655")).await?;
     let api: Api<Node> = Api::all(plane.client());
-    let controller = Controller::start(with_its_rights(plane).await?, NodePolicy::default());
+    let controller = Controller::start(with_its_rights(plane).await?, NodeSettings::default());
     let waits = format!("DaemonSet {}/agent", namespace.name);
     wait_for("an event on the node", DEADLINE, async || {
         let found = plane.kubectl(&["get", "events.events.k8s.io", "-n", "default", "-o", "json"]).await?;
@@ -347,33 +349,33 @@ async fn third_party(api: &Api<Node>, name: &str, round: usize) -> Result<()> {
     Ok(())
 }
 
-/// The live world shows nodes, classes and namespaces as they come and go, and remembers what Windows nodes had.
-pub(crate) async fn the_world_follows_the_cluster(plane: &ControlPlane) -> Result<()> {
-    let state = mullion::state::follow(plane.client(), "default", true);
+/// The live snapshot shows nodes, classes and namespaces as they come and go, and remembers what Windows nodes had.
+pub(crate) async fn the_snapshot_follows_the_cluster(plane: &ControlPlane) -> Result<()> {
+    let state = mullion::state::follow::follow(plane.client(), "default", true);
     let live = Live::start(plane.client(), state.state.clone());
-    tokio::time::timeout(DEADLINE, live.synced()).await.context("the world is not read")?;
-    ensure!(live.ready() && live.world().nodes.is_some(), "synced without nodes");
-    plane.create_node(&NodeSpec::windows("nworld", "10.0.25398.2330").taint("sku=windows:NoSchedule")).await?;
-    let namespace = plane.namespace_with_labels("world", &[("team", "a")]).await?;
-    let build = mullion::engine::windows::Build::new(25398);
+    tokio::time::timeout(DEADLINE, live.synced()).await.context("the snapshot is not read")?;
+    ensure!(live.ready() && live.snapshot().nodes.is_some(), "synced without nodes");
+    plane.create_node(&NodeSpec::windows("nsnapshot", "10.0.25398.2330").taint("sku=windows:NoSchedule")).await?;
+    let namespace = plane.namespace_with_labels("snapshot", &[("team", "a")]).await?;
+    let build = mullion_engine::model::windows::build::Build::new(25398);
     wait_for("the new node and namespace", DEADLINE, async || {
-        let world = live.world();
-        let node = world.nodes.as_ref().and_then(|nodes| nodes.get("nworld"));
-        let team = world.namespaces.get(&namespace.name).and_then(|namespace| namespace.labels.get("team"));
+        let snapshot = live.snapshot();
+        let node = snapshot.nodes.as_ref().and_then(|nodes| nodes.get("nsnapshot"));
+        let team = snapshot.namespaces.get(&namespace.name).and_then(|namespace| namespace.labels.get("team"));
         (node.and_then(|node| node.build) == Some(build) && team.is_some_and(|team| team == "a")).then_some(())
     })
     .await?;
-    Api::<Node>::all(plane.client()).delete("nworld", &DeleteParams::default()).await?;
+    Api::<Node>::all(plane.client()).delete("nsnapshot", &DeleteParams::default()).await?;
     wait_for("the node to go", DEADLINE, async || {
-        live.world().nodes.as_ref().is_some_and(|nodes| nodes.get("nworld").is_none()).then_some(())
+        live.snapshot().nodes.as_ref().is_some_and(|nodes| nodes.get("nsnapshot").is_none()).then_some(())
     })
     .await?;
-    let world = live.world();
-    ensure!(world.seen_builds.contains(&build), "{:?}", world.seen_builds);
+    let snapshot = live.snapshot();
+    ensure!(snapshot.seen_builds.contains(&build), "{:?}", snapshot.seen_builds);
     ensure!(
-        world.seen_taints.iter().any(|taint| taint.to_string() == "sku=windows:NoSchedule"),
+        snapshot.seen_taints.iter().any(|taint| taint.to_string() == "sku=windows:NoSchedule"),
         "{:?}",
-        world.seen_taints
+        snapshot.seen_taints
     );
     Ok(())
 }

@@ -33,13 +33,14 @@ pub async fn kubectl_runs_and_completes_it(shared: &Shared) -> Result<()> {
     ensure!(offered == "deny\tThose that refuse\nwarn\tThose that warn, too\n:4\n", "{offered:?}: {told}");
 
     let dump = shared.plane.kubectl(&["get", "nodes,runtimeclasses,namespaces", "-o", "json"]).await?;
-    let (world, pod) = (folder.join("world.json"), folder.join("pod.yaml"));
-    std::fs::write(&world, dump)?;
+    let (snapshot, pod) = (folder.join("snapshot.json"), folder.join("pod.yaml"));
+    std::fs::write(&snapshot, dump)?;
     let windows = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - name: c\n    \
         image: mcr.microsoft.com/windows/nanoserver:ltsc2022\n";
     std::fs::write(&pod, windows)?;
     let path = |path: &Path| path.display().to_string();
-    let (explained, told) = kubectl(folder, &["mullion", "explain", &path(&pod), "--world", &path(&world)]).await?;
+    let (explained, told) =
+        kubectl(folder, &["mullion", "explain", &path(&pod), "--snapshot", &path(&snapshot)]).await?;
     ensure!(explained.contains("win2022") && !explained.contains("win2019"), "{explained}{told}");
     Ok(())
 }

@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use kube::Client;
-use mullion::engine::{Kind, finding::Finding, shape};
-use mullion::policy::Settings;
+use mullion_engine::model::settings::workload_settings::Settings;
+use mullion_engine::model::workload::WorkloadKind;
+use mullion_engine::rules::field_types::check;
+use mullion_engine::rules::finding::Finding;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::shared::*;
 
-const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/engine/shape/fields.txt");
+const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/crates/engine/src/rules/field_types/fields.txt");
 
 /// Kinds with the group of their schema, and where they are served.
 const KINDS: [(&str, &str, &str); 9] = [
@@ -128,7 +130,7 @@ pub async fn the_table_is_the_servers(shared: &Shared) -> Result<()> {
     let (ours, servers): (BTreeSet<&str>, BTreeSet<&str>) = (table.lines().collect(), text.lines().collect());
     ensure!(
         table == text,
-        "src/engine/shape/fields.txt is not the server's; run UPDATE_DOCS=1 cargo test --test on_cluster shape\n\
+        "crates/engine/src/rules/field_types/fields.txt is not the server's; run UPDATE_DOCS=1 cargo test --test on_cluster shape\n\
          only in the file: {:#?}\nonly in the server: {:#?}",
         ours.difference(&servers),
         servers.difference(&ours)
@@ -190,7 +192,7 @@ fn refusal(message: &str) -> Decoded {
 
 /// What Mullion makes of it: wrong types and unknown fields.
 fn judged(object: &Value) -> (Vec<Finding>, Vec<Finding>) {
-    let kind = Kind::from_name(object["kind"].as_str().unwrap()).unwrap();
+    let kind = WorkloadKind::from_name(object["kind"].as_str().unwrap()).unwrap();
     shape::check(kind, object, &Settings::default()).into_iter().partition(|finding| finding.code == "MUL801")
 }
 

@@ -8,11 +8,11 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use kube::core::Status;
-use mullion::engine::world::World;
 use mullion_cluster::{
     ControlPlane, Fixture, MullionProcess, NodeSpec, Seen, ServingCert, TestNamespace, WebhookRegistration, free_port,
     wait_for, wait_until_called, wait_until_refused,
 };
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -152,7 +152,7 @@ impl Shared {
     }
 
     /// What Mullion's webhook knows of the cluster.
-    pub async fn world(&self) -> Result<World> {
+    pub async fn snapshot(&self) -> Result<ClusterSnapshot> {
         let mut items = Vec::new();
         for (kind, path) in [
             ("Node", "/api/v1/nodes"),
@@ -166,7 +166,7 @@ impl Shared {
             items.extend(found);
         }
         let dump = json!({"kind": "List", "apiVersion": "v1", "items": items});
-        mullion::world::file::from_text("the cluster", &serde_json::to_vec(&dump)?).map_err(|why| anyhow!("{why}"))
+        mullion_snapshot::dump::from_text("the cluster", &serde_json::to_vec(&dump)?).map_err(|why| anyhow!("{why}"))
     }
 
     /// A namespace whose pods Mullion sees.

@@ -8,13 +8,13 @@ use anyhow::{Context as _, Result, ensure};
 use http::StatusCode;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
-use mullion::controller::leading::Leading;
+use mullion::cluster::live::Live;
+use mullion::cluster::watch::client_with;
+use mullion::controller::leader::Leading;
 use mullion::controller::metrics::Metrics;
-use mullion::policy::PolicySet;
-use mullion::state::follow as follow_state;
-use mullion::world::live::Live;
-use mullion::world::watch::client_with;
+use mullion::state::follow::follow as follow_state;
 use mullion_cluster::{ControlPlane, MullionProcess, NodeSpec, Seen, free_port, wait_for};
+use mullion_policy::policy_set::PolicySet;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -111,8 +111,8 @@ pub async fn whatever_the_network_does(plane: &ControlPlane) -> Result<()> {
     };
     let there = async |(name, why): (String, String)| {
         labelled(plane, &name, &why).await?;
-        wait_for(&format!("{name} in the world, {why}"), 2 * DEADLINE, async || {
-            live.world().nodes.as_ref().and_then(|nodes| nodes.get(&name).map(drop))
+        wait_for(&format!("{name} in the snapshot, {why}"), 2 * DEADLINE, async || {
+            live.snapshot().nodes.as_ref().and_then(|nodes| nodes.get(&name).map(drop))
         })
         .await
     };

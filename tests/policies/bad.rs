@@ -4,8 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use mullion::cli::io_handles::Io;
+use mullion::cli::outcome::Outcome;
 use mullion::cli::policy::check::{Check, FailOn, Format, run};
-use mullion::cli::{Io, Outcome};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/policies/bad");
 

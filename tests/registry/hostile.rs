@@ -7,8 +7,11 @@ use std::time::Duration;
 use aws_lc_rs::digest::{SHA256, digest};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Response, header};
-use mullion::engine::image::{ImageRef, Platforms};
-use mullion::registry::{Credentials, LookupError, Outcome, Registries};
+use mullion::registry::credentials::Credentials;
+use mullion::registry::lookup::Registries;
+use mullion::registry::outcome::{LookupError, Outcome};
+use mullion_engine::model::image::platform::Platforms;
+use mullion_engine::model::image::reference::ImageRef;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

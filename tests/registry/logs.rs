@@ -2,7 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mullion::registry::{Credentials, LookupError};
+use mullion::registry::credentials::Credentials;
+use mullion::registry::outcome::LookupError;
 
 use crate::real::{PASSWORD, basic, local, token};
 use crate::support::{ask_as, log, login, registries};

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use axum::body::Body;
 use axum::http::{Response, header};
-use mullion::registry::Registries;
+use mullion::registry::lookup::Registries;
 use mullion_cluster::ServingCert;
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;

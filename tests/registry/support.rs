@@ -4,8 +4,12 @@ use std::io;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
-use mullion::engine::image::{ImageRef, Platforms};
-use mullion::registry::{Credentials, LookupError, Outcome, Registries, RegistrySettings};
+use mullion::registry::credentials::Credentials;
+use mullion::registry::lookup::Registries;
+use mullion::registry::outcome::{LookupError, Outcome};
+use mullion::registry::settings::RegistrySettings;
+use mullion_engine::model::image::platform::Platforms;
+use mullion_engine::model::image::reference::ImageRef;
 use serde_json::json;
 use tokio::time::Instant;
 use tracing_subscriber::filter::LevelFilter;
@@ -78,7 +82,7 @@ pub fn counted(registries: &Registries, outcome: Outcome) -> u64 {
 
 /// `os/architecture os.version`, one word for each entry.
 pub fn shown(platforms: &Platforms) -> Vec<String> {
-    let one = |platform: &mullion::engine::image::Platform| {
+    let one = |platform: &mullion_engine::model::image::platform::Platform| {
         let version = platform.os_version.as_deref().map(|version| format!(":{version}")).unwrap_or_default();
         format!("{}/{}{version}", platform.os, platform.architecture)
     };

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use mullion::engine::rules::{Rule, catalogue};
 use mullion::report::rule_page::{action_name, page};
+use mullion_engine::rules::catalogue::catalogue;
+use mullion_engine::rules::rule::Rule;
 
 use crate::{Checked, all, golden};
 
@@ -41,7 +42,7 @@ pub fn index() -> Checked {
          What Mullion checks, by family, with what each rule does where no policy says otherwise. A PodPolicy changes it:\n\
          `spec.rules.actions: [{rule: run-as-user, action: Warn}]`, by name, by code, or for a whole family by the\n\
          beginning of its codes (`MUL2`). `mullion rules` prints this list, `mullion rules run-as-user` a page of it.\n\n\
-         These files are made from `src/engine/rules/` by `make rules`; what is written here by hand is lost.\n"
+         These files are made from `crates/engine/src/rules/` by `make rules`; what is written here by hand is lost.\n"
         .to_owned();
     for (family, title, about) in FAMILIES {
         let mut rules = of_family(family).peekable();

@@ -1,22 +1,22 @@
 //! Each page's `Example` triggers its rule and no other; what stands below `Use instead` is clean.
 
-use mullion::engine::rules::Rule;
-use mullion::policy::Action;
+use mullion_engine::model::settings::rule_actions::Action;
+use mullion_engine::rules::rule::Rule;
 
 use crate::page::fences;
 use crate::run::{self, Beside, text};
 use crate::{Checked, all};
 
 pub fn check(rule: &Rule) -> Checked {
-    let file = format!("src/engine/rules/pages/{}.md", rule.code);
+    let file = format!("crates/engine/src/rules/pages/{}.md", rule.code);
     let example = fences(rule.page, "Example");
-    let world = example.iter().find(|(info, _)| info == "yaml world").map(|(_, block)| block.clone());
-    let beside = default_policies(rule, Beside { world, ..Beside::default() });
+    let snapshot = example.iter().find(|(info, _)| info == "yaml snapshot").map(|(_, block)| block.clone());
+    let beside = default_policies(rule, Beside { snapshot, ..Beside::default() });
     let mut complaints = Vec::new();
     let (manifests, others): (Vec<_>, Vec<_>) = example.iter().partition(|(info, _)| info == "yaml");
     let instead = fences(rule.page, "Use instead");
-    if manifests.len() != 1 || others.iter().any(|(info, _)| info != "yaml world") || others.len() > 1 {
-        complaints.push(format!("{file}: \"Example\" needs one ```yaml block, and may have one ```yaml world"));
+    if manifests.len() != 1 || others.iter().any(|(info, _)| info != "yaml snapshot") || others.len() > 1 {
+        complaints.push(format!("{file}: \"Example\" needs one ```yaml block, and may have one ```yaml snapshot"));
     }
     if instead.is_empty() || instead.iter().any(|(info, _)| info != "yaml") {
         complaints.push(format!("{file}: \"Use instead\" needs a ```yaml block, and no others"));

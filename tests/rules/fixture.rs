@@ -1,22 +1,23 @@
 //! `tests/rules/<CODE>/`: `bad.yaml` and `good.yaml`, and what they come to.
 //!
 //! Each document of `bad.yaml` has a finding of the rule, those of `good.yaml` have none at all. Where they need it,
-//! `world.yaml` says what the cluster is and `policy.yaml` what the policies are. `findings.txt` is what `check` finds in
+//! `snapshot.yaml` says what the cluster is and `policy.yaml` what the policies are. `findings.txt` is what `check` finds in
 //! `bad.yaml`; `fixed.yaml` (rules with a repair only) is what `mutate --templates` makes of it under a policy that says
 //! Repair for the rule. Both are made by `make rules`.
 
 use std::fmt::Write;
 use std::fs;
 
-use mullion::engine::rules::{Rule, find};
-use mullion::policy::Action;
+use mullion_engine::model::settings::rule_actions::Action;
+use mullion_engine::rules::catalogue::find;
+use mullion_engine::rules::rule::Rule;
 
 use crate::example::{default_policies, sentences};
 use crate::run::{self, Beside, Judged, text};
 use crate::{Checked, all, golden};
 
 const MADE: [&str; 2] = ["findings.txt", "fixed.yaml"];
-const WRITTEN: [&str; 4] = ["bad.yaml", "good.yaml", "world.yaml", "policy.yaml"];
+const WRITTEN: [&str; 4] = ["bad.yaml", "good.yaml", "snapshot.yaml", "policy.yaml"];
 
 pub fn check(rule: &Rule) -> Checked {
     let folder = format!("tests/rules/{}", rule.code);
@@ -24,7 +25,7 @@ pub fn check(rule: &Rule) -> Checked {
     let missing = |name: &str| format!("{folder}/{name} is missing: {} {} needs it", rule.code, rule.name);
     let bad = read("bad.yaml").ok_or_else(|| missing("bad.yaml"))?;
     let good = read("good.yaml").ok_or_else(|| missing("good.yaml"))?;
-    let plain = Beside { policies: read("policy.yaml").into_iter().collect(), world: read("world.yaml") };
+    let plain = Beside { policies: read("policy.yaml").into_iter().collect(), snapshot: read("snapshot.yaml") };
     let beside = if plain.policies.is_empty() { default_policies(rule, plain.clone()) } else { plain.clone() };
 
     let mut complaints = Vec::new();

@@ -7,7 +7,8 @@
 
 use std::collections::BTreeSet;
 
-use mullion::engine::rules::{Rule, catalogue, find};
+use mullion_engine::rules::catalogue::{catalogue, find};
+use mullion_engine::rules::rule::Rule;
 use serde_json::{Value, json};
 
 use crate::example::{default_policies, sentences};

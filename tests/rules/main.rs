@@ -19,7 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use mullion::engine::rules::catalogue;
+use mullion_engine::rules::catalogue::catalogue;
 
 /// What a check comes to: everything that is wrong, a line each.
 type Checked = Result<(), String>;

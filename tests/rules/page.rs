@@ -1,6 +1,7 @@
-//! The texts under `src/engine/rules/pages/`: their headings, and what stands below them.
+//! The texts under `crates/engine/src/rules/pages/`: their headings, and what stands below them.
 
-use mullion::engine::rules::{Rule, catalogue};
+use mullion_engine::rules::catalogue::catalogue;
+use mullion_engine::rules::rule::Rule;
 
 use crate::{Checked, all, golden};
 
@@ -53,7 +54,7 @@ pub fn fences(page: &str, heading: &str) -> Vec<(String, String)> {
 }
 
 pub fn check(rule: &Rule) -> Checked {
-    let file = format!("src/engine/rules/pages/{}.md", rule.code);
+    let file = format!("crates/engine/src/rules/pages/{}.md", rule.code);
     let mut complaints = Vec::new();
     let sections = sections(rule.page);
     let found: Vec<&str> = sections.iter().map(|(heading, _)| *heading).collect();
@@ -83,7 +84,7 @@ pub fn check(rule: &Rule) -> Checked {
 
 /// A text that no rule shows belongs to a rule that got lost, or its name is misspelled.
 pub fn every_text_has_a_rule() -> Checked {
-    let folder = "src/engine/rules/pages";
+    let folder = "crates/engine/src/rules/pages";
     let expected: Vec<String> = catalogue().map(|rule| format!("{}.md", rule.code)).collect();
     let lost = golden::names(folder).into_iter().filter(|name| !expected.contains(name));
     let complaints: Vec<String> =

@@ -3,8 +3,11 @@
 use std::fs;
 
 use clap::Parser;
-use mullion::cli::{Cli, Command, Io, Outcome, check, mutate};
-use mullion::policy::Action;
+use mullion::cli::command_line::{Cli, Command};
+use mullion::cli::io_handles::Io;
+use mullion::cli::outcome::Outcome;
+use mullion::cli::{check, mutate};
+use mullion_engine::model::settings::rule_actions::Action;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -13,8 +16,8 @@ use tempfile::TempDir;
 pub struct Beside {
     /// Policy files; none: the built-in ones.
     pub policies: Vec<String>,
-    /// The text of a world file.
-    pub world: Option<String>,
+    /// The text of a snapshot file.
+    pub snapshot: Option<String>,
 }
 
 impl Beside {
@@ -43,8 +46,8 @@ impl Beside {
                 arguments.extend(["--policies".to_owned(), file.parent().unwrap().display().to_string()]);
             }
         }
-        if let Some(world) = &self.world {
-            arguments.extend(["--world".to_owned(), write("world.yaml", world).display().to_string()]);
+        if let Some(snapshot) = &self.snapshot {
+            arguments.extend(["--snapshot".to_owned(), write("snapshot.yaml", snapshot).display().to_string()]);
         }
         (arguments, folder)
     }
@@ -75,7 +78,7 @@ pub fn text<'v>(record: &'v Value, key: &str) -> &'v str {
 }
 
 /// Runs `mullion check -o json` on a text: its subjects in order. Fails with what the command said if it cannot read
-/// the input, the policies or the world.
+/// the input, the policies or the snapshot.
 pub fn check(input: &str, beside: &Beside) -> Result<Vec<Judged>, String> {
     let (outcome, out, err) = run(&["check", "-o", "json"], input, beside)?;
     if outcome == Outcome::Unreadable {

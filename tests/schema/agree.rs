@@ -5,8 +5,10 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use jsonschema::Validator;
-use mullion::policy::PolicySet;
-use mullion::policy::schema::{API_VERSION, KINDS, Shape, json};
+use mullion_policy::policy_set::PolicySet;
+use mullion_policy::schema::json;
+use mullion_policy::schema::kinds::KINDS;
+use mullion_policy::schema::types::{API_VERSION, Shape};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -108,7 +110,8 @@ fn every_policy_of_the_repository_is_judged_alike() {
     let (mut complaints, mut good) = (Vec::new(), 0);
     for path in paths {
         let texts = yaml_of(&path);
-        let documents = texts.iter().flat_map(|text| mullion::manifest::documents("", text)).filter_map(Result::ok);
+        let documents =
+            texts.iter().flat_map(|text| mullion_manifest::document::documents("", text)).filter_map(Result::ok);
         let mut found = Vec::new();
         documents.for_each(|document| policies(&document.json, &mut found));
         for policy in &found {
@@ -148,7 +151,7 @@ fn what_no_schema_can_say_is_still_refused() {
 
 /// A document with one key of its spec, and in it whatever may come.
 fn documents() -> impl Strategy<Value = Value> {
-    let one = |kind: &'static str, spec: &'static mullion::policy::schema::Object| {
+    let one = |kind: &'static str, spec: &'static mullion_policy::schema::types::Object| {
         spec.keys.iter().map(move |key| {
             let with = move |value: Value| {
                 json!({"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": "a"}, "spec": {key.name: value}})

@@ -1,6 +1,6 @@
 //! Documents from the table: good ones, and good ones with one thing wrong.
 
-use mullion::policy::schema::{Key, Object, Shape, Text};
+use mullion_policy::schema::types::{Key, Object, Shape, Text};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};

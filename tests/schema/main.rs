@@ -15,10 +15,12 @@ mod table;
 
 use std::io;
 
-use mullion::cli::policy::schema::{self, Schema};
-use mullion::cli::{Io, Outcome};
-use mullion::policy::directory::is_test_file;
-use mullion::policy::schema::json;
+use mullion::cli::io_handles::Io;
+use mullion::cli::outcome::Outcome;
+use mullion::cli::policy::schema;
+use mullion::cli::policy::schema::Schema;
+use mullion_policy::file_names::is_test_file;
+use mullion_policy::schema::json;
 
 /// What a check comes to: everything that is wrong, a line each.
 type Checked = Result<(), String>;

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use mullion::policy::schema::{KINDS, Key, Object, Shape, TEST_KINDS, Word, layers};
+use mullion_policy::schema::kinds::{KINDS, layers};
+use mullion_policy::schema::test::TEST_KINDS;
+use mullion_policy::schema::types::{Key, Object, Shape, Word};
 
 /// Keys that every kind has, explained once.
 const COMMON: [&str; 3] = ["apiVersion", "kind", "metadata"];

@@ -1,7 +1,11 @@
 //! Each key of the table, right and wrong: the schema and the loader say the same.
 
-use mullion::policy::schema::{API_VERSION, Between, KINDS, Key, Object, Shape};
-use mullion::policy::{NodePolicy, PolicySet, RegistryPolicy, Settings};
+use mullion_engine::model::settings::node_settings::NodeSettings;
+use mullion_engine::model::settings::workload_settings::Settings;
+use mullion_policy::policy_set::PolicySet;
+use mullion_policy::registry_policy::RegistryPolicy;
+use mullion_policy::schema::kinds::KINDS;
+use mullion_policy::schema::types::{API_VERSION, Between, Key, Object, Shape};
 use serde_json::{Map, Value, json};
 
 use crate::agree::{both, disagreement};
@@ -110,7 +114,7 @@ impl Judged {
 }
 
 pub fn yaml(text: &str) -> Value {
-    mullion::manifest::documents("", text).remove(0).unwrap_or_else(|problem| panic!("{text}: {problem}")).json
+    mullion_manifest::document::documents("", text).remove(0).unwrap_or_else(|problem| panic!("{text}: {problem}")).json
 }
 
 /// A value for each key that must be there, and what the rule between keys asks for besides.
@@ -203,5 +207,5 @@ fn the_defaults_of_the_table_are_what_holds() {
     assert!(settings.origins.len() >= 16, "{:?}", settings.origins.keys());
     settings.origins.clear();
     assert_eq!(format!("{settings:?}"), format!("{:?}", Settings::default()));
-    assert_eq!((set.nodes, set.registries), (NodePolicy::default(), RegistryPolicy::default()));
+    assert_eq!((set.nodes, set.registries), (NodeSettings::default(), RegistryPolicy::default()));
 }

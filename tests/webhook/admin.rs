@@ -12,13 +12,13 @@ use arc_swap::ArcSwap;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
-use mullion::engine::world::World;
-use mullion::manifest::Problem;
-use mullion::policy::PolicySet;
 use mullion::reload::{Source, Step, files};
 use mullion::webhook::admin;
 use mullion::webhook::reload;
 use mullion::webhook::state::State;
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_manifest::problem::Problem;
+use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -31,9 +31,9 @@ async fn get(router: &Router, path: &str) -> Got {
 #[tokio::test]
 async fn readiness_names_what_is_missing() {
     let synced = Arc::new(AtomicBool::new(false));
-    let world = Arc::new(ArcSwap::from_pointee(World::default()));
+    let snapshot = Arc::new(ArcSwap::from_pointee(ClusterSnapshot::default()));
     let policies = Arc::new(ArcSwap::from_pointee(PolicySet::default()));
-    let state = Arc::new(State::new(world, Arc::clone(&synced), policies));
+    let state = Arc::new(State::new(snapshot, Arc::clone(&synced), policies));
     let router = admin::router(&state);
     assert_eq!(get(&router, "/healthz").await.status, StatusCode::OK);
     let got = get(&router, "/readyz").await;
@@ -190,7 +190,7 @@ fn without_policy_files_the_shipped_ones_are_in_force() {
     let mut program = Running(
         Command::new(env!("CARGO_BIN_EXE_mullion"))
             .args(["webhook", "--bind", "127.0.0.1:0", "--admin-bind", "127.0.0.1:0"])
-            .args(["--world", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/world.yaml"), "--tls-dir"])
+            .args(["--snapshot", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/snapshot.yaml"), "--tls-dir"])
             .arg(dir.path())
             .env_remove("MULLION_LOG")
             .stderr(Stdio::piped())

@@ -1,6 +1,6 @@
 //! The certificate pair: its formats, its change under load, its mistakes.
 
-use mullion::telemetry::Metrics;
+use mullion::telemetry::metrics::Metrics;
 use mullion::webhook::server::ConnectionLimits;
 use mullion::webhook::tls::Certificate;
 use rcgen::{

@@ -10,21 +10,21 @@ use axum::Router;
 use base64::Engine as _;
 use http_body_util::Full;
 use hyper::client::conn::http1::SendRequest;
-use mullion::engine::world::World;
-use mullion::policy::PolicySet;
 use mullion::reload::files;
 use mullion::webhook::body::Limits;
 use mullion::webhook::server::ConnectionLimits;
 use mullion::webhook::state::State;
 use mullion::webhook::{reload, routes};
 use mullion_cluster::{ConfigMapMount, Seen, wait_for};
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 
 use crate::support::{Got, Server, pod_review, post, request, within};
 
 const DOORS: [&str; 2] = ["/mutate", "/validate"];
 
-fn world() -> World {
+fn snapshot() -> ClusterSnapshot {
     let node = |name: &str, os: &str, build: &str| {
         json!({"kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/os": os,
             "node.kubernetes.io/windows-build": build}}, "spec": {"taints": [{"key": "os", "value": os, "effect": "NoSchedule"}]}})
@@ -39,7 +39,7 @@ fn world() -> World {
         node("l", "linux", ""),
     ];
     let dump = json!({"kind": "List", "items": objects});
-    mullion::world::file::from_text("world", dump.to_string().as_bytes()).unwrap()
+    mullion_snapshot::dump::from_text("snapshot", dump.to_string().as_bytes()).unwrap()
 }
 
 fn policy(name: &str, priority: u32, spec: &str) -> String {
@@ -95,7 +95,7 @@ fn load(files: &Files) -> PolicySet {
 }
 
 fn router(policies: PolicySet) -> Router {
-    routes::router(Arc::new(State::fixed(world(), policies)), Limits::default())
+    routes::router(Arc::new(State::fixed(snapshot(), policies)), Limits::default())
 }
 
 /// A Windows pod, and one with a user id too, which the sets judge differently.
@@ -152,7 +152,7 @@ async fn every_answer_is_of_one_set() {
         (Duration::from_millis(5), Duration::from_secs(2), Duration::from_millis(2))
     };
     let mut mount = ConfigMapMount::new(&a()).unwrap();
-    let state = Arc::new(State::fixed(world(), PolicySet::default()));
+    let state = Arc::new(State::fixed(snapshot(), PolicySet::default()));
     let server = Server::around(Arc::clone(&state), ConnectionLimits::default()).await;
     let mut source = files(vec![mount.path().to_owned()], interval);
     reload::policies_once(&state, &source(), 1);
@@ -249,7 +249,7 @@ fn a_directory_that_goes_takes_no_policy_with_it() {
     };
     write(&one, "a", "mode: Audit", 1);
     write(&two, "b", "workloads: Warn", 2);
-    let state = State::fixed(world(), PolicySet::default());
+    let state = State::fixed(snapshot(), PolicySet::default());
     let mut source = files(vec![one.clone(), two.clone()], Duration::from_millis(1));
     let mut read = || {
         reload::policies_once(&state, &source(), 1);

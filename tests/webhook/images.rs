@@ -9,16 +9,18 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use base64::Engine as _;
-use mullion::engine::Kind;
-use mullion::engine::image::{ImageRef, Platform, Platforms};
-use mullion::engine::pod::Pod;
-use mullion::engine::world::World;
-use mullion::policy::PolicySet;
 use mullion::reload::Step;
 use mullion::webhook::body::Limits;
 use mullion::webhook::images::{Answering, Images, PlatformSource, PullSecrets};
+use mullion::webhook::judge;
 use mullion::webhook::state::State;
-use mullion::webhook::{admin, handler, reload, routes};
+use mullion::webhook::{admin, reload, routes};
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::image::platform::{Platform, Platforms};
+use mullion_engine::model::image::reference::ImageRef;
+use mullion_engine::model::pod_view::Pod;
+use mullion_engine::model::workload::WorkloadKind;
+use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -104,7 +106,7 @@ fn policies(lookup: &str) -> PolicySet {
 }
 
 fn server(lookup: &str, source: &Arc<Slow>) -> (Router, Arc<State>) {
-    let mut state = State::fixed(World::default(), policies(lookup));
+    let mut state = State::fixed(ClusterSnapshot::default(), policies(lookup));
     state.images = Images::fixed(Arc::clone(source) as _);
     let state = Arc::new(state);
     (routes::router(Arc::clone(&state), Limits::default()), state)
@@ -177,7 +179,7 @@ async fn what_was_known_last_counts_while_somebody_asks_again() {
 fn what_stands_in_the_way_of_asking_is_shown_until_it_is_gone() {
     let gone = Arc::new(AtomicBool::new(true));
     let flag = Arc::clone(&gone);
-    let mut state = State::fixed(World::default(), PolicySet::default());
+    let mut state = State::fixed(ClusterSnapshot::default(), PolicySet::default());
     state.images = Images::made_by(Box::new(move |_| {
         anyhow::ensure!(!flag.load(Ordering::SeqCst), "no such file");
         Ok(Slow::answering_after(None) as Arc<dyn PlatformSource>)
@@ -239,7 +241,7 @@ async fn images_of_one_pod_are_asked_for_together() {
 #[tokio::test]
 async fn without_anybody_to_ask_every_mode_answers() {
     for lookup in ["Never", "Background", "Inline"] {
-        let mut state = State::fixed(World::default(), policies(lookup));
+        let mut state = State::fixed(ClusterSnapshot::default(), policies(lookup));
         state.images = Images::default();
         let router = routes::router(Arc::new(state), Limits::default());
         assert_eq!(selector(&router, "?timeout=1s").await, "linux");
@@ -279,14 +281,14 @@ fn who_is_asked_follows_the_policies() {
 async fn who_is_asked_is_of_the_same_policies_as_the_review() {
     static STATE: OnceLock<Arc<State>> = OnceLock::new();
     static HASHES: Mutex<Vec<String>> = Mutex::new(Vec::new());
-    let mut state = State::fixed(World::default(), PolicySet::default());
+    let mut state = State::fixed(ClusterSnapshot::default(), PolicySet::default());
     state.images = Images::made_by(Box::new(|_| {
         Ok(Slow::answering_after(Some(Duration::from_millis(100))) as Arc<dyn PlatformSource>)
     }));
-    state.judge = |request, world, policies, door| {
+    state.judge = |request, snapshot, policies, door| {
         HASHES.lock().unwrap().push(policies.hash.clone());
         reload::in_force(STATE.get().unwrap(), &Arc::new(self::policies("Never")));
-        handler::engine(request, world, policies, door)
+        judge::engine(request, snapshot, policies, door)
     };
     let state = STATE.get_or_init(|| Arc::new(state));
     reload::in_force(state, &Arc::new(policies("Inline")));
@@ -309,7 +311,7 @@ fn a_pods_secrets_are_few_and_named() {
         (many.into(), (0..16).map(|at| format!("s{at}")).collect()),
     ] {
         let object = json!({"spec": {"template": {"spec": {"imagePullSecrets": list}}}});
-        let pod = Pod::of(Kind::Deployment, &object).unwrap();
+        let pod = Pod::of(WorkloadKind::Deployment, &object).unwrap();
         assert_eq!(PullSecrets::of(&pod, "shop"), PullSecrets { namespace: "shop".to_owned(), names: expected });
     }
 }

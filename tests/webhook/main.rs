@@ -1,5 +1,4 @@
 //! The webhook as the API server and less friendly clients meet it.
-#![cfg(feature = "server")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 mod admin;
@@ -11,7 +10,6 @@ mod images;
 mod logs;
 mod policies;
 mod process;
-#[cfg(feature = "registry")]
 mod registries;
 mod reviews;
 mod support;

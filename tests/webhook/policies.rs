@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use mullion::engine::world::World;
-use mullion::policy::PolicySet;
 use mullion::webhook::body::Limits;
 use mullion::webhook::routes;
 use mullion::webhook::state::State;
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 
 use crate::support::{pod_review, post};
@@ -29,7 +29,7 @@ fn review(object: &Value, old: &Value) -> Value {
 }
 
 fn state_with(policies: PolicySet) -> Arc<State> {
-    let mut state = State::fixed(World::default(), policies);
+    let mut state = State::fixed(ClusterSnapshot::default(), policies);
     state.namespace = Some("mullion".to_owned());
     Arc::new(state)
 }

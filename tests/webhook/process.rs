@@ -1,4 +1,4 @@
-//! The built program, with policy files good and bad, and a world from a file.
+//! The built program, with policy files good and bad, and a snapshot from a file.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -20,10 +20,10 @@ pub(crate) const GOOD: &str =
     "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: mine}\nspec:\n  priority: 7\n";
 const BAD: &str =
     "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: mine}\nspec:\n  priorty: 7\n  mode: Of\n";
-const WORLD: &str = r#"{"kind": "NodeList", "items": [{"metadata": {"name": "w", "labels": {"kubernetes.io/os": "windows"}}},
+const SNAPSHOT: &str = r#"{"kind": "NodeList", "items": [{"metadata": {"name": "w", "labels": {"kubernetes.io/os": "windows"}}},
     {"metadata": {"name": "l", "labels": {"kubernetes.io/os": "linux"}}}]}"#;
 
-/// A folder with `tls`, `policies` and `world.json`.
+/// A folder with `tls`, `policies` and `snapshot.json`.
 pub(crate) fn folder(policy: &str) -> (tempfile::TempDir, RootCertStore) {
     let dir = tempfile::tempdir().unwrap();
     for name in ["tls", "policies"] {
@@ -31,7 +31,7 @@ pub(crate) fn folder(policy: &str) -> (tempfile::TempDir, RootCertStore) {
     }
     let (certificate, key) = pair();
     write_pair(&dir.path().join("tls"), &certificate.pem(), &key.serialize_pem());
-    fs::write(dir.path().join("world.json"), WORLD).unwrap();
+    fs::write(dir.path().join("snapshot.json"), SNAPSHOT).unwrap();
     fs::write(dir.path().join("policies/mine.yaml"), policy).unwrap();
     let mut roots = RootCertStore::empty();
     roots.add(certificate.der().clone()).unwrap();
@@ -45,7 +45,7 @@ pub(crate) fn arguments(dir: &Path, bind: SocketAddr, admin: SocketAddr) -> Vec<
         ["--admin-bind", &admin.to_string()],
         ["--tls-dir", &at("tls")],
         ["--policies", &at("policies")],
-        ["--world", &at("world.json")],
+        ["--snapshot", &at("snapshot.json")],
         ["--reload-interval", "0.05"],
         ["--drain-delay", "0"],
     ];
@@ -61,7 +61,7 @@ fn what_is_bad_at_the_start_is_said_with_its_place_and_exit_code_2() {
     let cases: [(&str, &str, &[&str]); 4] = [
         ("policies/mine.yaml", BAD, &["mine.yaml:5:3: ", "priority", "mine.yaml:6:"]),
         ("policies/mine.yaml", &GOOD[..60], &["mine.yaml:"]),
-        ("world.json", "{\"kind\": \"NodeList\",\n oops", &["world.json:1:1: unclosed bracket"]),
+        ("snapshot.json", "{\"kind\": \"NodeList\",\n oops", &["snapshot.json:1:1: unclosed bracket"]),
         ("tls/tls.key", "nothing", &["tls.key", "expected an unencrypted private key"]),
     ];
     for (file, text, says) in cases {
@@ -114,12 +114,15 @@ async fn who_is_asked_to_stop_while_it_starts_does_so() {
 fn a_certificate_has_one_source_that_can_be_had() {
     let (dir, _) = folder(GOOD);
     let at = |name: &str| dir.path().join(name).to_string_lossy().into_owned();
-    let (tls, world) = (at("tls"), at("world.json"));
+    let (tls, snapshot) = (at("tls"), at("snapshot.json"));
     for (arguments, says) in [
-        (vec!["--tls-secret", "mullion/mullion-tls", "--world", &world], "give the certificate as files by --tls-dir"),
-        (vec!["--tls-secret", "mullion-tls", "--world", &world], "expected NAMESPACE/NAME of a Secret"),
+        (
+            vec!["--tls-secret", "mullion/mullion-tls", "--snapshot", &snapshot],
+            "give the certificate as files by --tls-dir",
+        ),
+        (vec!["--tls-secret", "mullion-tls", "--snapshot", &snapshot], "expected NAMESPACE/NAME of a Secret"),
         (vec!["--tls-secret", "mullion/mullion-tls", "--tls-dir", &tls], "cannot be used with"),
-        (vec!["--world", &world], "--tls-dir <DIR>"),
+        (vec!["--snapshot", &snapshot], "--tls-dir <DIR>"),
     ] {
         let ended = Command::new(env!("CARGO_BIN_EXE_mullion")).arg("webhook").args(&arguments).output().unwrap();
         let told = String::from_utf8_lossy(&ended.stderr).into_owned();

@@ -12,14 +12,14 @@ use axum::routing::get;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::client::Body as KubeBody;
-use mullion::engine::image::ImageRef;
-use mullion::engine::world::World;
-use mullion::policy::PolicySet;
 use mullion::webhook::body::Limits;
 use mullion::webhook::images::{Images, PullSecrets};
 use mullion::webhook::registries::maker;
 use mullion::webhook::routes;
 use mullion::webhook::state::State;
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::image::reference::ImageRef;
+use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -46,7 +46,7 @@ async fn serve(registry: Arc<Registry>) -> String {
 
 /// Without `axum::serve`, whose feature the program does not have.
 async fn axum_serve(listener: TcpListener, router: Router) {
-    use mullion::telemetry::Metrics;
+    use mullion::telemetry::metrics::Metrics;
     use mullion::webhook::server::{ConnectionLimits, serve};
     let stop = tokio_util::sync::CancellationToken::new();
     serve(listener, None, router, ConnectionLimits::default(), Metrics::new(), stop).await;
@@ -92,7 +92,7 @@ fn webhook(lookup: &str, host: &str, pull_secrets: &str, client: Option<kube::Cl
          plainHTTP: [\"{host}\"]\n  pullSecrets: {pull_secrets}\n"
     );
     let policies = PolicySet::from_files(&[("a.yaml", text)]).unwrap();
-    let mut state = State::fixed(World::default(), policies.clone());
+    let mut state = State::fixed(ClusterSnapshot::default(), policies.clone());
     state.images = Images::made_by(maker(client));
     state.images.follow(&policies, || ()).unwrap();
     let state = Arc::new(state);

@@ -7,15 +7,15 @@ use axum::http::{Request, StatusCode, header};
 use base64::Engine as _;
 use serde_json::{Value, json};
 
-use mullion::engine::world::World;
-use mullion::policy::PolicySet;
 use mullion::webhook::body::Limits;
 use mullion::webhook::routes;
 use mullion::webhook::state::State;
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_policy::policy_set::PolicySet;
 
 use crate::support::{self, pod_review, post, router, send};
 
-/// What the audit annotation says where the world has no namespaces.
+/// What the audit annotation says where the snapshot has no namespaces.
 const UNKNOWN: &str = "no policy with a namespaceSelector applied, and its annotations were not read";
 const UID: &str = "0df28fbd-5f5f-11e8-bc74-36e6bb280816";
 
@@ -204,7 +204,7 @@ async fn a_windows_pod_is_placed_refused_or_only_talked_about() {
     refused["request"]["object"]["spec"]["securityContext"] = json!({"runAsUser": 1000});
     for (mode, acts) in [("Enforce", true), ("Audit", false), ("Disabled", false)] {
         let policies = PolicySet::from_files(&[("x.yaml", file(mode))]).unwrap();
-        let state = Arc::new(State::fixed(World::default(), policies));
+        let state = Arc::new(State::fixed(ClusterSnapshot::default(), policies));
         let router = routes::router(state, Limits::default());
         let answer = post(&router, "/mutate", placed.to_string()).await.review();
         assert_eq!(answer["allowed"], true, "{mode}");
@@ -255,7 +255,7 @@ async fn what_came_of_it_is_counted_once_and_by_namespace() {
     ];
     for (mode, expected) in [("Enforce", enforced), ("Audit", audited)] {
         let policies = PolicySet::from_files(&[("x.yaml", file(mode))]).unwrap();
-        let state = Arc::new(State::fixed(World::default(), policies));
+        let state = Arc::new(State::fixed(ClusterSnapshot::default(), policies));
         let router = routes::router(Arc::clone(&state), Limits::default());
         for dry_run in [true, false] {
             for review in [&pod, &user] {

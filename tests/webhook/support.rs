@@ -1,26 +1,31 @@
 //! Reviews as the API server writes them, a server around an engine that does as it is told, and clients.
 
+use mullion_engine::admission::review::review;
+use mullion_engine::model::review_request::ReviewRequest;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::mullion_engine;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use mullion::engine::answer::{Answer, Refusal, RefusalCause};
-use mullion::engine::finding::{Finding, RefusedBy};
-use mullion::engine::world::World;
-use mullion::engine::{self, Door, Review};
-use mullion::policy::{Action, PolicySet};
 use mullion::webhook::body::Limits;
 use mullion::webhook::routes;
 use mullion::webhook::server::{ConnectionLimits, serve};
 use mullion::webhook::state::State;
 use mullion::webhook::tls::Certificate;
+use mullion_engine::admission::response::Endpoint;
+use mullion_engine::admission::response::{Denial, DenialCause, ReviewResponse};
+use mullion_engine::admission::review::Review;
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::settings::rule_actions::Action;
+use mullion_engine::rules::finding::{Finding, RejectedBy};
+use mullion_policy::policy_set::PolicySet;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
@@ -77,16 +82,16 @@ pub(crate) fn pod_review(name: &str) -> Value {
 /// An engine that does what the pod's name asks for: `patch`, `refuse`, `warn`, `panic`; and that tells in an audit
 /// annotation which namespace it was given.
 pub(crate) fn obedient(
-    request: &engine::Request<'_>,
-    world: &World,
+    request: &ReviewRequest<'_>,
+    snapshot: &ClusterSnapshot,
     policies: &PolicySet,
-    _door: Door,
-) -> (Review, Answer) {
-    let mut review = engine::review(request, world, policies);
-    let name = request.subject.object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("");
+    _door: Endpoint,
+) -> (Review, ReviewResponse) {
+    let mut review = review(request, snapshot, &policies.resolve(request, snapshot));
+    let name = request.workload.object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("");
     assert!(name != "panic", "as asked");
-    let mut answer = Answer::default();
-    answer.audit.insert("namespace", request.subject.namespace.to_owned());
+    let mut answer = ReviewResponse::default();
+    answer.audit.insert("namespace", request.workload.namespace.to_owned());
     if name.contains("patch") {
         let patch = json!([{"op": "add", "path": "/spec/nodeSelector", "value": {"kubernetes.io/os": "windows"}}]);
         answer.patch = serde_json::from_value(patch).unwrap();
@@ -96,9 +101,9 @@ pub(crate) fn obedient(
     }
     if name.contains("refuse") {
         review.findings = vec![finding()];
-        answer.refusal = Some(Refusal {
+        answer.refusal = Some(Denial {
             message: finding().sentence(),
-            causes: vec![RefusalCause {
+            causes: vec![DenialCause {
                 reason: "MUL201",
                 field: finding().path,
                 message: "Windows has no numeric user ids".to_owned(),
@@ -120,14 +125,16 @@ fn finding() -> Finding {
         message: "Windows has no numeric user ids".to_owned(),
         help: "use windowsOptions.runAsUserName".to_owned(),
         replacement: None,
-        refused_by: RefusedBy::Nobody,
+        refused_by: RejectedBy::Nobody,
+        forbidden_by_os: false,
+        rejected_beside_os: false,
         known_before: false,
     }
 }
 
 /// A ready state around [`obedient`].
 pub(crate) fn state() -> Arc<State> {
-    let mut state = State::fixed(World::default(), PolicySet::default());
+    let mut state = State::fixed(ClusterSnapshot::default(), PolicySet::default());
     state.judge = obedient;
     state.certificate.store(true, std::sync::atomic::Ordering::Release);
     Arc::new(state)
@@ -214,7 +221,7 @@ impl Server {
         Self::around(state(), limits).await
     }
 
-    /// With an engine, a world and policies of its own.
+    /// With an engine, a snapshot and policies of its own.
     pub(crate) async fn around(state: Arc<State>, limits: ConnectionLimits) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (certificate, key) = pair();

@@ -5,12 +5,19 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use mullion_engine::model::settings::origin::Origin;
+use mullion_engine::model::settings::workload_settings::Mode;
+use mullion_manifest::problem::Problem;
+use mullion_policy::file_names::is_test_file;
+use mullion_policy::policy_file::PolicyDocument;
+use mullion_policy::policy_set::PolicySet;
+use mullion_policy::warnings::warnings;
 use serde::Serialize;
 
-use super::super::{Io, Outcome, UsageError, policy_files};
-use crate::manifest::Problem;
-use crate::policy::directory::is_test_file;
-use crate::policy::{Mode, Origin, PolicyDocument, PolicySet, warnings};
+use crate::cli::io_handles::Io;
+use crate::cli::outcome::Outcome;
+use crate::cli::policy_files;
+use crate::cli::usage_error::UsageError;
 use crate::report::problem::Sources;
 use crate::report::text::Severity;
 use crate::report::{counted, table};

@@ -1,14 +1,15 @@
 //! `mullion policy`: what can be asked of policy files.
 
-use clap::{Args, Subcommand};
-
-use super::{Io, Outcome};
-
 pub mod check;
 pub mod diff;
 pub mod schema;
 pub mod show;
 pub mod test;
+
+use clap::{Args, Subcommand};
+
+use crate::cli::io_handles::Io;
+use crate::cli::outcome::Outcome;
 
 /// Arguments of `policy`.
 #[derive(Debug, Clone, Args)]

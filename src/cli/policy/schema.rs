@@ -2,9 +2,10 @@
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use mullion_policy::schema::json;
 
-use super::super::{Io, Outcome};
-use crate::policy::schema::json;
+use crate::cli::io_handles::Io;
+use crate::cli::outcome::Outcome;
 
 /// Arguments of `policy schema`.
 #[derive(Debug, Clone, Args)]

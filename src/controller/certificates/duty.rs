@@ -15,15 +15,15 @@ use kube::runtime::watcher::Config;
 use kube::{Api, Client, Resource};
 use tokio::time::{Instant, sleep};
 
-use super::objects::{CallError, Found, Objects, Which};
-use super::plan::{Plan, Seen, Step, plan};
-use super::read::{self, CaCertificate};
-use super::{CA_SECRET, Settings, TLS_SECRET, issue};
+use crate::cluster::watch::changes;
 use crate::controller::CONFIGURATION;
-use crate::controller::leading::Leading;
+use crate::controller::certificates::objects::{CallError, Found, Objects, Which};
+use crate::controller::certificates::plan::{Plan, Seen, Step, plan};
+use crate::controller::certificates::read::CaCertificate;
+use crate::controller::certificates::{CA_SECRET, Settings, TLS_SECRET, issue, read};
+use crate::controller::leader::Leading;
 use crate::controller::metrics::{CertificateObject, Metrics};
 use crate::ownership::not_adopted;
-use crate::world::watch::changes;
 
 /// Waits after something failed: doubling from the first to the last.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));

@@ -1,5 +1,6 @@
 //! Making certificates: P-256 keys, of which none is used twice.
 
+use crate::controller::certificates::read::ORGANIZATION;
 use std::fmt;
 use std::time::Duration;
 
@@ -9,18 +10,15 @@ use rcgen::{
 };
 use rustls::pki_types::ServerName;
 
-use super::SKEW;
-use super::read::{self, Authority};
-
-/// `O` of the subject of every CA made here.
-pub(super) const ORGANIZATION: &str = "Mullion";
+use crate::controller::certificates::read::Authority;
+use crate::controller::certificates::{SKEW, read};
 /// 9999-12-31T23:59:59Z: no certificate can end later.
 const LAST: u64 = 253_402_300_799;
 
 /// A certificate and its key, both PEM.
-pub(super) struct Issued {
-    pub(super) certificate: String,
-    pub(super) key: String,
+pub(crate) struct Issued {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
 }
 
 impl fmt::Debug for Issued {
@@ -30,7 +28,7 @@ impl fmt::Debug for Issued {
 }
 
 /// A new CA that lasts for `lifetime` from `now`.
-pub(super) fn authority(now: i64, lifetime: Duration) -> Result<Issued, Error> {
+pub(crate) fn authority(now: i64, lifetime: Duration) -> Result<Issued, Error> {
     let key = KeyPair::generate()?;
     let mut params = CertificateParams::default();
     // No two CAs have one subject: Go's verifier looks for candidates by subject and key identifier.
@@ -45,7 +43,7 @@ pub(super) fn authority(now: i64, lifetime: Duration) -> Result<Issued, Error> {
 }
 
 /// A new certificate for servers of these names, signed by `ca`: for `lifetime` from `now`, or until `ca` ends.
-pub(super) fn serving(ca: &Authority, names: &[ServerName<'_>], now: i64, lifetime: Duration) -> Result<Issued, Error> {
+pub(crate) fn serving(ca: &Authority, names: &[ServerName<'_>], now: i64, lifetime: Duration) -> Result<Issued, Error> {
     let key = KeyPair::generate()?;
     let mut params = CertificateParams::default();
     params.distinguished_name = subject("mullion-webhook");
@@ -66,13 +64,13 @@ pub(super) fn serving(ca: &Authority, names: &[ServerName<'_>], now: i64, lifeti
 
 /// Whether clients that trust `ca` accept what it signs, found out by signing: a certificate that was damaged may have
 /// the right key, and a subject or extensions that no other repeats or respects.
-pub(super) fn signs(ca: &Authority, names: &[ServerName<'_>], now: i64, lifetime: Duration) -> bool {
+pub(crate) fn signs(ca: &Authority, names: &[ServerName<'_>], now: i64, lifetime: Duration) -> bool {
     let made = serving(ca, names, now, lifetime).ok();
     let made = made.and_then(|made| read::serving(made.certificate.as_bytes(), made.key.as_bytes()).ok());
     made.is_some_and(|made| made.accepted(&ca.certificate, names, now))
 }
 
-fn subject(name: &str) -> DistinguishedName {
+pub(crate) fn subject(name: &str) -> DistinguishedName {
     let mut subject = DistinguishedName::new();
     subject.push(DnType::OrganizationName, ORGANIZATION);
     subject.push(DnType::CommonName, name);
@@ -90,13 +88,13 @@ fn dates(params: &mut CertificateParams, now: i64, lifetime: Duration, end: i64)
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
-    use x509_parser::prelude::*;
-
-    use super::super::read::{self, Validity};
-    use super::super::{CA_LIFETIME, LIFETIME, parse_name};
     use super::*;
+    use crate::controller::certificates::read::Validity;
+    use crate::controller::certificates::{CA_LIFETIME, LIFETIME, parse_name};
+    use x509_parser::prelude::*;
 
     const NOW: i64 = 1_767_225_600;
 

@@ -26,17 +26,15 @@
 //! No name constraints stand in the CA: it is trusted for calls of these webhooks only, whose names the API server
 //! checks, and further names (`--certificate-name`) would need another CA.
 
-mod duty;
-mod issue;
-mod objects;
-mod plan;
-mod read;
+pub mod duty;
+pub mod issue;
+pub mod objects;
+pub mod plan;
+pub mod read;
 
 use std::time::Duration;
 
 use rustls::pki_types::{DnsName, ServerName};
-
-pub use duty::run;
 
 /// The Secret with the CA.
 pub const CA_SECRET: &str = "mullion-ca";
@@ -114,7 +112,7 @@ impl Settings {
 }
 
 /// A DNS name or an address that a certificate can be for.
-pub(super) fn parse_name(text: &str) -> Result<ServerName<'static>, String> {
+pub(crate) fn parse_name(text: &str) -> Result<ServerName<'static>, String> {
     let expected = "expected a DNS name or an IP address, as in mullion-webhook.example.com or 10.0.0.1";
     if text.parse::<std::net::IpAddr>().is_err() {
         DnsName::try_from(text).map_err(|_| format!("{text:?}: {expected}"))?;
@@ -123,7 +121,7 @@ pub(super) fn parse_name(text: &str) -> Result<ServerName<'static>, String> {
 }
 
 /// A number of seconds that a certificate can last: ten at least, because they count whole seconds; a century at most.
-pub(super) fn parse_lifetime(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_lifetime(text: &str) -> Result<Duration, String> {
     const CENTURY: u64 = 100 * 365 * 24 * 3600;
     match text.parse() {
         Ok(seconds @ 10..=CENTURY) => Ok(Duration::from_secs(seconds)),
@@ -133,6 +131,7 @@ pub(super) fn parse_lifetime(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use super::*;

@@ -13,20 +13,20 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, GetParams, ObjectMeta, Patch, Preconditions};
 use kube::core::Request;
 use kube::{Api, Client, Resource};
+use mullion_snapshot::objects::MANAGED_BY;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::plan::Content;
-use super::{CA_SECRET, TLS_SECRET};
+use crate::cluster::watch::CALL;
+use crate::controller::certificates::plan::Content;
+use crate::controller::certificates::{CA_SECRET, TLS_SECRET};
 use crate::controller::metrics::Outcome;
 use crate::controller::{CONFIGURATION, patch_params, post_params};
 use crate::hash::hash_of;
 use crate::ownership::Owner;
-use crate::telemetry::refusal;
-use crate::world::objects::MANAGED_BY;
-use crate::world::watch::CALL;
+use crate::telemetry::failures::refusal;
 
 /// The types that the Secrets have.
 const CA_TYPE: &str = "Opaque";
@@ -44,7 +44,7 @@ const INJECTORS: [&str; 5] = [
 
 /// Why a call brought nothing.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum CallError {
+pub(crate) enum CallError {
     #[error("{}", refusal(.0))]
     Refused(Box<kube::core::Status>),
     #[error("{0}")]
@@ -64,7 +64,7 @@ impl From<kube::Error> for CallError {
 
 impl CallError {
     /// For the metric.
-    pub(super) fn outcome(&self) -> Outcome {
+    pub(crate) fn outcome(&self) -> Outcome {
         match self {
             Self::Refused(status) if status.code == 409 => Outcome::Conflict,
             Self::Refused(status) if status.code == 404 => Outcome::Gone,
@@ -74,15 +74,15 @@ impl CallError {
 }
 
 /// A Secret as it stands.
-pub(super) struct Stored {
-    pub(super) content: Content,
+pub(crate) struct Stored {
+    pub(crate) content: Content,
     metadata: ObjectMeta,
     immutable: bool,
 }
 
 /// Which of the two configurations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
+pub(crate) enum Which {
     Mutating,
     Validating,
 }
@@ -98,54 +98,54 @@ impl fmt::Display for Which {
 }
 
 /// A configuration as it stands.
-pub(super) struct Configuration {
-    pub(super) which: Which,
+pub(crate) struct Configuration {
+    pub(crate) which: Which,
     resource_version: Option<String>,
     webhooks: Vec<String>,
     /// The annotation by which another tool fills in the bundles.
-    pub(super) injector: Option<&'static str>,
+    pub(crate) injector: Option<&'static str>,
 }
 
 /// Everything that is read at once.
-pub(super) struct Found {
-    pub(super) ca: Option<Stored>,
-    pub(super) tls: Option<Stored>,
+pub(crate) struct Found {
+    pub(crate) ca: Option<Stored>,
+    pub(crate) tls: Option<Stored>,
     /// Those that exist.
-    pub(super) configurations: Vec<Configuration>,
+    pub(crate) configurations: Vec<Configuration>,
     /// Of each configuration, those of its webhooks.
-    pub(super) bundles: Vec<Vec<Vec<u8>>>,
+    pub(crate) bundles: Vec<Vec<Vec<u8>>>,
     /// Why a configuration could not be read.
-    pub(super) problem: Option<String>,
+    pub(crate) problem: Option<String>,
 }
 
 impl Found {
     /// Changes when the CA or a bundle does.
-    pub(super) fn trust(&self) -> u64 {
+    pub(crate) fn trust(&self) -> u64 {
         hash_of(&(self.ca.as_ref().map(|ca| &ca.content), &self.bundles))
     }
 
     /// Changes when the pair does.
-    pub(super) fn pair(&self) -> u64 {
+    pub(crate) fn pair(&self) -> u64 {
         hash_of(&self.tls.as_ref().map(|tls| &tls.content))
     }
 }
 
 /// The objects of one Mullion.
 #[derive(Clone)]
-pub(super) struct Objects {
+pub(crate) struct Objects {
     client: Client,
-    pub(super) namespace: String,
+    pub(crate) namespace: String,
     owner: Owner,
 }
 
 impl Objects {
     /// The Secrets are `owner`'s.
-    pub(super) fn new(client: Client, namespace: &str, owner: Owner) -> Self {
+    pub(crate) fn new(client: Client, namespace: &str, owner: Owner) -> Self {
         Self { client, namespace: namespace.to_owned(), owner }
     }
 
     /// Reads all four. An error names the Secret that cannot be read.
-    pub(super) async fn read(&self) -> Result<Found, String> {
+    pub(crate) async fn read(&self) -> Result<Found, String> {
         let named = |what: &str, error: CallError| format!("cannot read {what}: {error}");
         let secret = async |name: &str, r#type: &str| {
             let found = within(self.secret(name, r#type)).await;
@@ -221,7 +221,7 @@ impl Objects {
     }
 
     /// Writes `mullion-ca` over what was read.
-    pub(super) async fn write_ca(
+    pub(crate) async fn write_ca(
         &self,
         standing: Option<&Stored>,
         data: BTreeMap<&'static str, Option<String>>,
@@ -230,7 +230,7 @@ impl Objects {
     }
 
     /// Writes `mullion-tls` over what was read.
-    pub(super) async fn write_tls(
+    pub(crate) async fn write_tls(
         &self,
         standing: Option<&Stored>,
         data: BTreeMap<&'static str, Option<String>>,
@@ -278,7 +278,7 @@ impl Objects {
     }
 
     /// Gives a Secret its owner; whether that was to be done.
-    pub(super) async fn adopt(&self, name: &str, standing: &Stored) -> Result<bool, CallError> {
+    pub(crate) async fn adopt(&self, name: &str, standing: &Stored) -> Result<bool, CallError> {
         within(async {
             let metadata = &standing.metadata;
             let owners = self.owner.wanted(metadata.owner_references.as_deref().unwrap_or_default()).await?;
@@ -293,7 +293,7 @@ impl Objects {
     }
 
     /// Writes the bundle into every webhook of a configuration; everything else in it stays as it is.
-    pub(super) async fn write_bundle(&self, configuration: &Configuration, bundle: &str) -> Result<(), CallError> {
+    pub(crate) async fn write_bundle(&self, configuration: &Configuration, bundle: &str) -> Result<(), CallError> {
         let bundle = ByteString(bundle.as_bytes().to_vec());
         // Lists of webhooks are merged by name (`patchMergeKey` in k8s.io/api admissionregistration/v1).
         let webhooks: Vec<_> = configuration

@@ -6,8 +6,8 @@
 //! | no CA that can sign now, and is trusted for it, or one past two thirds of its life | a new one; those that are still needed become previous |
 //! | a previous CA that nobody needs, or one that is needed and not noted | `mullion-ca` is put right |
 //! | a `caBundle` other than the CA and the previous ones | it is replaced |
-//! | no pair, or one that clients would not accept | a new one, [`SETTLE`](super::SETTLE) after the bundles changed |
-//! | a pair of a previous CA | a new one, [`PAUSE`](super::PAUSE) after every bundle has the CA |
+//! | no pair, or one that clients would not accept | a new one, `SETTLE` after the bundles changed |
+//! | a pair of a previous CA | a new one, `PAUSE` after every bundle has the CA |
 //! | a pair past two thirds of its life, or past one third before its CA changes | a new one |
 
 use std::collections::BTreeMap;
@@ -15,22 +15,22 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-use super::read::{self, Authority, CaCertificate, Serving};
-use super::{Settings, issue};
+use crate::controller::certificates::read::{Authority, CaCertificate, Serving};
+use crate::controller::certificates::{Settings, issue, read};
 
 /// Most previous CAs that are kept: bundles would grow without end where every CA is lost as soon as it is made.
 const MOST_PREVIOUS: usize = 8;
 
 /// The data of a Secret.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
-pub(super) struct Content {
-    pub(super) data: BTreeMap<String, Vec<u8>>,
+pub(crate) struct Content {
+    pub(crate) data: BTreeMap<String, Vec<u8>>,
     /// Whether its type is the one it should have.
-    pub(super) right_type: bool,
+    pub(crate) right_type: bool,
 }
 
 impl Content {
-    pub(super) fn get(&self, key: &str) -> &[u8] {
+    pub(crate) fn get(&self, key: &str) -> &[u8] {
         self.data.get(key).map_or(&[], Vec::as_slice)
     }
 }
@@ -43,26 +43,26 @@ impl fmt::Debug for Content {
 
 /// The four objects, and the time.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen<'a> {
+pub(crate) struct Seen<'a> {
     /// Secret `mullion-ca`.
-    pub(super) ca: Option<&'a Content>,
+    pub(crate) ca: Option<&'a Content>,
     /// Secret `mullion-tls`.
-    pub(super) tls: Option<&'a Content>,
+    pub(crate) tls: Option<&'a Content>,
     /// The `caBundle`s of each configuration that is ours to fill in.
-    pub(super) bundles: &'a [Vec<Vec<u8>>],
+    pub(crate) bundles: &'a [Vec<Vec<u8>>],
     /// Whether those are all there are: none could not be read.
-    pub(super) all_bundles: bool,
+    pub(crate) all_bundles: bool,
     /// Seconds since 1970, by the wall clock.
-    pub(super) now: i64,
+    pub(crate) now: i64,
     /// How long `ca` and `bundles` have been as they are: at least.
-    pub(super) trusted_for: Duration,
+    pub(crate) trusted_for: Duration,
     /// How long `tls` has been as it is: at least.
-    pub(super) served_for: Duration,
+    pub(crate) served_for: Duration,
 }
 
 /// One write. Any of a plan may fail, and the others are still right.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Step {
+pub(crate) enum Step {
     /// `mullion-ca` gets a new CA, beside these previous ones.
     NewCa { previous: Vec<CaCertificate>, why: &'static str },
     /// `mullion-ca` keeps its CA and has these previous ones.
@@ -74,19 +74,19 @@ pub(super) enum Step {
 }
 
 /// What to do, and when to look again if nothing happens until then.
-pub(super) struct Plan {
-    pub(super) steps: Vec<Step>,
-    pub(super) check_after: Duration,
+pub(crate) struct Plan {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) check_after: Duration,
     /// The CA that signs now, if there is one.
-    pub(super) authority: Option<Authority>,
+    pub(crate) authority: Option<Authority>,
     /// From when to when the CA is valid.
-    pub(super) ca_valid: Option<Range<i64>>,
+    pub(crate) ca_valid: Option<Range<i64>>,
     /// From when to when the pair is valid, if it is one.
-    pub(super) serving_valid: Option<Range<i64>>,
+    pub(crate) serving_valid: Option<Range<i64>>,
 }
 
 /// What to write now.
-pub(super) fn plan(seen: &Seen<'_>, settings: &Settings) -> Plan {
+pub(crate) fn plan(seen: &Seen<'_>, settings: &Settings) -> Plan {
     let standing = Standing::read(seen, settings);
     let mut plan = Plan {
         steps: Vec::new(),

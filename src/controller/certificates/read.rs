@@ -15,7 +15,6 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use x509_parser::parse_x509_certificate;
 
-use super::issue::ORGANIZATION;
 use crate::webhook::tls;
 
 /// Most certificates that are looked at in one text: a `caBundle` may have a megabyte of them.
@@ -23,34 +22,34 @@ const MOST: usize = 64;
 
 /// Seconds since 1970, both inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Validity {
-    pub(super) from: i64,
-    pub(super) to: i64,
+pub(crate) struct Validity {
+    pub(crate) from: i64,
+    pub(crate) to: i64,
 }
 
 impl Validity {
-    pub(super) fn holds(self, now: i64) -> bool {
+    pub(crate) fn holds(self, now: i64) -> bool {
         (self.from..=self.to).contains(&now)
     }
 
     /// For the metrics.
-    pub(super) fn range(self) -> Range<i64> {
+    pub(crate) fn range(self) -> Range<i64> {
         self.from..self.to
     }
 
     /// When so many thirds of it are over.
-    pub(super) fn part(self, thirds: i64) -> i64 {
+    pub(crate) fn part(self, thirds: i64) -> i64 {
         self.from.saturating_add(self.to.saturating_sub(self.from) / 3 * thirds)
     }
 }
 
 /// A CA's certificate. The same certificate is equal.
 #[derive(Debug, Clone)]
-pub(super) struct CaCertificate {
-    pub(super) der: CertificateDer<'static>,
-    pub(super) valid: Validity,
+pub(crate) struct CaCertificate {
+    pub(crate) der: CertificateDer<'static>,
+    pub(crate) valid: Validity,
     /// Whether Mullion made it: by its subject, which proves nothing.
-    pub(super) ours: bool,
+    pub(crate) ours: bool,
 }
 
 impl PartialEq for CaCertificate {
@@ -60,20 +59,20 @@ impl PartialEq for CaCertificate {
 }
 
 /// A CA that can sign. No `Debug`: the key.
-pub(super) struct Authority {
-    pub(super) certificate: CaCertificate,
-    pub(super) key: KeyPair,
+pub(crate) struct Authority {
+    pub(crate) certificate: CaCertificate,
+    pub(crate) key: KeyPair,
 }
 
 /// A certificate for servers, and what it was sent with; its key fits.
 #[derive(Debug)]
-pub(super) struct Serving {
+pub(crate) struct Serving {
     chain: Vec<CertificateDer<'static>>,
-    pub(super) valid: Validity,
+    pub(crate) valid: Validity,
 }
 
 /// Every CA certificate in a PEM text, each once; what else is in it is passed over.
-pub(super) fn ca_certificates(pem: &[u8]) -> Vec<CaCertificate> {
+pub(crate) fn ca_certificates(pem: &[u8]) -> Vec<CaCertificate> {
     let mut found: Vec<CaCertificate> = Vec::new();
     for der in CertificateDer::pem_slice_iter(pem).take(MOST).filter_map(Result::ok) {
         if let Some(certificate) = ca_certificate(der)
@@ -105,7 +104,7 @@ fn validity(certificate: &x509_parser::certificate::X509Certificate<'_>) -> Vali
 }
 
 /// The CA of a certificate and its key, PEM; else what is wrong with them.
-pub(super) fn authority(certificate: &[u8], key: &[u8]) -> Result<Authority, &'static str> {
+pub(crate) fn authority(certificate: &[u8], key: &[u8]) -> Result<Authority, &'static str> {
     let certificate = ca_certificates(certificate).into_iter().next().ok_or("ca.crt holds no CA certificate")?;
     let key = std::str::from_utf8(key).ok().and_then(|key| KeyPair::from_pem(key).ok());
     let key = key.ok_or("ca.key holds no private key")?;
@@ -115,7 +114,7 @@ pub(super) fn authority(certificate: &[u8], key: &[u8]) -> Result<Authority, &'s
 }
 
 /// The pair of a `kubernetes.io/tls` Secret, as a webhook would take it; else what is wrong with it.
-pub(super) fn serving(certificate: &[u8], key: &[u8]) -> Result<Serving, String> {
+pub(crate) fn serving(certificate: &[u8], key: &[u8]) -> Result<Serving, String> {
     let chain = tls::pair(certificate, key).map_err(|problem| problem.to_string())?.cert;
     let end = chain.first().ok_or("no certificate")?;
     let (_, parsed) = parse_x509_certificate(end).map_err(|error| error.to_string())?;
@@ -125,7 +124,7 @@ pub(super) fn serving(certificate: &[u8], key: &[u8]) -> Result<Serving, String>
 
 impl Serving {
     /// Whether a client that trusts only `ca` accepts it for each of `names` at `now`.
-    pub(super) fn accepted(&self, ca: &CaCertificate, names: &[ServerName<'_>], now: i64) -> bool {
+    pub(crate) fn accepted(&self, ca: &CaCertificate, names: &[ServerName<'_>], now: i64) -> bool {
         // Go looks at the dates of the root too, webpki does not.
         if !ca.valid.holds(now) {
             return false;
@@ -145,7 +144,7 @@ impl Serving {
 }
 
 /// Certificates as PEM, one after the other.
-pub(super) fn pem<'a>(certificates: impl IntoIterator<Item = &'a CaCertificate>) -> String {
+pub(crate) fn pem<'a>(certificates: impl IntoIterator<Item = &'a CaCertificate>) -> String {
     let mut text = String::new();
     for certificate in certificates {
         text.push_str("-----BEGIN CERTIFICATE-----\n");
@@ -162,3 +161,6 @@ pub(super) fn pem<'a>(certificates: impl IntoIterator<Item = &'a CaCertificate>)
     }
     text
 }
+
+/// `O` of the subject of every CA made here.
+pub(crate) const ORGANIZATION: &str = "Mullion";

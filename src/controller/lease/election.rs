@@ -5,8 +5,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-use super::Timing;
-use super::record::{Claim, Record, micros};
+use crate::controller::lease::Timing;
+use crate::controller::lease::record::{Claim, Record, micros};
 
 /// By how much others stretch the waits between their looks, at most: client-go's `JitterFactor`.
 const JITTER: f64 = 1.2;
@@ -15,7 +15,7 @@ const UNANSWERED: usize = 16;
 
 /// What one process knows of the lease, and whether it leads.
 #[derive(Debug)]
-pub(super) struct Election {
+pub(crate) struct Election {
     identity: String,
     timing: Timing,
     known: Known,
@@ -48,7 +48,7 @@ enum Known {
 
 /// What to do now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
+pub(crate) enum Step {
     Wait(Duration),
     Read,
     /// Create the Lease, or update it with the `resourceVersion` last read.
@@ -57,7 +57,7 @@ pub(super) enum Step {
 
 /// How a write ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Written {
+pub(crate) enum Written {
     /// It succeeded; the Lease is now as here.
     Done(Record),
     /// Somebody was faster (409), or the Lease is gone (404).
@@ -69,7 +69,7 @@ pub(super) enum Written {
 }
 
 impl Election {
-    pub(super) fn new(identity: String, timing: Timing) -> Self {
+    pub(crate) fn new(identity: String, timing: Timing) -> Self {
         Self {
             identity,
             timing,
@@ -83,7 +83,7 @@ impl Election {
     }
 
     /// What to do now.
-    pub(super) fn next(&self, now: Instant) -> Step {
+    pub(crate) fn next(&self, now: Instant) -> Step {
         match self.not_before.and_then(|at| at.checked_duration_since(now)) {
             Some(wait) if !wait.is_zero() => Step::Wait(wait),
             _ if self.fresh => Step::Write,
@@ -92,17 +92,17 @@ impl Election {
     }
 
     /// The term that is led, and until when, unless something is heard first. Over, if that has passed.
-    pub(super) fn hold(&self) -> Option<(u64, Instant)> {
+    pub(crate) fn hold(&self) -> Option<(u64, Instant)> {
         self.held_from.map(|began| (self.term, began + self.timing.renew_deadline))
     }
 
     /// Whether this process leads.
-    pub(super) fn leads(&self, now: Instant) -> bool {
+    pub(crate) fn leads(&self, now: Instant) -> bool {
         self.hold().is_some_and(|(_, until)| now < until)
     }
 
     /// Who holds the lease, as far as is known.
-    pub(super) fn holder(&self) -> Option<&str> {
+    pub(crate) fn holder(&self) -> Option<&str> {
         match &self.known {
             Known::Present { record, .. } => record.holder.as_deref(),
             Known::Unread | Known::Absent { .. } => None,
@@ -110,17 +110,17 @@ impl Election {
     }
 
     /// Whether the Lease may say that this process holds it.
-    pub(super) fn may_hold(&self) -> bool {
+    pub(crate) fn may_hold(&self) -> bool {
         self.holder() == Some(&self.identity) || !self.unanswered.is_empty()
     }
 
     /// Leads no more, whatever the Lease says.
-    pub(super) fn resign(&mut self) {
+    pub(crate) fn resign(&mut self) {
         self.held_from = None;
     }
 
     /// The Lease was read. `jitter`, from 0 to 1, spreads the looks of those that wait.
-    pub(super) fn read(&mut self, now: Instant, found: Option<Record>, jitter: f64) {
+    pub(crate) fn read(&mut self, now: Instant, found: Option<Record>, jitter: f64) {
         match found {
             None => self.read_nothing(now),
             Some(record) => self.read_record(now, record),
@@ -184,13 +184,13 @@ impl Election {
     }
 
     /// It could not be read.
-    pub(super) fn read_failed(&mut self, now: Instant) {
+    pub(crate) fn read_failed(&mut self, now: Instant) {
         self.fresh = false;
         self.not_before = Some(now + self.timing.retry);
     }
 
     /// The version to carry (none: to create the Lease), and what to write, now that the write begins.
-    pub(super) fn begin(&mut self, now: Instant, wall: Timestamp) -> (Option<String>, Claim) {
+    pub(crate) fn begin(&mut self, now: Instant, wall: Timestamp) -> (Option<String>, Claim) {
         let mut renew_time = micros(wall);
         let mut claim = Claim {
             holder: self.identity.clone(),
@@ -222,7 +222,7 @@ impl Election {
     }
 
     /// The write that began then and carried that `renewTime` ended.
-    pub(super) fn written(&mut self, began: Instant, renew_time: Timestamp, now: Instant, outcome: Written) {
+    pub(crate) fn written(&mut self, began: Instant, renew_time: Timestamp, now: Instant, outcome: Written) {
         // Somebody's progress, or a lost answer: worth a look soon. Not at once, lest two fight without a pause.
         let soon = Some(now + self.timing.retry / 10);
         (self.fresh, self.not_before) = match outcome {

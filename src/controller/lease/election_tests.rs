@@ -5,12 +5,12 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use proptest::prelude::*;
 use tokio::time::Instant;
 
-use super::Timing;
-use super::election::{Election, Step, Written};
-use super::record::{Claim, Record};
+use crate::controller::lease::Timing;
+use crate::controller::lease::election::{Election, Step, Written};
+use crate::controller::lease::record::{Claim, Record};
+use proptest::prelude::*;
 
 const TIMING: fn() -> Timing = || Timing::of_seconds(15);
 const RETRY: Duration = Duration::from_secs(2);
@@ -238,7 +238,7 @@ fn a_wall_clock_that_stands_still_renews_all_the_same() {
     assert_eq!(claim.renew_time, wall(2));
 }
 
-/// What may happen next, in a world of processes and one server.
+/// What may happen next, in a snapshot of processes and one server.
 #[derive(Debug, Clone)]
 enum Event {
     /// Time goes on, in milliseconds.
@@ -368,7 +368,7 @@ impl Server {
     }
 }
 
-struct World {
+struct ClusterSnapshot {
     now: Instant,
     started: Instant,
     server: Server,
@@ -377,7 +377,7 @@ struct World {
     named: usize,
 }
 
-impl World {
+impl ClusterSnapshot {
     fn new() -> Self {
         let (now, processes) = (Instant::now(), (0..3).map(|number| Process::new(format!("p{number}"))).collect());
         Self { now, started: now, server: Server::default(), processes, late: Vec::new(), named: 3 }
@@ -471,22 +471,22 @@ proptest! {
 
     #[test]
     fn never_two_leaders(events in events()) {
-        let mut world = World::new();
+        let mut snapshot = ClusterSnapshot::new();
         for (number, event) in events.iter().enumerate() {
-            world.happen(event);
-            let leaders = world.leaders();
+            snapshot.happen(event);
+            let leaders = snapshot.leaders();
             prop_assert!(leaders.len() <= 1, "{leaders:?} after {number}: {event:?}");
         }
     }
 
     #[test]
     fn when_all_others_are_gone_one_leads_soon(events in events(), who in 0..3_usize) {
-        let mut world = World::new();
+        let mut snapshot = ClusterSnapshot::new();
         for event in &events {
-            world.happen(event);
+            snapshot.happen(event);
         }
-        world.late.clear();
-        let took = world.until_leading(who);
+        snapshot.late.clear();
+        let took = snapshot.until_leading(who);
         // A lease, a look before and a request that fails first.
         prop_assert!(took < secs(15 + 5 + 5), "{took:?}");
     }
@@ -494,18 +494,18 @@ proptest! {
 
 /// The world above is no desert: processes do lead in it, one after the other, and lose answers that matter.
 #[test]
-fn the_simulated_world_is_one_in_which_leaders_change() {
+fn the_simulated_snapshot_is_one_in_which_leaders_change() {
     use proptest::strategy::ValueTree as _;
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut takeovers, mut recovered) = (0, 0);
     for _ in 0..400 {
         let events = events().new_tree(&mut runner).unwrap().current();
-        let mut world = World::new();
+        let mut snapshot = ClusterSnapshot::new();
         let mut last = None;
         for event in &events {
-            let led = world.leaders().len();
-            world.happen(event);
-            let leader = world.leaders().first().map(|name| (*name).to_owned());
+            let led = snapshot.leaders().len();
+            snapshot.happen(event);
+            let leader = snapshot.leaders().first().map(|name| (*name).to_owned());
             takeovers += usize::from(leader.is_some() && last.is_some() && leader != last);
             recovered += usize::from(led == 0 && leader.is_some() && matches!(event, Event::Answer(_)));
             last = leader.or(last);

@@ -4,6 +4,7 @@
 //! therefore taken when the connection asks for the body of the request, after waiting for tokens, for a connection and
 //! for its handshake: hyper writes head and body of a short request together, microseconds later.
 
+use crate::controller::lease::NAME;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -21,16 +22,15 @@ use tower::retry::RetryLayer;
 use tower::util::MapFutureLayer;
 use tower::{BoxError, Layer as _, Service};
 
-use super::NAME;
-use crate::world::watch::{ANSWER, in_time};
+use crate::cluster::watch::{ANSWER, in_time};
 
 /// That this process leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Hold {
+pub(crate) struct Hold {
     /// The number of the term: another one, if leading was interrupted.
-    pub(super) term: u64,
+    pub(crate) term: u64,
     /// Until when, unless it is prolonged.
-    pub(super) until: Instant,
+    pub(crate) until: Instant,
 }
 
 /// One term of leading: open as long as it lasts.
@@ -47,7 +47,7 @@ struct Closed;
 
 impl Fence {
     /// Around the term that `hold` is in; `None` if this process does not lead.
-    pub(super) fn around(hold: channel::Receiver<Option<Hold>>) -> Option<Self> {
+    pub(crate) fn around(hold: channel::Receiver<Option<Hold>>) -> Option<Self> {
         let now = *hold.borrow();
         let fence = Self { term: now?.term, hold };
         fence.until().is_some().then_some(fence)
@@ -83,7 +83,7 @@ impl Fence {
     }
 
     /// Makes fenced bodies. kube takes bodies of a type of its own, and wraps others only if they come as answers.
-    pub(super) fn bodies(&self) -> Client {
+    pub(crate) fn bodies(&self) -> Client {
         let fence = self.clone();
         let wrap = move |request: Request<Body>| {
             let body = FencedBody { fence: fence.clone(), body: request.into_body() };

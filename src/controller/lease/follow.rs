@@ -8,19 +8,20 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Api, Client};
+use mullion_snapshot::objects::MANAGED_BY;
 use serde_json::json;
 use tokio::sync::watch as channel;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::election::{Election, Step, Written};
-use super::fence::{Fence, Hold};
-use super::record::{Claim, Record};
-use super::{NAME, Timing};
+use crate::controller::lease::election::{Election, Step, Written};
+use crate::controller::lease::fence::{Fence, Hold};
+use crate::controller::lease::record::{Claim, Record};
+use crate::controller::lease::{NAME, Timing};
 use crate::controller::post_params;
-use crate::ownership::{self, Owner};
-use crate::world::objects::MANAGED_BY;
+use crate::ownership;
+use crate::ownership::Owner;
 
 /// How long giving the lease up may take at the end: longer than a busy API server takes, and a pod's grace is 30 s.
 const VACATE: Duration = Duration::from_secs(3);

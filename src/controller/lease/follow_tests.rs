@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 use tokio::sync::watch as channel;
 use tokio::time::{Instant, advance, sleep, timeout};
 
-use super::fence::{Fence, Hold};
-use super::follow::{Follower, follow};
-use super::{NAME, Timing};
+use crate::controller::lease::fence::{Fence, Hold};
+use crate::controller::lease::follow::{Follower, follow};
+use crate::controller::lease::{NAME, Timing};
 use crate::ownership::Owner;
 
 /// What the server does with a request, by its method.

@@ -21,20 +21,13 @@
 //! the Lease under a leader, and a process that knows of none looks before the leader has put it back (2 s), two lead
 //! until the first reads it again.
 
-mod election;
-#[cfg(test)]
-mod election_tests;
-mod fence;
-mod follow;
-#[cfg(test)]
-mod follow_tests;
-mod record;
+pub mod election;
+pub mod fence;
+pub mod follow;
+pub mod record;
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
-
-pub use fence::Fence;
-pub use follow::{Follower, Standing, follow};
 
 /// The name of the Lease.
 pub const NAME: &str = "mullion-controller";
@@ -73,7 +66,14 @@ pub fn identity() -> String {
 }
 
 #[cfg(test)]
+mod election_tests;
+
+#[cfg(test)]
+mod follow_tests;
+
+#[cfg(test)]
 mod tests {
+
     use super::*;
 
     #[test]

@@ -8,23 +8,23 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
 /// A Lease as read, as far as it matters here.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Record {
+pub(crate) struct Record {
     /// `metadata.resourceVersion`: what a write must carry.
-    pub(super) version: String,
+    pub(crate) version: String,
     /// `metadata.uid`: another one, if it was deleted and made anew.
-    pub(super) uid: Option<String>,
+    pub(crate) uid: Option<String>,
     /// Nobody, where it is missing or empty.
-    pub(super) holder: Option<String>,
+    pub(crate) holder: Option<String>,
     /// `None` where it is missing, zero or negative.
-    pub(super) duration: Option<Duration>,
-    pub(super) acquire_time: Option<Timestamp>,
-    pub(super) renew_time: Option<Timestamp>,
-    pub(super) transitions: i32,
+    pub(crate) duration: Option<Duration>,
+    pub(crate) acquire_time: Option<Timestamp>,
+    pub(crate) renew_time: Option<Timestamp>,
+    pub(crate) transitions: i32,
 }
 
 impl Record {
     /// Of a Lease, however broken.
-    pub(super) fn of(lease: &Lease) -> Self {
+    pub(crate) fn of(lease: &Lease) -> Self {
         let spec = lease.spec.clone().unwrap_or_default();
         let seconds = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
         Self {
@@ -39,7 +39,7 @@ impl Record {
     }
 
     /// Whether both say the same about who holds it: labels and annotations do not count.
-    pub(super) fn same_claim(&self, other: &Self) -> bool {
+    pub(crate) fn same_claim(&self, other: &Self) -> bool {
         let version = self.version.clone();
         *self == Self { version, ..other.clone() }
     }
@@ -47,26 +47,26 @@ impl Record {
 
 /// What to write: the whole of what concerns the holder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Claim {
+pub(crate) struct Claim {
     /// Empty to give the lease up.
-    pub(super) holder: String,
-    pub(super) duration: Duration,
-    pub(super) acquire_time: Timestamp,
-    pub(super) renew_time: Timestamp,
-    pub(super) transitions: i32,
+    pub(crate) holder: String,
+    pub(crate) duration: Duration,
+    pub(crate) acquire_time: Timestamp,
+    pub(crate) renew_time: Timestamp,
+    pub(crate) transitions: i32,
 }
 
 impl Claim {
     /// Gives up what `record` says is held, as client-go does on release: no holder, and one second, since the API
     /// server takes none for an error.
-    pub(super) fn vacate(record: &Record, wall: Timestamp) -> Self {
+    pub(crate) fn vacate(record: &Record, wall: Timestamp) -> Self {
         let wall = micros(wall);
         let duration = Duration::from_secs(1);
         Self { holder: String::new(), duration, acquire_time: wall, renew_time: wall, transitions: record.transitions }
     }
 
     /// Puts it into a Lease; the rest of that stays.
-    pub(super) fn put_into(&self, lease: &mut Lease) {
+    pub(crate) fn put_into(&self, lease: &mut Lease) {
         lease.spec = Some(LeaseSpec {
             holder_identity: Some(self.holder.clone()),
             lease_duration_seconds: Some(i32::try_from(self.duration.as_secs()).unwrap_or(i32::MAX)),
@@ -79,12 +79,13 @@ impl Claim {
 }
 
 /// A time as it comes back from the API server: `MicroTime` has six digits after the point.
-pub(super) fn micros(time: Timestamp) -> Timestamp {
+pub(crate) fn micros(time: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(time.as_microsecond()).unwrap_or(time)
 }
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
     use serde_json::{Value, json};

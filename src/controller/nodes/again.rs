@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::repeats::key;
+use crate::controller::nodes::repeats::key;
 
 /// Waits after a failure: doubling from the first to the last.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(300));
 
 /// Doubles with each failure. The same node waits the same time, different nodes do not come back all at once.
-pub(super) fn backoff(name: &str, failures: u32) -> Duration {
+pub(crate) fn backoff(name: &str, failures: u32) -> Duration {
     let wait = BACKOFF.0.saturating_mul(1_u32 << failures.min(16)).min(BACKOFF.1);
     let share = u32::try_from(key(&(name, failures)) % 256).unwrap_or(0);
     wait + wait * share / 512
@@ -16,13 +16,14 @@ pub(super) fn backoff(name: &str, failures: u32) -> Duration {
 
 /// Whether the first resourceVersion is of an older object. They are numbers that grow (KEP-5504); of what is none,
 /// nothing is known.
-pub(super) fn is_older(version: &str, than: &str) -> bool {
+pub(crate) fn is_older(version: &str, than: &str) -> bool {
     let number = |text: &str| text.parse::<u64>().ok();
     number(version).zip(number(than)).is_some_and(|(version, than)| version < than)
 }
 
 #[cfg(test)]
 mod tests {
+
     use super::*;
 
     #[test]

@@ -1,17 +1,19 @@
 //! DaemonSets: where their pods may go, and what is needed to tell for which operating system they are.
 
+use crate::cluster::live::slim_metadata;
 use k8s_openapi::api::apps::v1 as apps;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::review_request::ReviewRequest;
+use mullion_engine::model::scheduling::node_fit::SchedulingConstraints;
+use mullion_engine::model::workload::WorkloadKind;
+use mullion_engine::model::workload::WorkloadObject;
+use mullion_engine::node::taint_blockers::{Daemon, belongs, selects_linux};
+use mullion_policy::policy_set::PolicySet;
+use mullion_snapshot::objects::or_default;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-
-use crate::engine::blockers::{Daemon, belongs, selects_linux};
-use crate::engine::fit::Placement;
-use crate::engine::world::World;
-use crate::policy::PolicySet;
-use crate::world::live::slim_metadata;
-use crate::world::objects::or_default;
 
 /// The largest template, as slim JSON, of which a verdict is asked; a template is 1 KB, the API server takes 1.5 MB.
 /// Of larger ones only the selectors count.
@@ -25,7 +27,7 @@ const LONG_OF_CONTAINER: [&str; 5] = ["env", "envFrom", "volumeMounts", "volumeD
 /// A DaemonSet as it comes.
 #[derive(Resource, Deserialize, Clone, Debug)]
 #[resource(inherit = apps::DaemonSet)]
-pub(super) struct SlimDaemonSet {
+pub(crate) struct SlimDaemonSet {
     #[serde(deserialize_with = "slim_metadata")]
     metadata: ObjectMeta,
     #[serde(default, deserialize_with = "or_default")]
@@ -48,9 +50,9 @@ struct Status {
 
 /// A DaemonSet as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct KnownDaemonSet {
+pub(crate) struct KnownDaemonSet {
     namespace: String,
-    placement: Placement,
+    placement: SchedulingConstraints,
     any_ready: bool,
     /// The object as JSON, without what no verdict reads; as text, a fifth of the parsed size. Empty if too large.
     object: Box<str>,
@@ -58,20 +60,20 @@ pub(super) struct KnownDaemonSet {
 
 impl SlimDaemonSet {
     /// What is kept, under its name (`namespace/name`); nothing of those that select Linux nodes.
-    pub(super) fn entry(self) -> (String, Option<KnownDaemonSet>) {
+    pub(crate) fn entry(self) -> (String, Option<KnownDaemonSet>) {
         let Self { metadata, spec, status } = self;
         let namespace = metadata.namespace.unwrap_or_default();
         let name = format!("{namespace}/{}", metadata.name.unwrap_or_default());
         let mut template = spec.template;
         slim(&mut template);
-        let os = metadata.annotations.unwrap_or_default().remove(crate::engine::verdict::OS_ANNOTATION);
+        let os = metadata.annotations.unwrap_or_default().remove(mullion_engine::model::names::OS_ANNOTATION);
         let annotations: Map<String, Value> =
-            os.into_iter().map(|os| (crate::engine::verdict::OS_ANNOTATION.to_owned(), os.into())).collect();
+            os.into_iter().map(|os| (mullion_engine::model::names::OS_ANNOTATION.to_owned(), os.into())).collect();
         let object = json!({"metadata": {"annotations": annotations}, "spec": {"template": template}});
         if selects_linux(&object) {
             return (name, None);
         }
-        let placement = object.pointer("/spec/template/spec").map(Placement::deserialize);
+        let placement = object.pointer("/spec/template/spec").map(SchedulingConstraints::deserialize);
         let text = object.to_string();
         let known = KnownDaemonSet {
             namespace,
@@ -84,13 +86,15 @@ impl SlimDaemonSet {
 }
 
 impl KnownDaemonSet {
-    /// As the engine wants it, in the world as it is now.
-    pub(super) fn judge(&self, name: &str, world: &World, policies: &PolicySet) -> Daemon {
+    /// The DaemonSet as the engine wants it, for this snapshot.
+    pub(crate) fn judge(&self, name: &str, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Daemon {
         let object = serde_json::from_str(&self.object).unwrap_or(Value::Null);
+        let daemon = WorkloadObject { kind: WorkloadKind::DaemonSet, namespace: &self.namespace, object: &object };
+        let settings = policies.resolve(&ReviewRequest::creation(daemon), snapshot).new;
         Daemon {
             name: name.to_owned(),
             placement: self.placement.clone(),
-            belongs: belongs(&object, &self.namespace, world, policies),
+            belongs: belongs(daemon, snapshot, &settings),
             any_ready: self.any_ready,
         }
     }

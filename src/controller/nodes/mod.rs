@@ -1,7 +1,7 @@
 //! The nodes' duty: Windows nodes labelled and tainted, a RuntimeClass for each of their builds.
 //!
 //! ```text
-//! watches, policies, world ─→ work (what is due, what is busy) ─→ requests (plan, patch, tell), sixteen at a time
+//! watches, policies, snapshot ─→ work (what is due, what is busy) ─→ requests (plan, patch, tell), sixteen at a time
 //! ```
 //!
 //! | module | what it is |
@@ -14,15 +14,13 @@
 //! | `again` | waits after failures |
 //! | `repeats` | how often the same thing was done to the same object |
 
-mod again;
-mod daemons;
-mod known;
-mod news;
-mod repeats;
-mod requests;
-#[cfg(test)]
-mod tests;
-mod work;
+pub mod again;
+pub mod daemons;
+pub mod known;
+pub mod news;
+pub mod repeats;
+pub mod requests;
+pub mod work;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,19 +30,18 @@ use futures::StreamExt as _;
 use k8s_openapi::api::node::v1 as node_api;
 use kube::Api;
 use kube::runtime::watcher::Config;
+use mullion_engine::model::cluster::taint::Taint;
 use tokio::sync::watch as channel;
 use tokio::time::{MissedTickBehavior, timeout};
 
-use self::daemons::SlimDaemonSet;
-use self::known::class_entry;
-pub(super) use self::known::{Known, known};
-use self::requests::Shared;
-use self::work::Work;
-use super::leading::Leading;
-use crate::engine::world::Taint;
-use crate::state::State;
-use crate::world::live::SlimNode;
-use crate::world::watch;
+use crate::cluster::live::SlimNode;
+use crate::cluster::watch;
+use crate::controller::leader::Leading;
+use crate::controller::nodes::daemons::SlimDaemonSet;
+use crate::controller::nodes::known::class_entry;
+use crate::controller::nodes::requests::Shared;
+use crate::controller::nodes::work::Work;
+use crate::state::document::State;
 
 /// How often due work is looked for.
 const TICK: Duration = Duration::from_millis(500);
@@ -53,7 +50,7 @@ const DRAIN: Duration = Duration::from_secs(10);
 
 /// Works until it must stop.
 pub async fn run(leading: Leading) {
-    let Leading { client, streaming, mut policies, world, state, events, claimants, metrics, ready, stop, .. } =
+    let Leading { client, streaming, mut policies, snapshot, state, events, claimants, metrics, ready, stop, .. } =
         leading;
     claimants.send_replace(None);
     let mut kept = state.state.clone();
@@ -68,10 +65,10 @@ pub async fn run(leading: Leading) {
     // Never from the API server's cache, which may be behind: nobody would wait for a DaemonSet that is not there yet.
     let mut daemons = watch::paged_changes::<SlimDaemonSet>(Api::all(client.clone()), Config::default(), streaming);
     let mut classes = watch::changes::<node_api::RuntimeClass>(Api::all(client.clone()), Config::default(), streaming);
-    let mut worlds = world.changes();
+    let mut snapshots = snapshot.changes();
 
     let first = policies.borrow_and_update().clone();
-    let mut work = Work::new(Shared::new(client, events, metrics), world, first, seen(&mut kept));
+    let mut work = Work::new(Shared::new(client, events, metrics), snapshot, first, seen(&mut kept));
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -84,7 +81,7 @@ pub async fn run(leading: Leading) {
                     work.neighbours_changed();
                 }
             }
-            Ok(()) = worlds.changed() => work.neighbours_changed(),
+            Ok(()) = snapshots.changed() => work.neighbours_changed(),
             Some(event) = classes.next() => work.classes_due |= work.classes.apply(event, class_entry),
             Some(done) = work.running.next(), if !work.running.is_empty() => work.done(done),
             Ok(()) = kept.changed() => work.seen_changed(&seen(&mut kept)),
@@ -110,3 +107,6 @@ pub async fn run(leading: Leading) {
 fn seen(kept: &mut channel::Receiver<Option<Arc<State>>>) -> BTreeSet<Taint> {
     kept.borrow_and_update().as_ref().map(|state| state.seen.taints.clone()).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

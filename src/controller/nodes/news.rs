@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1 as core;
 use kube::Resource as _;
+use mullion_engine::model::cluster::taint::Taint;
 use tokio::time::Instant;
 
-use super::known::Known;
-use super::repeats::key;
 use crate::controller::events::{EventType, Events, News};
-use crate::engine::world::Taint;
+use crate::controller::nodes::known::Known;
+use crate::controller::nodes::repeats::key;
 
 /// What still holds is said again after this time: the API server forgets events after an hour.
 const AGAIN: Duration = Duration::from_secs(1800);
@@ -22,7 +22,7 @@ const OTHER_WORDS: Duration = Duration::from_secs(120);
 
 /// What was told last of which node.
 #[derive(Debug, Default)]
-pub(super) struct Told(Mutex<HashMap<String, Telling>>);
+pub(crate) struct Told(Mutex<HashMap<String, Telling>>);
 
 #[derive(Debug, Clone, Copy)]
 struct Telling {
@@ -34,7 +34,7 @@ struct Telling {
 impl Told {
     /// Tells on the node, unless that is what was told last and people can still read it, or nearly that a moment ago.
     /// Who has it told again and again has it told in the end: what was not written was not told.
-    pub(super) async fn tell(&self, events: &Events, known: &Known, news: &News) {
+    pub(crate) async fn tell(&self, events: &Events, known: &Known, news: &News) {
         let telling = Telling { reason: news.reason, key: key(news), at: Instant::now() };
         let stands = |last: &Telling| {
             let lasts = if last.key == telling.key { AGAIN } else { OTHER_WORDS };
@@ -54,7 +54,7 @@ impl Told {
     }
 
     /// The node is gone, or has nothing more to tell.
-    pub(super) fn forget(&self, node: &str) {
+    pub(crate) fn forget(&self, node: &str) {
         self.told().remove(node);
     }
 }
@@ -70,7 +70,7 @@ fn reference(known: &Known) -> core::ObjectReference {
 }
 
 /// Who is waited for. Five names are enough to start with.
-pub(super) fn waits(taint: &Taint, waits_for: &[String]) -> News {
+pub(crate) fn waits(taint: &Taint, waits_for: &[String]) -> News {
     let mut names = waits_for.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
     if let more @ 1.. = waits_for.len().saturating_sub(5) {
         names = format!("{names} and {more} more");
@@ -84,7 +84,7 @@ pub(super) fn waits(taint: &Taint, waits_for: &[String]) -> News {
 }
 
 /// What `mode: Audit` keeps from being done; the plan's sentences.
-pub(super) fn would(reasons: &[String]) -> News {
+pub(crate) fn would(reasons: &[String]) -> News {
     let reasons = reasons.iter().map(|reason| reason.strip_prefix("would: ").unwrap_or(reason));
     let note = format!(
         "Nothing is changed, since the NodePolicy says mode: Audit. With mode: Enforce it would be: {}",
@@ -94,13 +94,13 @@ pub(super) fn would(reasons: &[String]) -> News {
 }
 
 /// Somebody takes the taint away again and again; `why` is the plan's sentence.
-pub(super) fn contested(why: &str) -> News {
+pub(crate) fn contested(why: &str) -> News {
     let note = format!("{}{}", why.get(..1).unwrap_or_default().to_uppercase(), why.get(1..).unwrap_or_default());
     News { r#type: EventType::Warning, reason: "TaintContested", action: "Taint", note }
 }
 
 /// Somebody undoes the same change again and again.
-pub(super) fn undone(name: &str, changes: &[String]) -> News {
+pub(crate) fn undone(name: &str, changes: &[String]) -> News {
     let changes = if changes.is_empty() { "annotation mullion.dev/owned".to_owned() } else { changes.join("; ") };
     let note = format!(
         "Mullion made the same change three times within an hour, and somebody undoes it: {changes}. It is left for an \

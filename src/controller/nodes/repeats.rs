@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::Duration;
 
-use crate::hash::hash_of;
 use tokio::time::Instant;
+
+use crate::hash::hash_of;
 
 /// How often within [`HOUR`] the same is done.
 const LIMIT: u8 = 3;
@@ -16,7 +17,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 /// Counts by a hash of object and deed. One per node that was patched within the hour.
 #[derive(Debug, Default)]
-pub(super) struct Repeats(HashMap<u64, Count>);
+pub(crate) struct Repeats(HashMap<u64, Count>);
 
 #[derive(Debug, Clone, Copy)]
 struct Count {
@@ -27,21 +28,21 @@ struct Count {
 
 /// Enough for now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Enough {
+pub(crate) struct Enough {
     /// When it may be done again.
-    pub(super) until: Instant,
+    pub(crate) until: Instant,
     /// Whether this was the first refusal.
-    pub(super) news: bool,
+    pub(crate) news: bool,
 }
 
 /// A key for [`Repeats`].
-pub(super) fn key(deed: &impl Hash) -> u64 {
+pub(crate) fn key(deed: &impl Hash) -> u64 {
     hash_of(deed)
 }
 
 impl Repeats {
     /// Whether it may be done at `now`.
-    pub(super) fn check(&mut self, key: u64, now: Instant) -> Result<(), Enough> {
+    pub(crate) fn check(&mut self, key: u64, now: Instant) -> Result<(), Enough> {
         match self.0.get_mut(&key) {
             Some(count) if count.times >= LIMIT && now < count.first + HOUR => {
                 let news = !std::mem::replace(&mut count.refused, true);
@@ -52,7 +53,7 @@ impl Repeats {
     }
 
     /// It was done.
-    pub(super) fn done(&mut self, key: u64, now: Instant) {
+    pub(crate) fn done(&mut self, key: u64, now: Instant) {
         let fresh = Count { first: now, times: 0, refused: false };
         let count = self.0.entry(key).or_insert(fresh);
         if now >= count.first + HOUR {
@@ -62,18 +63,19 @@ impl Repeats {
     }
 
     /// Forgets what is over.
-    pub(super) fn sweep(&mut self, now: Instant) {
+    pub(crate) fn sweep(&mut self, now: Instant) {
         self.0.retain(|_, count| now < count.first + HOUR);
     }
 
     /// Forgets everything: something else is wanted now.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 }
 
 #[cfg(test)]
 mod tests {
+
     use super::*;
 
     #[test]

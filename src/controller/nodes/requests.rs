@@ -1,59 +1,63 @@
 //! What is asked and written: for one node, and for RuntimeClasses.
 
+use mullion_engine::node::node_patch::NodePlan;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use k8s_openapi::api::node::v1 as node_api;
 use kube::api::Patch;
 use kube::{Api, Client};
+use mullion_engine::model::cluster::taint::Taint;
+use mullion_engine::model::settings::node_settings::ApplyTaint;
+use mullion_engine::node::node_patch::{Hold, NodePatch, Trust};
+use mullion_engine::node::plan::{plan_node, wanted_taint};
+use mullion_engine::node::taint_blockers::{blockers, needs_pods};
+use mullion_policy::policy_set::PolicySet;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
-use super::known::{Known, Neighbours};
-use super::news::{self, Told};
-use super::repeats::{Repeats, key as key_of};
+use crate::cluster::live::SlimNode;
+use crate::cluster::watch::CALL;
 use crate::controller::events::Events;
 use crate::controller::metrics::{Metrics, Outcome};
+use crate::controller::nodes::known::{Known, Neighbours};
+use crate::controller::nodes::news;
+use crate::controller::nodes::news::Told;
+use crate::controller::nodes::repeats::{Repeats, key as key_of};
 use crate::controller::runtime_classes::Write;
 use crate::controller::{bound, patch_params, post_params};
-use crate::engine::blockers::{blockers, needs_pods};
-use crate::engine::node::{Hold, NodePatch, NodePlan, Trust, plan_node, wanted_taint};
-use crate::engine::world::Taint;
-use crate::policy::{ApplyTaint, PolicySet};
-use crate::telemetry::in_words;
-use crate::world::live::SlimNode;
-use crate::world::watch::CALL;
+use crate::telemetry::failures::in_words;
 
 /// What requests need.
-pub(super) struct Shared {
+pub(crate) struct Shared {
     client: Client,
     nodes: Api<SlimNode>,
     events: Events,
-    pub(super) metrics: Metrics,
-    pub(super) told: Told,
+    pub(crate) metrics: Metrics,
+    pub(crate) told: Told,
     repeats: Mutex<Repeats>,
 }
 
 /// What ended.
-pub(super) enum Done {
+pub(crate) enum Done {
     Node(Report),
     Classes { again: bool },
 }
 
 /// How the work on a node ended.
-pub(super) struct Report {
-    pub(super) name: String,
-    pub(super) version: String,
-    pub(super) end: End,
+pub(crate) struct Report {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) end: End,
     /// Who the taint waits for.
-    pub(super) waits_for: Vec<String>,
+    pub(crate) waits_for: Vec<String>,
     /// Whether something is left alone because somebody undoes it.
-    pub(super) contested: bool,
+    pub(crate) contested: bool,
     /// See [`NodePlan::withheld`].
-    pub(super) withheld: bool,
+    pub(crate) withheld: bool,
 }
 
-pub(super) enum End {
+pub(crate) enum End {
     /// Nothing to do.
     Settled,
     Patched(Box<SlimNode>),
@@ -65,21 +69,21 @@ pub(super) enum End {
 }
 
 /// Seconds since 1970.
-pub(super) fn now() -> u64 {
+pub(crate) fn now() -> u64 {
     u64::try_from(Timestamp::now().as_second()).unwrap_or(0)
 }
 
 impl Shared {
-    pub(super) fn new(client: Client, events: Events, metrics: Metrics) -> Self {
+    pub(crate) fn new(client: Client, events: Events, metrics: Metrics) -> Self {
         let nodes = Api::all(client.clone());
         Self { client, nodes, events, metrics, told: Told::default(), repeats: Mutex::default() }
     }
 
-    pub(super) fn repeats(&self) -> MutexGuard<'_, Repeats> {
+    pub(crate) fn repeats(&self) -> MutexGuard<'_, Repeats> {
         self.repeats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) async fn reconcile(
+    pub(crate) async fn reconcile(
         self: Arc<Self>,
         known: Arc<Known>,
         policies: Arc<PolicySet>,
@@ -120,7 +124,7 @@ impl Shared {
         neighbours: Option<&Neighbours>,
     ) -> Result<Vec<String>, &'static str> {
         let Some(neighbours) = neighbours else { return Err("the list of DaemonSets, which cannot be read yet") };
-        let Neighbours { daemons, world, covered } = neighbours;
+        let Neighbours { daemons, snapshot, covered } = neighbours;
         let Some(facts) = &neighbours.with_labels(known) else {
             return Err("the node's labels, which were not seen yet");
         };
@@ -128,7 +132,7 @@ impl Shared {
         if !needs_pods(facts, taint, daemons, *covered) {
             return Ok(blockers(facts, taint, daemons, &[]));
         }
-        match bound::pods(self.client.clone(), &facts.name, policies, world).await {
+        match bound::pods(self.client.clone(), &facts.name, policies, snapshot).await {
             Ok(pods) => Ok(blockers(facts, taint, daemons, &pods)),
             Err(error) => {
                 tracing::warn!(
@@ -187,7 +191,7 @@ impl Shared {
 
     /// Those that were not made often enough by now: somebody who deletes a class, or takes a toleration away, three
     /// times within an hour has it his way for the rest of it.
-    pub(super) async fn write_classes(self: Arc<Self>, writes: Vec<Write>) -> Done {
+    pub(crate) async fn write_classes(self: Arc<Self>, writes: Vec<Write>) -> Done {
         let mut again = false;
         for write in writes {
             let (name, scheduling) = match &write {

@@ -11,19 +11,22 @@ use http::{Request, Response};
 use kube::Client;
 use kube::client::Body;
 use kube::runtime::watcher::Event;
+use mullion_engine::model::cluster::nodes;
+use mullion_engine::model::cluster::nodes::Nodes;
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::cluster::taint::Taint;
+use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 use tokio::sync::watch as channel;
 
-use super::daemons::SlimDaemonSet;
-use super::known::{Known, Neighbours};
-use super::requests::{Done, End, Report, Shared};
-use super::work::Work;
-use super::{known, news};
+use crate::cluster::live::{Live, SlimNode};
 use crate::controller::events::Events;
 use crate::controller::metrics::Metrics;
-use crate::engine::world::{self, Nodes, Taint, World};
-use crate::policy::PolicySet;
-use crate::world::live::{Live, SlimNode};
+use crate::controller::nodes::daemons::SlimDaemonSet;
+use crate::controller::nodes::known::Neighbours;
+use crate::controller::nodes::news;
+use crate::controller::nodes::requests::{Done, End, Report, Shared};
+use crate::controller::nodes::work::Work;
 
 fn client() -> Client {
     let service = tower::service_fn(|_: Request<Body>| {
@@ -143,11 +146,11 @@ async fn a_node_that_came_back_unseen_is_met_anew() {
 #[test]
 fn labels_are_those_of_the_node_and_not_of_one_that_had_its_name() {
     let labels = [("pool".to_owned(), "of-old".to_owned())].into_iter().collect();
-    let old = world::Node { name: "w".to_owned(), labels, uid: Some("a".into()), ..Default::default() };
-    let world = World { nodes: Some(Nodes::new(vec![old])), ..World::default() };
-    let neighbours = Neighbours::meet(&BTreeMap::new(), Arc::new(world), &PolicySet::default());
+    let old = nodes::Node { name: "w".to_owned(), labels, uid: Some("a".into()), ..Default::default() };
+    let snapshot = ClusterSnapshot { nodes: Some(Nodes::new(vec![old])), ..ClusterSnapshot::default() };
+    let neighbours = Neighbours::meet(&BTreeMap::new(), Arc::new(snapshot), &PolicySet::default());
     for (uid, pool) in [("a", Some("of-old")), ("b", None)] {
-        let known = known::known(node("1", uid)).1;
+        let known = crate::controller::nodes::known::known(node("1", uid)).1;
         let found = neighbours.with_labels(&known);
         assert_eq!(found.and_then(|facts| facts.labels.get("pool").cloned()).as_deref(), pool, "{uid}");
         assert_eq!(neighbours.include("w", &known.into()), pool.is_some(), "{uid}");
@@ -186,7 +189,7 @@ async fn news_is_told_until_it_is_written_and_then_not_again_for_a_while() {
         std::future::ready(Ok::<_, Infallible>(Response::builder().status(code).body(body).unwrap()))
     });
     let (events, told) = (Events::new(Client::new(service, "default")), news::Told::default());
-    let (name, known) = known::known(node("1", "a"));
+    let (name, known) = crate::controller::nodes::known::known(node("1", "a"));
     let taint = Taint { key: "os".to_owned(), value: "windows".to_owned(), effect: "NoSchedule".to_owned() };
     let waits = |pod: &str| news::waits(&taint, &[format!("Pod a/{pod}")]);
     let minutes = |minutes: u64| tokio::time::advance(Duration::from_secs(60 * minutes));
@@ -229,16 +232,16 @@ fn daemon_sets_are_kept_small_and_judged_whole() {
     let env: Vec<Value> = (0..5_000).map(|n| json!({"name": format!("n{n}"), "value": "v".repeat(100)})).collect();
     let image = "mcr.microsoft.com/windows/nanoserver:ltsc2022";
     let (name, known) = entry(template(json!({"containers": [{"name": "c", "image": image, "env": env}]})));
-    let judged = known.unwrap().judge(&name, &World::default(), &PolicySet::built_in());
+    let judged = known.unwrap().judge(&name, &ClusterSnapshot::default(), &PolicySet::built_in());
     assert!(judged.belongs && !judged.any_ready);
     // Too large to be judged: only its selectors count.
     let many: Vec<Value> = (0..2_000).map(|n| json!({"name": format!("c{n}"), "image": image})).collect();
     let (name, known) = entry(template(json!({"nodeSelector": {"pool": "p"}, "containers": many})));
-    let judged = known.unwrap().judge(&name, &World::default(), &PolicySet::built_in());
+    let judged = known.unwrap().judge(&name, &ClusterSnapshot::default(), &PolicySet::built_in());
     assert!(!judged.belongs && judged.placement.node_selector.is_some());
     for odd in [json!({"metadata": {"name": "d"}}), json!({"metadata": {"name": "d"}, "spec": {"template": 7}})] {
         let (name, known) = entry(odd);
-        assert!(!known.unwrap().judge(&name, &World::default(), &PolicySet::built_in()).belongs);
+        assert!(!known.unwrap().judge(&name, &ClusterSnapshot::default(), &PolicySet::built_in()).belongs);
     }
 }
 
@@ -246,6 +249,6 @@ fn daemon_sets_are_kept_small_and_judged_whole() {
 fn only_the_record_is_kept_of_annotations() {
     let metadata = json!({"name": "w", "annotations": {"mullion.dev/owned": "{}", "big": "x".repeat(1000)}});
     let slim: SlimNode = serde_json::from_value(json!({"metadata": metadata})).unwrap();
-    let Known { facts, .. } = known::known(slim).1;
+    let crate::controller::nodes::known::Known { facts, .. } = crate::controller::nodes::known::known(slim).1;
     assert_eq!(facts.annotations.keys().collect::<Vec<_>>(), ["mullion.dev/owned"]);
 }

@@ -11,18 +11,21 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use kube::runtime::watcher::Event;
+use mullion_engine::model::cluster::taint::Taint;
+use mullion_engine::model::settings::node_settings::{ApplyTaint, policy_taint};
+use mullion_engine::node::node_create::Claimants;
+use mullion_engine::node::node_patch::{Hold, Trust};
+use mullion_engine::node::plan::{plan_node, wanted_taint};
+use mullion_policy::policy_set::PolicySet;
 use tokio::time::Instant;
 
-use super::again::{backoff, is_older};
-use super::daemons::KnownDaemonSet;
-use super::known::{Kept, Known, Neighbours, known};
-use super::requests::{Done, End, Report, Shared, now};
-use crate::controller::runtime_classes::{self, Standing};
-use crate::engine::creation::Claimants;
-use crate::engine::node::{Hold, Trust, plan_node, policy_taint, wanted_taint};
-use crate::engine::world::Taint;
-use crate::policy::{ApplyTaint, PolicySet};
-use crate::world::live::{Collection, Live, SlimNode};
+use crate::cluster::live::{Collection, Live, SlimNode};
+use crate::controller::nodes::again::{backoff, is_older};
+use crate::controller::nodes::daemons::KnownDaemonSet;
+use crate::controller::nodes::known::{Kept, Known, Neighbours, known};
+use crate::controller::nodes::requests::{Done, End, Report, Shared, now};
+use crate::controller::runtime_classes;
+use crate::controller::runtime_classes::Standing;
 
 /// Nodes worked on at the same time. Against a server that takes 5 ms, 8 gave 880 patches a second and 32 about 2,500.
 const CONCURRENCY: usize = 16;
@@ -33,24 +36,24 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[allow(clippy::struct_excessive_bools, reason = "each says what is due or known of one kind")]
-pub(super) struct Work {
+pub(crate) struct Work {
     shared: Arc<Shared>,
     policies: Arc<PolicySet>,
     /// The taint of every policy so far, and what was ever seen on Windows nodes.
     trust: Arc<Trust>,
-    world: Arc<Live>,
+    snapshot: Arc<Live>,
     nodes: BTreeMap<String, Kept>,
     arriving: BTreeMap<String, Kept>,
     nodes_complete: bool,
-    pub(super) daemons: Collection<KnownDaemonSet>,
-    /// `None` until DaemonSets and the world have been read: no taint is set on a guess.
+    pub(crate) daemons: Collection<KnownDaemonSet>,
+    /// `None` until DaemonSets and the snapshot have been read: no taint is set on a guess.
     neighbours: Option<Arc<Neighbours>>,
     neighbours_due: bool,
-    /// Nodes that the world may not have seen yet, and until when they wait for that: whose a DaemonSet is may depend
+    /// Nodes that the snapshot may not have seen yet, and until when they wait for that: whose a DaemonSet is may depend
     /// on the nodes there are.
     newcomers: BTreeMap<String, Instant>,
-    pub(super) classes: Collection<Standing>,
-    pub(super) classes_due: bool,
+    pub(crate) classes: Collection<Standing>,
+    pub(crate) classes_due: bool,
     classes_busy: bool,
     /// What was said of classes last: it would be the same with every node that changes.
     complaints: Vec<String>,
@@ -72,16 +75,16 @@ pub(super) struct Work {
     look_again: Instant,
     /// Until when nodes wait for the DaemonSets and namespaces to be read.
     patience: Instant,
-    pub(super) running: FuturesUnordered<BoxFuture<'static, Done>>,
+    pub(crate) running: FuturesUnordered<BoxFuture<'static, Done>>,
 }
 
 impl Work {
-    pub(super) fn new(shared: Shared, world: Arc<Live>, policies: Arc<PolicySet>, seen: BTreeSet<Taint>) -> Self {
+    pub(crate) fn new(shared: Shared, snapshot: Arc<Live>, policies: Arc<PolicySet>, seen: BTreeSet<Taint>) -> Self {
         Self {
             shared: Arc::new(shared),
             policies,
             trust: Arc::new(Trust { seen, ..Trust::default() }),
-            world,
+            snapshot,
             nodes: BTreeMap::new(),
             arriving: BTreeMap::new(),
             nodes_complete: false,
@@ -107,19 +110,19 @@ impl Work {
         }
     }
 
-    pub(super) fn complete(&self) -> bool {
-        self.nodes_complete && self.daemons.complete && self.world.ready() && self.classes.complete
+    pub(crate) fn complete(&self) -> bool {
+        self.nodes_complete && self.daemons.complete && self.snapshot.ready() && self.classes.complete
     }
 
     /// Who has a claim to Windows nodes, once every node has been planned.
-    pub(super) fn claimants(&self) -> Option<Claimants> {
+    pub(crate) fn claimants(&self) -> Option<Claimants> {
         let settled = self.complete() && self.due.is_empty() && self.busy.is_empty();
         let daemons = Arc::clone(&self.neighbours.as_ref().filter(|_| settled)?.daemons);
         let waited_for = self.waiting.values().flatten().cloned().collect();
         Some(Claimants { policies: self.policies.hash.clone(), daemons, waited_for })
     }
 
-    pub(super) fn node_event(&mut self, event: Event<SlimNode>) {
+    pub(crate) fn node_event(&mut self, event: Event<SlimNode>) {
         match event {
             Event::Init => self.arriving.clear(),
             Event::InitApply(node) => {
@@ -187,7 +190,7 @@ impl Work {
 
     /// The first time, and while somebody new waits for it, at once; later a burst (a chart with many DaemonSets) is
     /// taken in as a whole, at the next tick.
-    pub(super) fn neighbours_changed(&mut self) {
+    pub(crate) fn neighbours_changed(&mut self) {
         self.neighbours_due = true;
         if self.neighbours.is_none() || !self.newcomers.is_empty() {
             self.meet_neighbours();
@@ -195,11 +198,11 @@ impl Work {
     }
 
     fn meet_neighbours(&mut self) {
-        if !(self.neighbours_due && self.daemons.complete && self.world.ready()) {
+        if !(self.neighbours_due && self.daemons.complete && self.snapshot.ready()) {
             return;
         }
         self.neighbours_due = false;
-        let met = Neighbours::meet(&self.daemons.entries, self.world.world(), &self.policies);
+        let met = Neighbours::meet(&self.daemons.entries, self.snapshot.snapshot(), &self.policies);
         let now = Instant::now();
         let nodes = &self.nodes;
         let included = |name: &String| nodes.get(name).is_some_and(|kept| met.include(name, kept));
@@ -217,13 +220,13 @@ impl Work {
     }
 
     /// What was seen stays known: nodes may still have it when it is forgotten.
-    pub(super) fn seen_changed(&mut self, seen: &BTreeSet<Taint>) {
+    pub(crate) fn seen_changed(&mut self, seen: &BTreeSet<Taint>) {
         if !seen.is_subset(&self.trust.seen) {
             Arc::make_mut(&mut self.trust).seen.extend(seen.iter().cloned());
         }
     }
 
-    pub(super) fn policies_changed(&mut self, policies: Arc<PolicySet>) {
+    pub(crate) fn policies_changed(&mut self, policies: Arc<PolicySet>) {
         // Nodes may have had it for less time than it takes to be seen.
         self.seen_changed(&BTreeSet::from([policy_taint(&self.policies.nodes)]));
         self.policies = policies;
@@ -237,7 +240,7 @@ impl Work {
         self.meet_neighbours();
     }
 
-    pub(super) fn tick(&mut self) {
+    pub(crate) fn tick(&mut self) {
         let now = Instant::now();
         self.meet_neighbours();
         if now >= self.look_again {
@@ -257,7 +260,7 @@ impl Work {
     }
 
     /// Starts what is due, as far as there is room.
-    pub(super) fn start(&mut self) {
+    pub(crate) fn start(&mut self) {
         // Label and taint in one patch, if everything is known soon.
         if self.neighbours.is_none() && Instant::now() < self.patience {
             return;
@@ -303,7 +306,7 @@ impl Work {
         }
     }
 
-    pub(super) fn done(&mut self, done: Done) {
+    pub(crate) fn done(&mut self, done: Done) {
         let report = match done {
             Done::Classes { again } => {
                 self.classes_busy = false;
@@ -376,30 +379,30 @@ impl Work {
 
 #[cfg(test)]
 impl Work {
-    /// Meets nobody, in an empty world.
-    pub(super) fn alone(&mut self) {
+    /// Meets nobody, in an empty snapshot.
+    pub(crate) fn alone(&mut self) {
         let nobody = BTreeMap::new();
         self.neighbours = Some(Arc::new(Neighbours::meet(&nobody, Arc::default(), &self.policies)));
     }
 
-    pub(super) fn take_due(&mut self, name: &str) {
+    pub(crate) fn take_due(&mut self, name: &str) {
         self.due.remove(name);
         self.busy.insert(name.to_owned());
     }
 
-    pub(super) fn is_due(&self, name: &str) -> bool {
+    pub(crate) fn is_due(&self, name: &str) -> bool {
         self.due.contains(name)
     }
 
-    pub(super) fn met(&mut self, name: &str) {
+    pub(crate) fn met(&mut self, name: &str) {
         self.newcomers.remove(name);
     }
 
-    pub(super) fn is_unmet(&self, name: &str) -> bool {
+    pub(crate) fn is_unmet(&self, name: &str) -> bool {
         self.unmet(name, Instant::now())
     }
 
-    pub(super) fn version_of(&self, name: &str) -> Option<String> {
+    pub(crate) fn version_of(&self, name: &str) -> Option<String> {
         self.nodes.get(name).map(|kept| kept.version.to_string())
     }
 }

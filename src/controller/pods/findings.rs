@@ -13,21 +13,22 @@ use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::runtime::watcher::{Config, Event};
+use mullion_engine::admission::finding_outcome::FindingOutcome;
+use mullion_engine::admission::request_category::RequestCategory;
+use mullion_engine::admission::review::Review;
+use mullion_engine::model::names::FINDINGS_LABEL;
+use mullion_engine::model::settings::rule_actions::Action;
+use mullion_engine::model::settings::workload_settings::{Lookup, Mode};
+use mullion_engine::rules::catalogue;
 use tokio::time::{Instant, MissedTickBehavior, timeout};
 
-use super::missed;
-use super::object::{LabelledPod, WholePod, owner_uid};
-use super::shared::{AGAIN, Shared, backoff};
-use super::text;
-use crate::engine::answer::FINDINGS_LABEL;
-use crate::engine::circumstance::Circumstance;
-use crate::engine::consequence::Consequence;
-use crate::engine::review::Review;
-use crate::engine::rules;
+use crate::cluster::watch;
+use crate::cluster::watch::CALL;
+use crate::controller::pods::object::{LabelledPod, WholePod, owner_uid};
+use crate::controller::pods::shared::{AGAIN, Shared, backoff};
+use crate::controller::pods::{missed, text};
 use crate::hash::hash_of;
-use crate::policy::{Action, Lookup, Mode};
-use crate::telemetry::in_words;
-use crate::world::watch::{self, CALL};
+use crate::telemetry::failures::in_words;
 
 /// How long a group gathers pods before its owner is told: the pods of a Job that fails at once are soon gone again.
 const GATHER: Duration = Duration::from_secs(1);
@@ -41,7 +42,7 @@ const MAX_GROUPS: usize = 5_000;
 const TICK: Duration = Duration::from_millis(500);
 
 /// Works for ever.
-pub(super) async fn run(shared: Arc<Shared>, streaming: bool) {
+pub(crate) async fn run(shared: Arc<Shared>, streaming: bool) {
     let labelled = Config::default().labels(FINDINGS_LABEL);
     let mut changes = watch::paged_changes::<LabelledPod>(Api::all(shared.client.clone()), labelled, streaming);
     let mut groups = Groups::default();
@@ -244,10 +245,10 @@ fn said(review: &Review, codes: &str) -> Vec<(&'static str, String)> {
         return Vec::new();
     }
     let codes: Vec<&str> = codes.split('.').collect();
-    let found = missed::findings(review, Consequence::Labelled).filter(|finding| codes.contains(&finding.code));
+    let found = missed::findings(review, FindingOutcome::Labelled).filter(|finding| codes.contains(&finding.code));
     let mut said: Vec<(&'static str, String)> = found.map(|finding| (finding.code, finding.sentence())).collect();
-    if review.settings.lookup != Lookup::Never && review.circumstance != Circumstance::NotOurs {
-        for rule in codes.iter().filter_map(|code| rules::find(code)) {
+    if review.settings.lookup != Lookup::Never && review.category != RequestCategory::NotOurs {
+        for rule in codes.iter().filter_map(|code| catalogue::find(code)) {
             let known = review.findings.iter().any(|finding| finding.code == rule.code);
             let let_be = review.settings.effective_action(rule.code, rule.name, rule.default) == Action::Allow;
             if !known && !let_be {
@@ -259,5 +260,4 @@ fn said(review: &Review, codes: &str) -> Vec<(&'static str, String)> {
 }
 
 #[cfg(test)]
-#[path = "findings_tests.rs"]
 mod tests;

@@ -4,23 +4,26 @@
 //! (`validateOnlyAddedTolerations`, pkg/apis/core/validation/validation.go), and for a pod that waits for a node that is
 //! often all it takes; the rest can only be told.
 
+use mullion_engine::admission::finding_outcome::{FindingOutcome, outcome_of};
+use mullion_engine::admission::request_category::RequestCategory;
+use mullion_engine::admission::response::{Endpoint, respond};
+use mullion_engine::admission::review::Review;
+use mullion_engine::model::change::{Cause, Change, Edit};
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::json_pointer::escape;
+use mullion_engine::model::names::{OS_LABELS, WINDOWS_BUILD_LABEL};
+use mullion_engine::model::operating_system::Os;
+use mullion_engine::model::os_decision::Basis;
+use mullion_engine::model::settings::rule_actions::Action;
+use mullion_engine::model::settings::workload_settings::{Mode, RuntimeClassMode};
+use mullion_engine::model::windows::build::Build;
+use mullion_engine::model::workload::WorkloadKind;
+use mullion_engine::rules::finding::{Finding, RejectedBy};
 use serde_json::Value;
-
-use crate::engine::change::{Cause, Change, Edit};
-use crate::engine::circumstance::Circumstance;
-use crate::engine::consequence::{Consequence, consequence};
-use crate::engine::constraint::{OS_LABELS, WINDOWS_BUILD_LABEL, escape};
-use crate::engine::finding::{Finding, RefusedBy};
-use crate::engine::review::Review;
-use crate::engine::verdict::Basis;
-use crate::engine::windows::Build;
-use crate::engine::world::{Os, World};
-use crate::engine::{Door, Kind, answer};
-use crate::policy::{Action, Mode, RuntimeClassMode};
 
 /// What is to be done about an unscheduled pod.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Missed {
+pub(crate) enum Missed {
     /// It lacks tolerations: append them.
     Repair {
         /// Raw, as in a pod spec.
@@ -36,7 +39,7 @@ pub(super) enum Missed {
 
 /// What Mullion would have done, for people.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Report {
+pub(crate) enum Report {
     /// It would have given a Windows pod these, in words.
     Lacks(Vec<String>),
     /// It would have refused the pod; why, one sentence for each finding.
@@ -46,20 +49,20 @@ pub(super) enum Report {
 const TOLERATIONS: &str = "/spec/tolerations";
 
 /// What a review of the unscheduled pod `object` as CREATE says about it now. `reviewed`: whether Mullion saw it when it was
-/// created; then whatever it lacks but tolerations it lacks on purpose, or because the world has changed since.
+/// created; then whatever it lacks but tolerations it lacks on purpose, or because the snapshot has changed since.
 ///
 /// Silent wherever in doubt: under any mode but Enforce; of pods of DaemonSets, whose controller chooses their nodes by
 /// the template; and of Linux pods, which wait for a node no longer for want of a selector.
-pub(super) fn missed(review: &Review, object: &Value, world: &World, reviewed: bool) -> Missed {
-    let ours = match review.circumstance {
-        Circumstance::Pod => true,
-        Circumstance::OwnedPod { by } => by != Kind::DaemonSet,
+pub(crate) fn missed(review: &Review, object: &Value, snapshot: &ClusterSnapshot, reviewed: bool) -> Missed {
+    let ours = match review.category {
+        RequestCategory::Pod => true,
+        RequestCategory::OwnedPod { by } => by != WorkloadKind::DaemonSet,
         _ => false,
     };
     if !ours || review.settings.mode != Mode::Enforce || !waits_for_the_scheduler(object) {
         return Missed::Nothing;
     }
-    if !reviewed && answer(review, object, Door::Validate).refusal.is_some() {
+    if !reviewed && respond(review, object, Endpoint::Validate).refusal.is_some() {
         // A pod that could not work is not helped onto a node.
         return Missed::Report(Report::Refused(refused(review)));
     }
@@ -67,7 +70,7 @@ pub(super) fn missed(review: &Review, object: &Value, world: &World, reviewed: b
         return Missed::Nothing;
     }
     let tolerations: Vec<Value> = review.changes.iter().filter_map(toleration).cloned().collect();
-    let lacks = if reviewed { Vec::new() } else { lacks(review, world) };
+    let lacks = if reviewed { Vec::new() } else { lacks(review, snapshot) };
     let report = Some(lacks).filter(|lacks| !lacks.is_empty()).map(Report::Lacks);
     if !tolerations.is_empty() {
         return Missed::Repair { tolerations, undone: report };
@@ -95,19 +98,19 @@ fn toleration(change: &Change) -> Option<&Value> {
 }
 
 /// The findings that come to this.
-pub(super) fn findings(review: &Review, wanted: Consequence) -> impl Iterator<Item = &Finding> {
-    let comes_to = |finding: &Finding| consequence(finding, review.circumstance, review.settings.workloads);
+pub(crate) fn findings(review: &Review, wanted: FindingOutcome) -> impl Iterator<Item = &Finding> {
+    let comes_to = |finding: &Finding| outcome_of(finding, review.category, review.settings.workloads);
     review.findings.iter().filter(move |finding| comes_to(finding) == wanted)
 }
 
 fn refused(review: &Review) -> Vec<String> {
-    findings(review, Consequence::Refused).map(Finding::sentence).collect()
+    findings(review, FindingOutcome::Refused).map(Finding::sentence).collect()
 }
 
 /// What of the changes decides whether the pod can run: its OS, a build that some node has and it cannot run on, a
 /// RuntimeClass somebody chose, and what the kubelet or the API server would have refused. The seal, the RuntimeClass of a
 /// release and harmless values are no reason to trouble anybody.
-fn lacks(review: &Review, world: &World) -> Vec<String> {
+fn lacks(review: &Review, snapshot: &ClusterSnapshot) -> Vec<String> {
     let mut lacks: Vec<String> = Vec::new();
     let [os_label, _] = OS_LABELS;
     let at = |key: &str| format!("/spec/nodeSelector/{}", escape(key));
@@ -122,7 +125,7 @@ fn lacks(review: &Review, world: &World) -> Vec<String> {
             }
             (Cause::Placement(_), Edit::Set { pointer, value } | Edit::Append { pointer, value })
                 if pointer.starts_with("/spec/affinity/")
-                    && world.windows_builds().iter().any(|one| names(value, *one)) =>
+                    && snapshot.windows_builds().iter().any(|one| names(value, *one)) =>
             {
                 "the node affinity away from builds that cannot run its images".to_owned()
             }
@@ -134,7 +137,7 @@ fn lacks(review: &Review, world: &World) -> Vec<String> {
             (Cause::Rule(code), Edit::Remove { pointer }) => {
                 let found = review.findings.iter().find(|one| one.code == *code && one.pointer == *pointer);
                 let Some(finding) =
-                    found.filter(|one| one.action == Action::Repair && one.refused_by > RefusedBy::Nobody)
+                    found.filter(|one| one.action == Action::Repair && one.refused_by > RejectedBy::Nobody)
                 else {
                     continue;
                 };
@@ -161,13 +164,12 @@ fn names(requirement: &Value, build: Build) -> bool {
 
 /// Whether a bound pod is on the wrong side: its author, its namespace, a policy or its images say one OS, and its node has
 /// another. `review` is of the pod without its node, and says which OS it should be.
-pub(super) fn misplaced(review: &Review, node: Os) -> Option<Os> {
-    let ours = matches!(review.circumstance, Circumstance::Pod | Circumstance::OwnedPod { .. });
+pub(crate) fn misplaced(review: &Review, node: Os) -> Option<Os> {
+    let ours = matches!(review.category, RequestCategory::Pod | RequestCategory::OwnedPod { .. });
     let decision = &review.decision;
     let sure = decision.basis == Basis::Intent && decision.placement && review.settings.mode == Mode::Enforce;
     decision.decided().filter(|meant| ours && sure && *meant != node)
 }
 
 #[cfg(test)]
-#[path = "missed_tests.rs"]
 mod tests;

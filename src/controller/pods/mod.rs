@@ -9,27 +9,28 @@
 //! No pod is kept: of each that something is to be done about, a name and when it is due. A lost watch, a restart or a new
 //! leader reads everything again, and finds done what was done.
 
-mod findings;
-mod missed;
-mod object;
-mod owner;
-mod reach;
-mod repair;
-mod shared;
-mod sweep;
-mod text;
-mod unscheduled;
+pub mod findings;
+pub mod missed;
+pub mod object;
+pub mod owner;
+pub mod reach;
+pub mod reach_watch;
+pub mod repair;
+pub mod shared;
+pub mod sweep;
+pub mod text;
+pub mod unscheduled;
 
 use std::sync::Arc;
 
-use self::shared::Shared;
-use super::leading::Leading;
+use crate::controller::leader::Leading;
+use crate::controller::pods::shared::Shared;
 
 /// Works until it must stop.
 pub async fn run(leading: Leading) {
     let work = async {
         // Without namespaces and nodes every review would be a guess.
-        leading.world.synced().await;
+        leading.snapshot.synced().await;
         let (shared, streaming) = (Arc::new(Shared::new(&leading)), leading.streaming);
         let work = async {
             // As is everything while it is not known what the API server asks about.
@@ -42,7 +43,7 @@ pub async fn run(leading: Leading) {
                 sweep::run(&shared),
             );
         };
-        tokio::join!(reach::follow(&shared), work);
+        tokio::join!(reach_watch::follow(&shared), work);
     };
     tokio::select! {
         () = leading.stop.cancelled() => {}

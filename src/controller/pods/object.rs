@@ -1,51 +1,51 @@
 //! Pods as they are read here: whole where a review needs them, and as little as possible everywhere else.
 
+use crate::cluster::live::slim_metadata;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource;
+use mullion_engine::model::names::DECISION_ANNOTATION;
+use mullion_snapshot::objects::Map;
+use mullion_snapshot::objects::or_default;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-
-use crate::engine::note::DECISION;
-use crate::world::live::slim_metadata;
-use crate::world::objects::{Map, or_default};
 
 /// A pod with its whole spec, raw, for a review. Parsed, looked at, and dropped: none is kept.
 #[derive(Resource, Deserialize, Clone, Debug)]
 #[resource(inherit = core::Pod)]
-pub(super) struct WholePod {
+pub(crate) struct WholePod {
     #[serde(deserialize_with = "slim_metadata")]
-    pub(super) metadata: ObjectMeta,
+    pub(crate) metadata: ObjectMeta,
     #[serde(default)]
-    pub(super) spec: Value,
+    pub(crate) spec: Value,
     #[serde(default, deserialize_with = "or_default")]
-    pub(super) status: Status,
+    pub(crate) status: Status,
 }
 
 /// A pod with what decides its operating system, and no more: a page of a list holds 500.
 #[derive(Resource, Deserialize, Clone, Debug)]
 #[resource(inherit = core::Pod)]
-pub(super) struct PlacedPod {
+pub(crate) struct PlacedPod {
     #[serde(deserialize_with = "slim_metadata")]
-    pub(super) metadata: ObjectMeta,
+    pub(crate) metadata: ObjectMeta,
     #[serde(default, deserialize_with = "or_default")]
-    pub(super) spec: PlacedSpec,
+    pub(crate) spec: PlacedSpec,
     #[serde(default, deserialize_with = "or_default")]
-    pub(super) status: Status,
+    pub(crate) status: Status,
 }
 
 /// A pod of which only its owner and its labels matter.
 #[derive(Resource, Deserialize, Clone, Debug)]
 #[resource(inherit = core::Pod)]
-pub(super) struct LabelledPod {
+pub(crate) struct LabelledPod {
     #[serde(deserialize_with = "slim_metadata")]
-    pub(super) metadata: ObjectMeta,
+    pub(crate) metadata: ObjectMeta,
 }
 
 /// `status`, as far as it is read.
 #[derive(Deserialize, Clone, Debug, Default)]
 #[serde(default)]
-pub(super) struct Status {
+pub(crate) struct Status {
     #[serde(deserialize_with = "or_default")]
     conditions: Vec<Condition>,
 }
@@ -64,12 +64,12 @@ struct Condition {
 /// The members of `spec` from which an operating system follows. Their values stay raw.
 #[derive(Deserialize, Serialize, Clone, Debug, Default)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct PlacedSpec {
+pub(crate) struct PlacedSpec {
     /// Not written again: where the pod went is no word of its author's.
     #[serde(skip_serializing, deserialize_with = "or_default")]
-    pub(super) node_name: String,
+    pub(crate) node_name: String,
     #[serde(deserialize_with = "or_default", skip_serializing_if = "Map::is_empty")]
-    pub(super) node_selector: Map,
+    pub(crate) node_selector: Map,
     os: Value,
     affinity: Value,
     runtime_class_name: Value,
@@ -91,53 +91,55 @@ struct PlacedContainer {
 
 impl Status {
     /// Whether the scheduler has looked at the pod and found no node.
-    pub(super) fn unschedulable(&self) -> bool {
+    pub(crate) fn unschedulable(&self) -> bool {
         self.conditions.iter().any(|one| one.r#type == "PodScheduled" && one.reason == "Unschedulable")
     }
 
     /// Whether its containers run and answer.
-    pub(super) fn ready(&self) -> bool {
+    pub(crate) fn ready(&self) -> bool {
         self.conditions.iter().any(|one| one.r#type == "Ready" && one.status == "True")
     }
 }
 
 impl WholePod {
     /// As a review reads it.
-    pub(super) fn object(self) -> Value {
+    pub(crate) fn object(self) -> Value {
         json!({ "metadata": self.metadata, "spec": self.spec })
     }
 }
 
 impl PlacedPod {
     /// As a review reads it, without the node it is on.
-    pub(super) fn object(&self) -> Value {
+    pub(crate) fn object(&self) -> Value {
         json!({ "metadata": self.metadata, "spec": self.spec })
     }
 }
 
 /// The controller among the owners: there is one at most.
-pub(super) fn controller(metadata: &ObjectMeta) -> Option<&OwnerReference> {
+pub(crate) fn controller(metadata: &ObjectMeta) -> Option<&OwnerReference> {
     metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
 }
 
 /// What pods of one owner have in common: the uid of their controller; its own, of a pod without one.
-pub(super) fn owner_uid(metadata: &ObjectMeta) -> String {
+pub(crate) fn owner_uid(metadata: &ObjectMeta) -> String {
     controller(metadata).map(|owner| &owner.uid).or(metadata.uid.as_ref()).cloned().unwrap_or_default()
 }
 
 /// Whether the pod went through Mullion when it was created: it carries the decision, or a label of Mullion's where somebody
 /// has taken the annotation away.
-pub(super) fn reviewed(metadata: &ObjectMeta) -> bool {
+pub(crate) fn reviewed(metadata: &ObjectMeta) -> bool {
     let labels = metadata.labels.iter().flatten();
-    metadata.annotations.as_ref().is_some_and(|all| all.contains_key(DECISION))
+    metadata.annotations.as_ref().is_some_and(|all| all.contains_key(DECISION_ANNOTATION))
         || labels.map(|(key, _)| key.as_str()).any(|key| LABELS.contains(&key))
 }
 
 /// Labels that only Mullion puts on pods.
-const LABELS: [&str; 2] = [crate::engine::placement::BUILD_LABEL, crate::engine::answer::FINDINGS_LABEL];
+const LABELS: [&str; 2] =
+    [mullion_engine::model::names::IMAGE_BUILD_LABEL, mullion_engine::model::names::FINDINGS_LABEL];
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
     use super::*;

@@ -13,27 +13,27 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use super::object::controller;
-use crate::world::watch::CALL;
+use crate::cluster::watch::CALL;
+use crate::controller::pods::object::controller;
 
 /// Most answers kept, of about 300 bytes each. Beyond, all are asked for again.
 const MAX_KNOWN: usize = 4096;
 
 /// What owns a `ReplicaSet` or a `Job`, by the uid of that.
-pub(super) struct Owners {
+pub(crate) struct Owners {
     client: Client,
     known: Mutex<HashMap<String, ObjectReference>>,
 }
 
 impl Owners {
     /// Asked by `client` (`get` on replicasets and jobs).
-    pub(super) fn new(client: Client) -> Self {
+    pub(crate) fn new(client: Client) -> Self {
         Self { client, known: Mutex::default() }
     }
 
     /// Who a person looks at for that pod: the Deployment over its `ReplicaSet`, the CronJob over its Job, or whatever else
     /// controls these; any other controller as the pod names it; the pod itself, if it has none.
-    pub(super) async fn of(&self, pod: &ObjectMeta) -> anyhow::Result<ObjectReference> {
+    pub(crate) async fn of(&self, pod: &ObjectMeta) -> anyhow::Result<ObjectReference> {
         let namespace = pod.namespace.as_deref().unwrap_or_default();
         let Some(owner) = controller(pod) else {
             return Ok(ObjectReference {
@@ -92,6 +92,7 @@ fn reference(owner: &OwnerReference, namespace: &str) -> ObjectReference {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
     use std::convert::Infallible;

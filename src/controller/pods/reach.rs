@@ -4,63 +4,35 @@ use std::time::Duration;
 
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
-use kube::Api;
-use tokio::time::timeout;
+use mullion_engine::model::settings::labels::Labels;
+use mullion_policy::matching::selector::{LabelOperator, LabelRequirement, LabelSelector};
 
-use super::shared::Shared;
-use crate::controller::{CONFIGURATION, PODS_WEBHOOK};
-use crate::policy::{LabelOperator, LabelRequirement, LabelSelector, Labels};
-use crate::telemetry::in_words;
-use crate::world::watch::CALL;
+use crate::controller::PODS_WEBHOOK;
 
 /// How often it is read.
-const EVERY: Duration = Duration::from_secs(30);
+pub(crate) const EVERY: Duration = Duration::from_secs(30);
 
 /// The selectors of the webhook.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Reach {
+pub(crate) struct Reach {
     namespaces: LabelSelector,
     objects: LabelSelector,
 }
 
 impl Reach {
     /// Whether the API server asks about a pod with these labels in a namespace with those.
-    pub(super) fn covers(&self, namespace: &dyn Labels, object: &dyn Labels) -> bool {
+    pub(crate) fn covers(&self, namespace: &dyn Labels, object: &dyn Labels) -> bool {
         self.namespaces.matches(namespace) && self.objects.matches(object)
     }
 
     /// Everything, while there is no configuration: it comes back when Mullion is repaired, and its pods wait until then.
     /// `None` where a selector is not understood.
-    fn of(configuration: Option<MutatingWebhookConfiguration>) -> Option<Self> {
+    pub(crate) fn of(configuration: Option<MutatingWebhookConfiguration>) -> Option<Self> {
         let webhooks = configuration.and_then(|found| found.webhooks).unwrap_or_default();
         let Some(webhook) = webhooks.into_iter().find(|webhook| webhook.name == PODS_WEBHOOK) else {
             return Some(Self::default());
         };
         Some(Self { namespaces: selector(webhook.namespace_selector)?, objects: selector(webhook.object_selector)? })
-    }
-}
-
-/// Reads the configuration again and again (`get` on mutatingwebhookconfigurations). What is unknown covers nothing, what
-/// was read once holds until it is read again.
-pub(super) async fn follow(shared: &Shared) {
-    let api: Api<MutatingWebhookConfiguration> = Api::all(shared.client.clone());
-    loop {
-        match timeout(CALL, api.get_opt(CONFIGURATION)).await {
-            Ok(Ok(found)) => {
-                let reach = Reach::of(found);
-                shared.reach.send_if_modified(|known| {
-                    *known != reach && {
-                        *known = reach;
-                        true
-                    }
-                });
-            }
-            Ok(Err(error)) => {
-                tracing::warn!(error = in_words(&error), "cannot read MutatingWebhookConfiguration {CONFIGURATION}");
-            }
-            Err(_) => tracing::warn!("no answer about MutatingWebhookConfiguration {CONFIGURATION}"),
-        }
-        tokio::time::sleep(EVERY).await;
     }
 }
 
@@ -85,6 +57,7 @@ fn selector(selector: Option<meta::LabelSelector>) -> Option<LabelSelector> {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::needless_pass_by_value, reason = "tests")]
 
     use serde_json::{Value, json};

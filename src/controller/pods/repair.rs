@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 /// A JSON merge patch that appends `missing` to the tolerations of the pod `object`, as it was read: every item that stands
 /// there stays as it is, in its place. Conflicts if the pod has changed since, or is another of the same name.
 /// `None` where there is nothing to append, or where something that is no list stands in the way.
-pub(super) fn patch(object: &Value, missing: &[Value]) -> Option<Value> {
+pub(crate) fn patch(object: &Value, missing: &[Value]) -> Option<Value> {
     let standing = match object.pointer("/spec/tolerations") {
         None | Some(Value::Null) => &[],
         Some(Value::Array(items)) => items.as_slice(),
@@ -29,11 +29,11 @@ pub(super) fn patch(object: &Value, missing: &[Value]) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
-    use proptest::prelude::*;
-
     use super::*;
+    use proptest::prelude::*;
 
     fn toleration() -> impl Strategy<Value = Value> {
         let text = || prop::option::of("[a-c]{0,2}");
@@ -80,7 +80,7 @@ mod tests {
             prop_assert_eq!(&list[..standing.len()], &standing[..]);
             prop_assert!(missing.iter().all(|one| list.contains(one)));
             prop_assert!(list[standing.len()..].iter().all(|one| missing.contains(one)));
-            prop_assert_eq!(super::patch(&after, &missing), None);
+            prop_assert_eq!(crate::controller::pods::repair::patch(&after, &missing), None);
             after["spec"]["tolerations"] = before["spec"]["tolerations"].clone();
             prop_assert_eq!(after, before);
         }

@@ -9,36 +9,38 @@ use arc_swap::ArcSwap;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
+use mullion_engine::admission::review::{Review, review};
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::review_request::ReviewRequest;
+use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
+use mullion_policy::policy_set::PolicySet;
 use serde_json::Value;
 use tokio::sync::watch as channel;
 use tokio::time::Instant;
 
-use super::owner::Owners;
-use super::reach::Reach;
 use crate::controller::events::{Events, News};
-use crate::controller::leading::Leading;
+use crate::controller::leader::Leading;
 use crate::controller::metrics::Metrics;
-use crate::engine::world::World;
-use crate::engine::{Kind, Request, Review, Subject, review};
+use crate::controller::pods::owner::Owners;
+use crate::controller::pods::reach::Reach;
 use crate::hash::hash_of;
-use crate::policy::PolicySet;
 
 /// How long news stands before it is told again, by counting its Event up: while it is true it should be there, and the API
 /// server forgets events after an hour (kube-apiserver `--event-ttl`).
-pub(super) const AGAIN: Duration = Duration::from_secs(45 * 60);
+pub(crate) const AGAIN: Duration = Duration::from_secs(45 * 60);
 /// Most pieces of news remembered, of 24 bytes each.
 const MAX_TOLD: usize = 16_384;
 /// Waits after failures: doubling from the first to the last.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(300));
 
 /// Shared by the loops.
-pub(super) struct Shared {
-    pub(super) client: Client,
-    pub(super) policies: channel::Receiver<Arc<PolicySet>>,
-    pub(super) world: Arc<ArcSwap<World>>,
-    pub(super) metrics: Metrics,
+pub(crate) struct Shared {
+    pub(crate) client: Client,
+    pub(crate) policies: channel::Receiver<Arc<PolicySet>>,
+    pub(crate) snapshot: Arc<ArcSwap<ClusterSnapshot>>,
+    pub(crate) metrics: Metrics,
     /// `None` while it is not known.
-    pub(super) reach: channel::Sender<Option<Reach>>,
+    pub(crate) reach: channel::Sender<Option<Reach>>,
     namespace: String,
     events: Events,
     owners: Owners,
@@ -48,7 +50,7 @@ pub(super) struct Shared {
 
 /// Who counts missed pods.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Counted {
+pub(crate) enum Counted {
     /// Those without a node.
     Unscheduled,
     /// Those on the wrong node.
@@ -56,17 +58,17 @@ pub(super) enum Counted {
 }
 
 impl Shared {
-    pub(super) fn new(leading: &Leading) -> Self {
-        let Leading { client, namespace, policies, world, events, metrics, .. } = leading.clone();
-        Self::with(client, &namespace, policies, Arc::clone(&world.snapshot), events, metrics)
+    pub(crate) fn new(leading: &Leading) -> Self {
+        let Leading { client, namespace, policies, snapshot, events, metrics, .. } = leading.clone();
+        Self::with(client, &namespace, policies, Arc::clone(&snapshot.snapshot), events, metrics)
     }
 
     /// Of its parts; `namespace` is Mullion's own.
-    pub(super) fn with(
+    pub(crate) fn with(
         client: Client,
         namespace: &str,
         policies: channel::Receiver<Arc<PolicySet>>,
-        world: Arc<ArcSwap<World>>,
+        snapshot: Arc<ArcSwap<ClusterSnapshot>>,
         events: Events,
         metrics: Metrics,
     ) -> Self {
@@ -74,7 +76,7 @@ impl Shared {
             owners: Owners::new(client.clone()),
             client,
             policies,
-            world,
+            snapshot,
             metrics,
             reach: channel::Sender::new(None),
             namespace: namespace.to_owned(),
@@ -85,30 +87,30 @@ impl Shared {
     }
 
     /// The policies in force.
-    pub(super) fn policies(&self) -> Arc<PolicySet> {
+    pub(crate) fn policies(&self) -> Arc<PolicySet> {
         self.policies.borrow().clone()
     }
 
     /// Whether enough is known to say anything of pods there.
-    pub(super) fn knows(&self, namespace: &str) -> bool {
-        self.reach.borrow().is_some() && self.world.load().namespaces.contains_key(namespace)
+    pub(crate) fn knows(&self, namespace: &str) -> bool {
+        self.reach.borrow().is_some() && self.snapshot.load().namespaces.contains_key(namespace)
     }
 
     /// The review of a pod as if it were created now. `None` where it is not Mullion's business: in the cluster's own
     /// namespace and Mullion's, and where the API server does not ask Mullion; and while too little is known.
-    pub(super) fn review(&self, metadata: &ObjectMeta, object: &Value) -> Option<Review> {
-        let (world, policies) = (self.world.load_full(), self.policies());
+    pub(crate) fn review(&self, metadata: &ObjectMeta, object: &Value) -> Option<Review> {
+        let (snapshot, policies) = (self.snapshot.load_full(), self.policies());
         let reach = self.reach.borrow();
         let namespace = metadata.namespace.as_deref()?;
         if namespace == "kube-system" || namespace == self.namespace {
             return None;
         }
-        let labels = &world.namespaces.get(namespace)?.labels;
-        reach.as_ref()?.covers(labels, &metadata.labels).then(|| created_now(namespace, object, &world, &policies))
+        let labels = &snapshot.namespaces.get(namespace)?.labels;
+        reach.as_ref()?.covers(labels, &metadata.labels).then(|| created_now(namespace, object, &snapshot, &policies))
     }
 
     /// Tells whoever owns the pod, unless that has been said not long ago. An error: it is not told.
-    pub(super) async fn tell(
+    pub(crate) async fn tell(
         &self,
         pod: &ObjectMeta,
         news: impl FnOnce(&ObjectReference) -> Option<News>,
@@ -144,7 +146,7 @@ impl Shared {
     }
 
     /// Says how many missed pods one of the two sees now.
-    pub(super) fn count(&self, who: Counted, pods: usize) {
+    pub(crate) fn count(&self, who: Counted, pods: usize) {
         let [unscheduled, bound] = &self.missed;
         let mine = if matches!(who, Counted::Unscheduled) { unscheduled } else { bound };
         mine.store(pods, Ordering::Relaxed);
@@ -152,12 +154,13 @@ impl Shared {
     }
 }
 
-fn created_now(namespace: &str, object: &Value, world: &World, policies: &PolicySet) -> Review {
-    review(&Request::creation(Subject { kind: Kind::Pod, namespace, object }), world, policies)
+fn created_now(namespace: &str, object: &Value, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Review {
+    let request = ReviewRequest::creation(WorkloadObject { kind: WorkloadKind::Pod, namespace, object });
+    review(&request, snapshot, &policies.resolve(&request, snapshot))
 }
 
 /// How long to wait after so many failures.
-pub(super) fn backoff(failures: u32) -> Duration {
+pub(crate) fn backoff(failures: u32) -> Duration {
     let (first, last) = BACKOFF;
     first.saturating_mul(1 << failures.min(16)).min(last)
 }

@@ -9,16 +9,17 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::ListParams;
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::names::OS_LABELS;
+use mullion_engine::model::operating_system::Os;
+use mullion_engine::patch::annotation::because;
 use tokio::time::timeout;
 
-use super::missed::misplaced;
-use super::object::{PlacedPod, owner_uid, reviewed};
-use super::shared::{Counted, Shared};
-use super::text;
-use crate::engine::constraint::OS_LABELS;
-use crate::engine::note::because;
-use crate::engine::world::{Os, World};
-use crate::telemetry::in_words;
+use crate::controller::pods::missed::misplaced;
+use crate::controller::pods::object::{PlacedPod, owner_uid, reviewed};
+use crate::controller::pods::shared::{Counted, Shared};
+use crate::controller::pods::text;
+use crate::telemetry::failures::in_words;
 
 /// How often.
 const EVERY: Duration = Duration::from_secs(600);
@@ -34,7 +35,7 @@ const YOUNG: Duration = Duration::from_secs(10);
 const MAX_OWNERS: usize = 1000;
 
 /// Works for ever.
-pub(super) async fn run(shared: &Shared) {
+pub(crate) async fn run(shared: &Shared) {
     loop {
         match sweep(shared).await {
             Ok(found) => tell(shared, found).await,
@@ -58,9 +59,9 @@ async fn sweep(shared: &Shared) -> anyhow::Result<Found> {
     let mut found = Found::default();
     loop {
         let page = timeout(PATIENCE, api.list(&list)).await??;
-        let world = shared.world.load_full();
+        let snapshot = shared.snapshot.load_full();
         for pod in page.items {
-            found.take(shared, &world, pod, Timestamp::now());
+            found.take(shared, &snapshot, pod, Timestamp::now());
         }
         list.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
         if list.continue_token.is_none() {
@@ -71,8 +72,8 @@ async fn sweep(shared: &Shared) -> anyhow::Result<Found> {
 }
 
 impl Found {
-    fn take(&mut self, shared: &Shared, world: &World, pod: PlacedPod, now: Timestamp) {
-        let Some(os) = suspect(&pod, world, now) else { return };
+    fn take(&mut self, shared: &Shared, snapshot: &ClusterSnapshot, pod: PlacedPod, now: Timestamp) {
+        let Some(os) = suspect(&pod, snapshot, now) else { return };
         let Some(review) = shared.review(&pod.metadata, &pod.object()) else { return };
         let Some(meant) = misplaced(&review, os) else { return };
         self.pods += 1;
@@ -86,9 +87,9 @@ impl Found {
 
 /// The OS of the node of a pod that a review is worth: not of one that works (`Ready`), that Mullion has seen, that is
 /// going, or whose author asked for that very OS. Costs nothing: nearly all pods end here.
-fn suspect(pod: &PlacedPod, world: &World, now: Timestamp) -> Option<Os> {
+fn suspect(pod: &PlacedPod, snapshot: &ClusterSnapshot, now: Timestamp) -> Option<Os> {
     let [label, _] = OS_LABELS;
-    let os = world.nodes.as_ref()?.get(&pod.spec.node_name)?.os?;
+    let os = snapshot.nodes.as_ref()?.get(&pod.spec.node_name)?.os?;
     let asked = pod.spec.node_selector.get(label).is_some_and(|asked| asked == os.name());
     let created = pod.metadata.creation_timestamp.as_ref()?;
     let young = now.duration_since(created.0).unsigned_abs() < YOUNG;
@@ -109,17 +110,18 @@ async fn tell(shared: &Shared, found: Found) {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+    use mullion_engine::model::cluster::nodes::{Node, Nodes};
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::engine::world::{Node, Nodes};
 
-    fn world() -> World {
+    fn snapshot() -> ClusterSnapshot {
         let node = |name: &str, os| Node { name: name.to_owned(), os, ..Node::default() };
         let nodes = vec![node("w", Some(Os::Windows)), node("l", Some(Os::Linux)), node("u", None)];
-        World { nodes: Some(Nodes::new(nodes)), ..World::default() }
+        ClusterSnapshot { nodes: Some(Nodes::new(nodes)), ..ClusterSnapshot::default() }
     }
 
     #[test]
@@ -132,7 +134,7 @@ mod tests {
             }
             let pod: PlacedPod =
                 serde_json::from_value(json!({"metadata": metadata, "spec": spec, "status": status})).unwrap();
-            suspect(&pod, &world(), now)
+            suspect(&pod, &snapshot(), now)
         };
         let on = |node: &str| json!({"nodeName": node});
         let none = || json!({});

@@ -1,13 +1,13 @@
 //! What people are told. Nothing here names a single pod of many, or counts: equal news is one Event.
 
 use k8s_openapi::api::core::v1::ObjectReference;
+use mullion_engine::model::operating_system::Os;
 
-use super::missed::Report;
 use crate::controller::events::{EventType, MAX_NOTE, News};
-use crate::engine::world::Os;
+use crate::controller::pods::missed::Report;
 
 /// Of pods that wait for a node and cannot be helped any more, or not enough.
-pub(super) fn unscheduled(owner: &ObjectReference, report: &Report) -> News {
+pub(crate) fn unscheduled(owner: &ObjectReference, report: &Report) -> News {
     let were = were(owner);
     let note = match report {
         Report::Lacks(lacks) => joined(
@@ -27,7 +27,7 @@ pub(super) fn unscheduled(owner: &ObjectReference, report: &Report) -> News {
 }
 
 /// Of pods that are bound to a node of the wrong operating system. `because`: what says the right one, as a clause.
-pub(super) fn misplaced(owner: &ObjectReference, meant: Os, because: &str) -> News {
+pub(crate) fn misplaced(owner: &ObjectReference, meant: Os, because: &str) -> News {
     let there = if meant == Os::Windows { Os::Linux } else { Os::Windows };
     let (were, meant, there) = (were(owner), meant.title(), there.title());
     let note = joined(
@@ -40,7 +40,7 @@ pub(super) fn misplaced(owner: &ObjectReference, meant: Os, because: &str) -> Ne
 }
 
 /// Of findings in pods that nobody was there to be told of: codes and sentences, most important first.
-pub(super) fn findings(owner: &ObjectReference, found: &[(&str, String)]) -> Option<News> {
+pub(crate) fn findings(owner: &ObjectReference, found: &[(&str, String)]) -> Option<News> {
     let (first, _) = found.first()?;
     let sentences: Vec<String> = found.iter().map(|(_, sentence)| sentence.clone()).collect();
     let note = joined(
@@ -121,7 +121,7 @@ fn anew(owner: &ObjectReference) -> String {
 
 /// How to see everything that is said of its template; only kinds that `mullion explain` reads.
 fn explain(owner: &ObjectReference) -> String {
-    match crate::engine::Kind::from_name(kind(owner)) {
+    match mullion_engine::model::workload::WorkloadKind::from_name(kind(owner)) {
         Some(_) => format!("; see kubectl get {} -o yaml | mullion explain -", described(owner)),
         None => String::new(),
     }
@@ -129,11 +129,11 @@ fn explain(owner: &ObjectReference) -> String {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
-    use proptest::prelude::*;
-
     use super::*;
+    use proptest::prelude::*;
 
     fn owner(kind: &str, name: &str) -> ObjectReference {
         let text = |text: &str| Some(text.to_owned());

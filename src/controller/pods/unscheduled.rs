@@ -1,7 +1,7 @@
 //! Pods that wait for a node: helped where that is allowed, else told of.
 //!
 //! Every change of an unscheduled pod is looked at as it comes; kept is only what something is to be done about. When that
-//! is due the pod is read again, so whatever is written rests on its newest version and the newest world.
+//! is due the pod is read again, so whatever is written rests on its newest version and the newest snapshot.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -15,20 +15,21 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::Patch;
 use kube::runtime::watcher::{Config, Event};
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_policy::policy_set::PolicySet;
 use tokio::time::{Instant, MissedTickBehavior, timeout};
 
-use super::missed::{Missed, Report, missed};
-use super::object::{WholePod, owner_uid, reviewed};
-use super::reach::Reach;
-use super::shared::{AGAIN, Counted, Shared, backoff};
-use super::{repair, text};
+use crate::cluster::watch;
+use crate::cluster::watch::{CALL, Changes};
 use crate::controller::metrics::Outcome;
 use crate::controller::patch_params;
-use crate::engine::world::World;
+use crate::controller::pods::missed::{Missed, Report, missed};
+use crate::controller::pods::object::{WholePod, owner_uid, reviewed};
+use crate::controller::pods::reach::Reach;
+use crate::controller::pods::shared::{AGAIN, Counted, Shared, backoff};
+use crate::controller::pods::{repair, text};
 use crate::hash::hash_of;
-use crate::policy::PolicySet;
-use crate::telemetry::in_words;
-use crate::world::watch::{self, CALL, Changes};
+use crate::telemetry::failures::in_words;
 
 /// How long a pod may wait for the scheduler before anything is done: one that is just being scheduled needs nothing.
 const SETTLE: Duration = Duration::from_secs(5);
@@ -38,13 +39,13 @@ const PAGE: u32 = 100;
 const CONCURRENCY: usize = 8;
 /// Most pods kept, of about 500 bytes each. The rest come when these are done and all are looked at again.
 const MAX_KEPT: usize = 5_000;
-/// How often due work and a changed world are looked for.
+/// How often due work and a changed snapshot are looked for.
 const TICK: Duration = Duration::from_secs(1);
 /// How long after one look at all pods the next may begin: ten times as long as it took, within these.
 const BETWEEN: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
 
 /// Works for ever.
-pub(super) async fn run(shared: Arc<Shared>, streaming: bool) {
+pub(crate) async fn run(shared: Arc<Shared>, streaming: bool) {
     let mut changes = follow(&shared, streaming);
     let mut work = Work::new(shared);
     let mut ticks = tokio::time::interval(TICK);
@@ -111,7 +112,7 @@ struct Work {
 
 /// What all pods were looked at with.
 struct Seen {
-    world: u64,
+    snapshot: u64,
     policies: Arc<PolicySet>,
     reach: Option<Reach>,
 }
@@ -278,20 +279,20 @@ impl Work {
 impl Seen {
     fn of(shared: &Shared) -> Self {
         Self {
-            world: fingerprint(&shared.world.load_full()),
+            snapshot: fingerprint(&shared.snapshot.load_full()),
             policies: shared.policies(),
             reach: shared.reach.borrow().clone(),
         }
     }
 
     fn same(&self, other: &Self) -> bool {
-        self.world == other.world && Arc::ptr_eq(&self.policies, &other.policies) && self.reach == other.reach
+        self.snapshot == other.snapshot && Arc::ptr_eq(&self.policies, &other.policies) && self.reach == other.reach
     }
 }
 
 /// What a pod's review can depend on, as a number. Nodes count by their kinds: another node of a pool changes nothing.
-fn fingerprint(world: &World) -> u64 {
-    let nodes = world.nodes.as_ref();
+fn fingerprint(snapshot: &ClusterSnapshot) -> u64 {
+    let nodes = snapshot.nodes.as_ref();
     let own = |key: &str| key == "kubernetes.io/hostname";
     let kinds = nodes.iter().flat_map(|nodes| nodes.samples([])).map(|node| {
         let labels: Vec<_> = node.labels.iter().filter(|(key, _)| !own(key)).collect();
@@ -299,15 +300,15 @@ fn fingerprint(world: &World) -> u64 {
     });
     let kinds: BTreeSet<u64> = kinds.collect();
     let taints = nodes.map(|nodes| (nodes.windows_taints(), nodes.windows_builds()));
-    let classes: Vec<_> = world
+    let classes: Vec<_> = snapshot
         .runtime_classes
         .iter()
         .flatten()
         .map(|(name, class)| (name, &class.handler, &class.node_selector, class.ours))
         .collect();
     let namespaces: Vec<_> =
-        world.namespaces.iter().map(|(name, namespace)| (name, &namespace.labels, &namespace.annotations)).collect();
-    hash_of(&(kinds, taints, &world.seen_taints, &world.seen_builds, classes, namespaces))
+        snapshot.namespaces.iter().map(|(name, namespace)| (name, &namespace.labels, &namespace.annotations)).collect();
+    hash_of(&(kinds, taints, &snapshot.seen_taints, &snapshot.seen_builds, classes, namespaces))
 }
 
 /// How long a pod made then has still to wait. Clocks differ: never longer than a new one.
@@ -338,7 +339,7 @@ fn say(shared: &Shared, pod: WholePod) -> Said {
     let (reviewed, unschedulable) = (reviewed(&metadata), pod.status.unschedulable());
     let object = pod.object();
     let Some(review) = shared.review(&metadata, &object) else { return Said::Nothing };
-    match missed(&review, &object, &shared.world.load(), reviewed) {
+    match missed(&review, &object, &shared.snapshot.load(), reviewed) {
         Missed::Repair { tolerations, undone } => match repair::patch(&object, &tolerations) {
             Some(patch) => Said::Repair(patch, undone),
             None => Said::Nothing,
@@ -422,5 +423,4 @@ async fn write(shared: &Shared, api: &Api<WholePod>, name: &str, patch: serde_js
 }
 
 #[cfg(test)]
-#[path = "unscheduled_tests.rs"]
 mod tests;

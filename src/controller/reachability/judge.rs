@@ -1,13 +1,14 @@
 //! From what probes show to what is said about it: a pure function, and its memory from one probe to the next.
 
-use super::probe::{Probe, Reach};
+use mullion_engine::admission::response::Endpoint;
+
 use crate::controller::PODS_WEBHOOK;
 use crate::controller::events::{EventType, News};
-use crate::engine::Door;
-use crate::state::Condition;
+use crate::controller::reachability::probe::{Probe, Reach};
+use crate::state::document::Condition;
 
 /// The condition's type in `mullion-state`.
-pub(super) const TYPE: &str = "Reachable";
+pub(crate) const TYPE: &str = "Reachable";
 
 /// Failures in a row before anything is said: one may be a webhook on its way to another node.
 const FAILURES: u32 = 2;
@@ -16,20 +17,20 @@ const TELL_AGAIN: u32 = 30;
 
 /// What one probe means.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// Both doors were reached.
     Reached,
     /// These doors, of which the API server knows, were not.
-    Missed { doors: Vec<Door>, refused: bool, said: String },
+    Missed { doors: Vec<Endpoint>, refused: bool, said: String },
     /// These doors were not, and nobody told the API server about them.
-    NotRegistered { doors: Vec<Door> },
+    NotRegistered { doors: Vec<Endpoint> },
     /// It could not be seen.
     Unknown { said: String },
 }
 
 /// What is remembered of earlier probes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Memory {
+pub(crate) struct Memory {
     missed: u32,
     unknown: u32,
     /// Whether the last that people heard is that it does not work.
@@ -38,17 +39,18 @@ pub(super) struct Memory {
 
 /// What is to be said.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Said {
+pub(crate) struct Said {
     /// Stands from now on; `None`: as before. Its time is empty.
-    pub(super) condition: Option<Condition>,
-    pub(super) news: Option<News>,
+    pub(crate) condition: Option<Condition>,
+    pub(crate) news: Option<News>,
 }
 
 /// What a probe means, given whether a door is `registered`; not knowing that counts as yes.
-pub(super) fn outcome(probe: &Probe, registered: impl Fn(Door) -> bool) -> Outcome {
-    let doors =
-        |reach: Reach| [Door::Mutate, Door::Validate].into_iter().filter(move |door| probe.reach(*door) == reach);
-    let (known, strange): (Vec<Door>, Vec<Door>) = doors(Reach::Missed).partition(|door| registered(*door));
+pub(crate) fn outcome(probe: &Probe, registered: impl Fn(Endpoint) -> bool) -> Outcome {
+    let doors = |reach: Reach| {
+        [Endpoint::Mutate, Endpoint::Validate].into_iter().filter(move |door| probe.reach(*door) == reach)
+    };
+    let (known, strange): (Vec<Endpoint>, Vec<Endpoint>) = doors(Reach::Missed).partition(|door| registered(*door));
     if !known.is_empty() {
         Outcome::Missed { doors: known, refused: probe.refused, said: probe.said.clone() }
     } else if !strange.is_empty() {
@@ -62,17 +64,17 @@ pub(super) fn outcome(probe: &Probe, registered: impl Fn(Door) -> bool) -> Outco
 
 impl Memory {
     /// As it was when the condition was written, by whoever led then.
-    pub(super) fn of(standing: Option<&Condition>) -> Self {
+    pub(crate) fn of(standing: Option<&Condition>) -> Self {
         let alarmed = standing.is_some_and(|standing| standing.reason == NOT_REACHED);
         Self { missed: if alarmed { FAILURES } else { 0 }, unknown: 0, alarmed }
     }
 
-    pub(super) fn alarmed(self) -> bool {
+    pub(crate) fn alarmed(self) -> bool {
         self.alarmed
     }
 
     /// Takes the next outcome in; `namespace` is the probes'.
-    pub(super) fn judge(&mut self, outcome: &Outcome, namespace: &str) -> Said {
+    pub(crate) fn judge(&mut self, outcome: &Outcome, namespace: &str) -> Said {
         let Self { missed, unknown, alarmed } = *self;
         match outcome {
             Outcome::Reached => {
@@ -149,26 +151,26 @@ fn condition(status: &str, reason: &str, message: String) -> Condition {
 }
 
 /// The kind of object that tells the API server about a door.
-pub(super) fn configuration(door: Door) -> &'static str {
+pub(crate) fn configuration(door: Endpoint) -> &'static str {
     match door {
-        Door::Mutate => "MutatingWebhookConfiguration",
-        Door::Validate => "ValidatingWebhookConfiguration",
+        Endpoint::Mutate => "MutatingWebhookConfiguration",
+        Endpoint::Validate => "ValidatingWebhookConfiguration",
     }
 }
 
-fn list(doors: &[Door], text: impl Fn(Door) -> String) -> String {
+fn list(doors: &[Endpoint], text: impl Fn(Endpoint) -> String) -> String {
     doors.iter().map(|door| text(*door)).collect::<Vec<_>>().join(" and ")
 }
 
-fn unreachable(doors: &[Door], refused: bool, said: &str, namespace: &str) -> String {
+fn unreachable(doors: &[Endpoint], refused: bool, said: &str, namespace: &str) -> String {
     let paths = list(doors, |door| format!("/{}", door.name()));
     let kinds = doors.iter().map(|door| configuration(*door).to_ascii_lowercase()).collect::<Vec<_>>().join(",");
     let (seen, means) = match (refused, doors) {
         (true, _) => (format!("was refused with {said}"), "Pods are refused until it does (failurePolicy: Fail)"),
-        (false, [Door::Validate]) => {
+        (false, [Endpoint::Validate]) => {
             ("came back without Mullion's mark".to_owned(), "Pods are admitted unchecked until it does")
         }
-        (false, [Door::Mutate]) => {
+        (false, [Endpoint::Mutate]) => {
             ("came back without Mullion's mark".to_owned(), "Pods are admitted unchanged until it does")
         }
         (false, _) => {
@@ -186,13 +188,14 @@ fn unreachable(doors: &[Door], refused: bool, said: &str, namespace: &str) -> St
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-    use proptest::prelude::*;
+    use Endpoint::{Mutate, Validate};
+    use Reach::{Missed, Reached, Unknown};
 
     use super::*;
-    use Door::{Mutate, Validate};
-    use Reach::{Missed, Reached, Unknown};
+    use proptest::prelude::*;
 
     fn probe(mutate: Reach, validate: Reach) -> Probe {
         Probe { mutate, validate, refused: false, said: "x".to_owned() }
@@ -200,9 +203,10 @@ mod tests {
 
     #[test]
     fn what_probes_mean() {
-        let missed = |doors: &[Door]| Outcome::Missed { doors: doors.to_vec(), refused: false, said: "x".to_owned() };
-        let strange = |doors: &[Door]| Outcome::NotRegistered { doors: doors.to_vec() };
-        let cases: [(Reach, Reach, &[Door], Outcome); 9] = [
+        let missed =
+            |doors: &[Endpoint]| Outcome::Missed { doors: doors.to_vec(), refused: false, said: "x".to_owned() };
+        let strange = |doors: &[Endpoint]| Outcome::NotRegistered { doors: doors.to_vec() };
+        let cases: [(Reach, Reach, &[Endpoint], Outcome); 9] = [
             (Reached, Reached, &[], Outcome::Reached),
             (Missed, Missed, &[Mutate, Validate], missed(&[Mutate, Validate])),
             (Missed, Missed, &[Validate], missed(&[Validate])),

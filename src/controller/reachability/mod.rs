@@ -8,43 +8,29 @@
 //!
 //! With `failurePolicy: Ignore` nothing else shows that it does not: pods come up, unchanged.
 
-mod judge;
-mod probe;
+pub mod judge;
+pub mod probe;
+pub mod probing;
 
-use std::time::Duration;
+use crate::controller::reachability::probing::Probing;
 
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Api, Client, Resource as _};
+use mullion_engine::admission::response::Endpoint;
 use tokio::time::{MissedTickBehavior, timeout};
 
-use self::judge::{Memory, Outcome, configuration, outcome};
-use self::probe::{Probe, Reach};
-use super::leading::Leading;
-use super::metrics::Metrics;
-use super::{CONFIGURATION, PODS_WEBHOOK};
-use crate::engine::Door;
-use crate::state::{Condition, State, time_text};
-use crate::telemetry::in_words;
-use crate::world::watch::CALL;
+use crate::cluster::watch::CALL;
+use crate::controller::leader::Leading;
+use crate::controller::metrics::Metrics;
+use crate::controller::reachability::judge::{Memory, Outcome, configuration, outcome};
+use crate::controller::reachability::probe::{Probe, Reach};
+use crate::controller::{CONFIGURATION, PODS_WEBHOOK};
+use crate::state::document::{Condition, State, time_text};
+use crate::telemetry::failures::in_words;
 
-const DOORS: [Door; 2] = [Door::Mutate, Door::Validate];
-
-/// Where, and how often, probes are made.
-#[derive(Debug, Clone)]
-pub struct Probing {
-    /// A namespace about whose pods the API server asks Mullion.
-    pub namespace: String,
-    /// From one to the next.
-    pub interval: Duration,
-}
-
-impl Default for Probing {
-    fn default() -> Self {
-        Self { namespace: "default".to_owned(), interval: Duration::from_secs(60) }
-    }
-}
+const DOORS: [Endpoint; 2] = [Endpoint::Mutate, Endpoint::Validate];
 
 /// Probes until it must stop.
 pub async fn run(leading: Leading) {
@@ -169,14 +155,14 @@ enum Registration {
 }
 
 impl Registrations {
-    fn of(&self, door: Door) -> &Registration {
+    fn of(&self, door: Endpoint) -> &Registration {
         match door {
-            Door::Mutate => &self.mutate,
-            Door::Validate => &self.validate,
+            Endpoint::Mutate => &self.mutate,
+            Endpoint::Validate => &self.validate,
         }
     }
 
-    fn has(&self, door: Door) -> bool {
+    fn has(&self, door: Endpoint) -> bool {
         !matches!(self.of(door), Registration::Missing)
     }
 
@@ -186,7 +172,7 @@ impl Registrations {
             Outcome::Missed { doors, .. } => doors.first().copied(),
             _ => None,
         };
-        let door = door.unwrap_or(Door::Mutate);
+        let door = door.unwrap_or(Endpoint::Mutate);
         match self.of(door) {
             Registration::Here(reference) => reference.clone(),
             Registration::Missing | Registration::Unknown => ObjectReference {

@@ -1,5 +1,6 @@
 //! One probe: the pod, the request, and what its answer shows.
 
+use crate::controller::PODS_WEBHOOK;
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Limited};
@@ -7,13 +8,13 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::PostParams;
 use kube::client::Body;
 use kube::{Client, Resource as _};
+use mullion_engine::admission::response::Endpoint;
+use mullion_engine::model::names::OS_ANNOTATION;
 use rustls::crypto::aws_lc_rs;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::controller::{PODS_WEBHOOK, post_params};
-use crate::engine::Door;
-use crate::engine::verdict::OS_ANNOTATION;
+use crate::controller::post_params;
 use crate::webhook::probe::{ASKED, SEEN, mark};
 
 /// How long a probe may take: webhooks may take 30 s each, ours and others', and the API server a minute for all.
@@ -25,7 +26,7 @@ const MAX_SAID: usize = 300;
 
 /// Whether one door was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(crate) enum Reach {
     /// Its mark came back.
     Reached,
     /// The pod came back without it, or the API server says that it could not call.
@@ -36,20 +37,20 @@ pub(super) enum Reach {
 
 /// What one probe showed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Probe {
-    pub(super) mutate: Reach,
-    pub(super) validate: Reach,
+pub(crate) struct Probe {
+    pub(crate) mutate: Reach,
+    pub(crate) validate: Reach,
     /// Whether the API server refuses pods because it cannot call: `failurePolicy: Fail`.
-    pub(super) refused: bool,
+    pub(crate) refused: bool,
     /// The answer in words.
-    pub(super) said: String,
+    pub(crate) said: String,
 }
 
 impl Probe {
-    pub(super) fn reach(&self, door: Door) -> Reach {
+    pub(crate) fn reach(&self, door: Endpoint) -> Reach {
         match door {
-            Door::Mutate => self.mutate,
-            Door::Validate => self.validate,
+            Endpoint::Mutate => self.mutate,
+            Endpoint::Validate => self.validate,
         }
     }
 
@@ -59,7 +60,7 @@ impl Probe {
 }
 
 /// Has the API server make a pod in `namespace` without storing it.
-pub(super) async fn ask(client: &Client, namespace: &str) -> Probe {
+pub(crate) async fn ask(client: &Client, namespace: &str) -> Probe {
     let Some(value) = unpredictable() else {
         return Probe::unanswered("no random number to be had".to_owned());
     };
@@ -132,11 +133,11 @@ fn read(value: &str, status: u16, warnings: &[String], body: &[u8]) -> Probe {
     let refused = !made && message.contains(&format!("calling webhook \"{PODS_WEBHOOK}\""));
     let marked = |door| warnings.iter().any(|warning| warning.contains(&mark(door, value)));
     let annotated = body.pointer("/metadata/annotations").and_then(|all| all.get(SEEN)?.as_str()) == Some(value);
-    let mutated = marked(Door::Mutate) || annotated;
+    let mutated = marked(Endpoint::Mutate) || annotated;
     let unseen = |called: bool| if made || (refused && called) { Reach::Missed } else { Reach::Unknown };
     let mutate = if mutated { Reach::Reached } else { unseen(true) };
     // Refused before /mutate had its say, nothing is known of /validate.
-    let validate = if marked(Door::Validate) { Reach::Reached } else { unseen(mutated) };
+    let validate = if marked(Endpoint::Validate) { Reach::Reached } else { unseen(mutated) };
     let said = if made { status.to_string() } else { cut(&format!("{status}: {message}")) };
     Probe { mutate, validate, refused, said }
 }
@@ -151,14 +152,15 @@ fn cut(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
-    use proptest::prelude::*;
-
-    use super::*;
     use Reach::{Missed, Reached, Unknown};
 
-    fn header(door: Door, value: &str) -> String {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn header(door: Endpoint, value: &str) -> String {
         format!("299 - \"{}\"", mark(door, value))
     }
 
@@ -166,8 +168,8 @@ mod tests {
 
     #[test]
     fn what_answers_show() {
-        let (mutate, validate) = (header(Door::Mutate, "abc"), header(Door::Validate, "abc"));
-        let old = header(Door::Mutate, "old");
+        let (mutate, validate) = (header(Endpoint::Mutate, "abc"), header(Endpoint::Validate, "abc"));
+        let old = header(Endpoint::Mutate, "old");
         let pod = json!({"kind": "Pod", "metadata": {"annotations": {ASKED: "abc"}}});
         let patched = json!({"kind": "Pod", "metadata": {"annotations": {ASKED: "abc", SEEN: "abc"}}});
         let quota = json!({"kind": "Status", "message": "exceeded quota: pods, requested: pods=1"});

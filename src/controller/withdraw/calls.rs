@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::world::watch::CALL;
+use crate::cluster::watch::CALL;
 
 /// Objects per page: as kubectl asks.
 const PAGE: u32 = 500;
@@ -21,7 +21,7 @@ const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::fro
 
 /// Why a call came to nothing.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// The API server's word: trying again would not help.
     Refused(Box<kube::core::Status>),
     /// No answer that could be used, however often it was tried.
@@ -42,7 +42,7 @@ impl fmt::Display for Failure {
 
 /// How long a call is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Patience {
+pub(crate) enum Patience {
     /// While a person waits to hear that the address is wrong.
     Least,
     /// A few times, with 13 s of waits: others wait for their turn.
@@ -63,22 +63,22 @@ impl Patience {
 
 /// Makes calls, until it is stopped.
 #[derive(Clone)]
-pub(super) struct Calls {
-    pub(super) client: Client,
+pub(crate) struct Calls {
+    pub(crate) client: Client,
     stop: CancellationToken,
 }
 
 impl Calls {
-    pub(super) fn new(client: Client, stop: CancellationToken) -> Self {
+    pub(crate) fn new(client: Client, stop: CancellationToken) -> Self {
         Self { client, stop }
     }
 
-    pub(super) fn stopped(&self) -> bool {
+    pub(crate) fn stopped(&self) -> bool {
         self.stop.is_cancelled()
     }
 
     /// Waits; whether there is time left then.
-    pub(super) async fn pause(&self, wait: Duration) -> bool {
+    pub(crate) async fn pause(&self, wait: Duration) -> bool {
         tokio::select! {
             () = sleep(wait) => true,
             () = self.stop.cancelled() => false,
@@ -86,14 +86,14 @@ impl Calls {
     }
 
     /// Whether there is an API server at all.
-    pub(super) async fn first_contact(&self) -> anyhow::Result<()> {
+    pub(crate) async fn first_contact(&self) -> anyhow::Result<()> {
         let version = self.again(Patience::Least, || self.client.apiserver_version()).await;
         version.map(drop).map_err(|why| anyhow::anyhow!("{why}")).context("the cluster cannot be reached")
     }
 
     /// Calls, and calls again where that may help: no answer, 429, 5xx. (kube's client by itself waits as `Retry-After`
     /// says.) A call under way when the time is over is not cut off: its write may be on its way.
-    pub(super) async fn again<T, F>(&self, patience: Patience, call: impl Fn() -> F) -> Result<T, Failure>
+    pub(crate) async fn again<T, F>(&self, patience: Patience, call: impl Fn() -> F) -> Result<T, Failure>
     where
         F: Future<Output = kube::Result<T>>,
     {
@@ -120,7 +120,7 @@ impl Calls {
 
     /// Every object of a list, page by page. One that is too old to go on with (410) begins anew, so `each` may see an
     /// object twice.
-    pub(super) async fn list<T: DeserializeOwned>(
+    pub(crate) async fn list<T: DeserializeOwned>(
         &self,
         patience: Patience,
         path: &str,

@@ -1,16 +1,16 @@
 //! RuntimeClasses: those of ours that nothing names go.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Preconditions};
 
-use super::calls::{Calls, Failure, Patience};
-use super::users::{Users, all_users, pod_users};
-use super::{Class, Left, Report};
 use crate::controller::post_params;
+use crate::controller::withdraw::calls::{Calls, Failure, Patience};
+use crate::controller::withdraw::users::{Users, all_users, pod_users};
+use crate::controller::withdraw::{Class, Left, Report};
 
 const CLASSES: &str = "/apis/node.k8s.io/v1/runtimeclasses";
 const OURS: &str = "app.kubernetes.io/managed-by=mullion";
@@ -18,7 +18,7 @@ const OURS: &str = "app.kubernetes.io/managed-by=mullion";
 const ROUNDS: usize = 3;
 
 /// Deletes what nothing names.
-pub(super) async fn delete(calls: &Calls, dry_run: bool, report: &mut Report) {
+pub(crate) async fn delete(calls: &Calls, dry_run: bool, report: &mut Report) {
     let mut outcomes = BTreeMap::new();
     for _ in 0..ROUNDS {
         match round(calls, dry_run, &mut outcomes).await {
@@ -119,6 +119,3 @@ fn kept(name: String, users: &Users) -> Class {
 fn left(what: &str, why: String) -> Left {
     Left { what: what.to_owned(), why, help: "see to that, and run mullion withdraw again".to_owned() }
 }
-
-/// Names of classes.
-pub(super) type Names = BTreeSet<String>;

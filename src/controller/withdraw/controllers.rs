@@ -1,5 +1,6 @@
 //! Telling controllers to leave the cluster alone, and waiting until they do.
 
+use crate::controller::MANAGER;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -11,14 +12,14 @@ use kube::api::ListParams;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::calls::{Calls, Patience};
-use super::plan::is_vacant;
-use super::{Hearing, Left, Options, Report, Step, Told};
-use crate::controller::MANAGER;
 use crate::controller::lease;
+use crate::controller::withdraw::calls::{Calls, Patience};
+use crate::controller::withdraw::plan::is_vacant;
+use crate::controller::withdraw::{Hearing, Left, Options, Report, Step, Told};
 use crate::controller::withdrawn::{CONDITION, acknowledged};
 use crate::ownership::Owner;
-use crate::state::{NAME, State, Store};
+use crate::state::document::{NAME, State};
+use crate::state::store::Store;
 
 /// How long a controller may take to stop: requests under way get 10 s of it.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -28,15 +29,15 @@ const LOOK: Duration = Duration::from_millis(500);
 const TRIES: usize = 3;
 
 /// What is known after telling.
-pub(super) struct Stopped {
+pub(crate) struct Stopped {
     /// What each `mullion-state` holds.
-    pub(super) states: Vec<State>,
+    pub(crate) states: Vec<State>,
     /// Whether every controller said that it has stopped.
-    pub(super) for_sure: bool,
+    pub(crate) for_sure: bool,
 }
 
 /// Sets `withdrawn` in every `mullion-state`, and waits for the controllers.
-pub(super) async fn stop(calls: &Calls, options: &Options, report: &mut Report, say: &mut dyn FnMut(Step)) -> Stopped {
+pub(crate) async fn stop(calls: &Calls, options: &Options, report: &mut Report, say: &mut dyn FnMut(Step)) -> Stopped {
     let Namespaces { names, found } = namespaces(calls, options, say).await;
     let mut states = Vec::new();
     let mut asked = Vec::new();
@@ -82,7 +83,7 @@ pub(super) async fn stop(calls: &Calls, options: &Options, report: &mut Report, 
 }
 
 /// Takes `withdrawn` out of every `mullion-state`.
-pub(super) async fn resume(calls: &Calls, options: &Options, report: &mut Report, say: &mut dyn FnMut(Step)) {
+pub(crate) async fn resume(calls: &Calls, options: &Options, report: &mut Report, say: &mut dyn FnMut(Step)) {
     for namespace in namespaces(calls, options, say).await.names {
         let store = Store::new(calls.client.clone(), &namespace);
         let written = match store.read().await {

@@ -13,7 +13,7 @@
 //! others add meanwhile survive: a 409 reads the node and decides anew.
 //!
 //! Whose a taint is, the node's record says, and kubelets can write that: only a taint that a policy or `mullion-state`
-//! knows goes (see [`Trust`](crate::engine::node::Trust)).
+//! knows goes (see [`Trust`](mullion_engine::node::node_patch::Trust)).
 //!
 //! A `mullion-state` that is made here belongs to the controller's ServiceAccount, as its Lease does: it goes when the
 //! release goes, and not before. Where neither Lease nor state is, no controller ever worked, and none is made: it would
@@ -32,25 +32,25 @@
 //! | leases | `mullion-controller` | the cluster | `list` | without `--lease-namespace`; else its own namespace is the only one told |
 //! | configmaps | `mullion-state` | the cluster | `list` | without `--lease-namespace` |
 
-mod calls;
-mod classes;
-mod controllers;
-mod nodes;
-mod plan;
-mod users;
+pub mod calls;
+pub mod classes;
+pub mod controllers;
+pub mod nodes;
+pub mod plan;
+pub mod users;
 
 use kube::Client;
+use mullion_engine::model::settings::node_settings::NodeSettings;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use crate::policy::NodePolicy;
-use calls::Calls;
+use crate::controller::withdraw::calls::Calls;
 
 /// What is wanted.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Policies whose taints are known to be Mullion's, besides the built-in and those in `mullion-state`.
-    pub policies: Vec<NodePolicy>,
+    pub policies: Vec<NodeSettings>,
     /// The one namespace to look for Mullion in; `None`: every namespace.
     pub namespace: Option<String>,
     /// Only find out.

@@ -7,16 +7,17 @@ use anyhow::Context as _;
 use futures::{StreamExt as _, stream};
 use kube::Api;
 use kube::api::{ListParams, Patch};
+use mullion_engine::model::names::OWNED_ANNOTATION;
+use mullion_engine::node::node_patch::{NodePatch, Trust};
 use serde::de::IgnoredAny;
 
-use super::calls::{Calls, Failure, Patience};
-use super::plan::{Plan, plan};
-use super::{Cleaned, Left, Report, Step};
-use crate::controller::nodes::{Known, known};
+use crate::cluster::live::SlimNode;
+use crate::controller::nodes::known::{Known, known};
 use crate::controller::patch_params;
-use crate::engine::node::{NodePatch, OWNED, Trust};
+use crate::controller::withdraw::calls::{Calls, Failure, Patience};
+use crate::controller::withdraw::plan::{Plan, plan};
+use crate::controller::withdraw::{Cleaned, Left, Report, Step};
 use crate::report::counted;
-use crate::world::live::SlimNode;
 
 const NODES: &str = "/api/v1/nodes";
 /// Nodes patched at the same time, as the controller does it.
@@ -31,7 +32,7 @@ const SETTLE: Duration = Duration::from_secs(2);
 const CONFLICTS: u32 = 20;
 
 /// Whether nodes can be read.
-pub(super) async fn first_look(calls: &Calls) -> anyhow::Result<()> {
+pub(crate) async fn first_look(calls: &Calls) -> anyhow::Result<()> {
     calls.first_contact().await?;
     let one = ListParams::default().fields("metadata.name=mullion");
     let read = calls.list::<IgnoredAny>(Patience::Short, NODES, &one, drop).await;
@@ -60,7 +61,7 @@ async fn look(calls: &Calls, trust: &Trust) -> Result<Found, Failure> {
         found.all += 1;
         let (name, known) = known(node);
         let Plan { patch, removed, doubt } = plan(&known.facts, trust);
-        if patch.is_none() && doubt.is_none() && known.facts.annotations.contains_key(OWNED) {
+        if patch.is_none() && doubt.is_none() && known.facts.annotations.contains_key(OWNED_ANNOTATION) {
             found.strange += 1;
         }
         if let Some(doubt) = doubt {
@@ -75,7 +76,7 @@ async fn look(calls: &Calls, trust: &Trust) -> Result<Found, Failure> {
 }
 
 /// Takes everything off every node. `for_sure`: no controller is at work, so one look that finds nothing is enough.
-pub(super) async fn clean(
+pub(crate) async fn clean(
     calls: &Calls,
     trust: &Trust,
     dry_run: bool,
@@ -95,7 +96,7 @@ pub(super) async fn clean(
         };
         if report.nodes == 0 && found.strange > 0 {
             let strange = counted(found.strange, "node");
-            say(Step::Note(format!("{strange} with the annotation {OWNED} and no Windows: left alone")));
+            say(Step::Note(format!("{strange} with the annotation {OWNED_ANNOTATION} and no Windows: left alone")));
         }
         report.nodes = found.all;
         let due = work.take(found, dry_run);
@@ -218,7 +219,7 @@ async fn free(calls: &Calls, api: &Api<SlimNode>, trust: &Trust, job: Job) -> Re
             other => return other.map(drop),
         }
         let Some(newest) = calls.again(Patience::Short, || api.get_opt(&name)).await? else { return Ok(()) };
-        known = crate::controller::nodes::known(newest).1;
+        known = crate::controller::nodes::known::known(newest).1;
         let Some(anew) = plan(&known.facts, trust).patch else { return Ok(()) };
         patch = anew;
     }

@@ -2,16 +2,23 @@
 
 use std::time::Duration;
 
-use crate::engine::node::{self, NodeFacts, NodePatch, OWNED, RELEASE_LABEL, REVISION_LABEL, Trust};
-use crate::engine::world::Taint;
-use crate::policy::{Files, NodePolicy, PolicySet};
-use crate::state::State;
+use mullion_engine::model::cluster::taint::Taint;
+use mullion_engine::model::names::{OWNED_ANNOTATION, WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL};
+use mullion_engine::model::settings::node_settings;
+use mullion_engine::model::settings::node_settings::NodeSettings;
+use mullion_engine::node::facts::NodeFacts;
+use mullion_engine::node::node_patch::{NodePatch, Trust};
+use mullion_engine::node::plan;
+use mullion_policy::policy_file::PolicyFiles;
+use mullion_policy::policy_set::PolicySet;
+
+use crate::state::document::State;
 
 /// Which taints are known to be Mullion's where a node says so: those of the policies given, of the policies that
 /// controllers kept, of the built-in ones, and every OS taint that was ever seen.
-pub(super) fn trust(given: &[NodePolicy], states: &[State]) -> Trust {
+pub(crate) fn trust(given: &[NodeSettings], states: &[State]) -> Trust {
     let kept = states.iter().filter_map(|state| {
-        let files = Files { texts: state.policies.clone(), problems: Vec::new() };
+        let files = PolicyFiles { texts: state.policies.clone(), problems: Vec::new() };
         PolicySet::load(&files).ok().map(|set| set.nodes)
     });
     let policies = given.iter().cloned().chain(kept).chain([PolicySet::built_in().nodes]).collect();
@@ -20,16 +27,16 @@ pub(super) fn trust(given: &[NodePolicy], states: &[State]) -> Trust {
 
 /// What is to be done about one node.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Plan {
-    pub(super) patch: Option<NodePatch>,
+pub(crate) struct Plan {
+    pub(crate) patch: Option<NodePatch>,
     /// What the patch takes off, in words.
-    pub(super) removed: Vec<String>,
-    pub(super) doubt: Option<Doubt>,
+    pub(crate) removed: Vec<String>,
+    pub(crate) doubt: Option<Doubt>,
 }
 
 /// A taint that stays because nobody can tell whose it is.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Doubt {
+pub(crate) enum Doubt {
     /// The node says it is Mullion's, and nothing else does.
     Unknown(Taint),
     /// It looks like Mullion's, and the node has no record that can be read.
@@ -37,18 +44,20 @@ pub(super) enum Doubt {
 }
 
 /// What goes from one node.
-pub(super) fn plan(facts: &NodeFacts, trust: &Trust) -> Plan {
-    let Some(mut patch) = node::withdraw_node(facts, trust) else { return Plan::default() };
-    let record = node::recorded_taint(facts);
-    let stands = |taint: &Taint| facts.taints.iter().filter_map(node::taint).any(|standing| standing == *taint);
-    let own_label = || [RELEASE_LABEL, REVISION_LABEL].iter().any(|key| facts.labels.contains_key(*key));
+pub(crate) fn plan(facts: &NodeFacts, trust: &Trust) -> Plan {
+    let Some(mut patch) = plan::withdraw_node(facts, trust) else { return Plan::default() };
+    let record = plan::recorded_taint(facts);
+    let stands = |taint: &Taint| facts.taints.iter().filter_map(Taint::from_json).any(|standing| standing == *taint);
+    let own_label =
+        || [WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL].iter().any(|key| facts.labels.contains_key(*key));
     let doubt = match &record {
         Ok(Some(taint)) if stands(taint) && !trust.knows(taint) => Some(Doubt::Unknown(taint.clone())),
         Ok(Some(_)) => None,
-        Ok(None) if facts.annotations.contains_key(OWNED) || !own_label() => None,
+        Ok(None) if facts.annotations.contains_key(OWNED_ANNOTATION) || !own_label() => None,
         Ok(None) | Err(_) => {
-            let standing = facts.taints.iter().filter_map(node::taint);
-            let sets = |taint: &Taint| trust.policies.iter().any(|policy| node::policy_taint(policy) == *taint);
+            let standing = facts.taints.iter().filter_map(Taint::from_json);
+            let sets =
+                |taint: &Taint| trust.policies.iter().any(|policy| node_settings::policy_taint(policy) == *taint);
             standing.into_iter().find(sets).map(Doubt::Unrecorded)
         }
     };
@@ -58,20 +67,20 @@ pub(super) fn plan(facts: &NodeFacts, trust: &Trust) -> Plan {
     }
     let gone = record.ok().flatten().filter(|_| patch.taints.is_some()).map(|taint| format!("taint {taint}"));
     let labels = patch.labels.keys().map(|key| format!("label {key}"));
-    let record = patch.owned.is_some().then(|| format!("annotation {OWNED}"));
+    let record = patch.owned.is_some().then(|| format!("annotation {OWNED_ANNOTATION}"));
     let removed = gone.into_iter().chain(labels).chain(record).collect();
     Plan { patch: Some(patch).filter(|patch| *patch != NodePatch::default()), removed, doubt }
 }
 
 impl Doubt {
     /// Why it stays, and what to do.
-    pub(super) fn explain(&self, node: &str) -> (String, String) {
+    pub(crate) fn explain(&self, node: &str) -> (String, String) {
         match self {
             Self::Unknown(taint) => (
                 format!("it says that taint {taint} is Mullion's, and no policy known here has such a taint"),
                 format!(
                     "if a NodePolicy had it, run again with --policies and its directory; if not, run \
-                     kubectl annotate node {node} {OWNED}-"
+                     kubectl annotate node {node} {OWNED_ANNOTATION}-"
                 ),
             ),
             Self::Unrecorded(taint) => (
@@ -83,23 +92,24 @@ impl Doubt {
 }
 
 /// Whether the holder of a lease can be taken for gone.
-pub(super) fn is_vacant(holder: Option<&str>, duration: Option<i32>, unchanged_for: Duration) -> bool {
+pub(crate) fn is_vacant(holder: Option<&str>, duration: Option<i32>, unchanged_for: Duration) -> bool {
     let lasts = u64::try_from(duration.unwrap_or(0)).unwrap_or(0);
     holder.is_none_or(str::is_empty) || unchanged_for > Duration::from_secs(lasts)
 }
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
     use std::collections::BTreeMap;
 
-    use proptest::prelude::*;
+    use mullion_engine::model::names::WINDOWS_BUILD_LABEL;
+    use mullion_policy::policy_file::PolicyFile;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::engine::node::BUILD_LABEL;
-    use crate::policy::PolicyFile;
+    use proptest::prelude::*;
 
     const OURS: &str = "os=windows:NoSchedule";
     const LABELS: &str = r#""labels":{"mullion.dev/windows-release":"ltsc2022"}"#;
@@ -114,11 +124,11 @@ mod tests {
     }
 
     fn node(record: Option<&str>, taints: &[&str]) -> NodeFacts {
-        let labels = [("kubernetes.io/os", "windows"), (RELEASE_LABEL, "ltsc2022"), ("team", "a")];
+        let labels = [("kubernetes.io/os", "windows"), (WINDOWS_RELEASE_LABEL, "ltsc2022"), ("team", "a")];
         NodeFacts {
             name: "w".to_owned(),
             labels: labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
-            annotations: record.map(|text| (OWNED.to_owned(), text.to_owned())).into_iter().collect(),
+            annotations: record.map(|text| (OWNED_ANNOTATION.to_owned(), text.to_owned())).into_iter().collect(),
             taints: taints.iter().map(|taint| raw(taint)).collect(),
             ..NodeFacts::default()
         }
@@ -170,7 +180,7 @@ mod tests {
     #[test]
     fn nodes_without_anything_of_ours_get_nothing() {
         let mut bare = node(None, &[OURS]);
-        bare.labels.remove(RELEASE_LABEL);
+        bare.labels.remove(WINDOWS_RELEASE_LABEL);
         assert_eq!(plan(&bare, &built_in()), Plan::default());
         let ours = record(OURS);
         let mut linux = node(Some(&ours), &[OURS]);
@@ -187,7 +197,7 @@ mod tests {
         let text = "apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {name: nodes}\n\
             spec: {taint: {key: example.com/platform, value: nt, effect: NoExecute}}\n";
         let file = PolicyFile { name: "n.yaml".to_owned(), bytes: text.into() };
-        let policy = PolicySet::load(&Files { texts: vec![file.clone()], problems: vec![] }).unwrap().nodes;
+        let policy = PolicySet::load(&PolicyFiles { texts: vec![file.clone()], problems: vec![] }).unwrap().nodes;
         let kept = State { policies: vec![file], ..State::default() };
         let mut seen = State::default();
         seen.seen.taints.insert(platform.clone());
@@ -247,7 +257,7 @@ mod tests {
             let record = json!({"labels": {label: labelled}, "taint": {"key": key, "value": value, "effect": effect}});
             let standing: Vec<&str> = standing.iter().map(String::as_str).collect();
             let mut facts = node(Some(&record.to_string()), &standing);
-            facts.labels.insert(BUILD_LABEL.to_owned(), "10.0.20348".to_owned());
+            facts.labels.insert(WINDOWS_BUILD_LABEL.to_owned(), "10.0.20348".to_owned());
             let after = plan(&facts, &built_in()).patch.map_or_else(|| facts.clone(), |patch| patch.apply(&facts));
             let others = |taints: &[Value]| -> Vec<Value> {
                 taints.iter().filter(|taint| taint["value"] != "windows").cloned().collect()

@@ -1,13 +1,13 @@
 //! Who names a RuntimeClass: pods, and everything that makes pods.
 
+use mullion_snapshot::objects::or_default;
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use kube::api::ListParams;
 use serde::Deserialize;
 
-use super::calls::{Calls, Failure, Patience};
-use super::classes::Names;
-use crate::world::objects::or_default;
+use crate::controller::withdraw::calls::{Calls, Failure, Patience};
 
 /// How many of a class's users are called by name.
 const SHOWN: usize = 5;
@@ -29,11 +29,11 @@ const TEMPLATES: [(&str, &str, Option<&str>); 8] = [
 
 /// Who names which class.
 #[derive(Debug, Default)]
-pub(super) struct Users(BTreeMap<String, (Vec<String>, usize)>);
+pub(crate) struct Users(BTreeMap<String, (Vec<String>, usize)>);
 
 impl Users {
     /// The first few that name it, and how many do; `None` where nobody does.
-    pub(super) fn of(&self, class: &str) -> Option<(Vec<String>, usize)> {
+    pub(crate) fn of(&self, class: &str) -> Option<(Vec<String>, usize)> {
         self.0.get(class).cloned()
     }
 
@@ -48,12 +48,12 @@ impl Users {
 }
 
 /// Everyone who names one of the classes; an error with the kind that cannot be read.
-pub(super) async fn all_users(calls: &Calls, classes: &Names) -> Result<Users, (&'static str, Failure)> {
+pub(crate) async fn all_users(calls: &Calls, classes: &Names) -> Result<Users, (&'static str, Failure)> {
     read(calls, classes, TEMPLATES.iter().chain([&PODS])).await
 }
 
 /// The pods that name one of the classes.
-pub(super) async fn pod_users(calls: &Calls, classes: &Names) -> Result<Users, (&'static str, Failure)> {
+pub(crate) async fn pod_users(calls: &Calls, classes: &Names) -> Result<Users, (&'static str, Failure)> {
     read(calls, classes, [&PODS].into_iter()).await
 }
 
@@ -173,8 +173,12 @@ impl Object {
     }
 }
 
+/// Names of classes.
+pub(crate) type Names = BTreeSet<String>;
+
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use serde_json::{Value, json};

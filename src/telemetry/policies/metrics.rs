@@ -3,14 +3,14 @@
 use std::fmt;
 use std::sync::atomic::Ordering;
 
+use mullion_policy::file_status::Standing;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use super::{PolicyStatus, ReportedFile};
-use crate::policy::Standing;
+use crate::telemetry::policies::{PolicyStatus, ReportedFile};
 
 /// Most files with metrics of their own: bad ones first, then in order of name. `policy_files` counts all.
 const MOST_FILES: usize = 64;
@@ -43,7 +43,7 @@ impl Collector for PolicyStatus {
             "Policy files, by how they stand: in force, bad, good but waiting for a bad one, or gone beside a bad one";
         let mut files = encoder.encode_descriptor("policy_files", help, None, MetricType::Gauge)?;
         for standing in Standing::ALL {
-            let number = count(standing.count(&report.files));
+            let number = count(super::count(standing, &report.files));
             ConstGauge::new(number).encode(files.encode_family(&[("status", standing.name())])?)?;
         }
 

@@ -1,17 +1,19 @@
 //! How the policy files of this process stand: one report, from which `/policies`, the metrics, the log and the
 //! controller's Events and condition are written, in the webhook and in the controller alike.
 
-mod metrics;
-mod shown;
+pub mod metrics;
+pub mod shown;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use mullion_manifest::problem::Problem;
+use mullion_policy::file_status::{FileStatus, SeenFile, Standing, short_names, standings};
+use mullion_policy::policy_set::PolicySet;
+use mullion_policy::warnings::{Warning, warnings};
 use tokio::sync::watch as channel;
 
-use crate::manifest::Problem;
-use crate::policy::{FileStatus, PolicySet, SeenFile, Standing, Warning, short_names, standings, warnings};
 use crate::reload::{PANICKED, Step};
 
 /// Most problems of one reading that are logged: beyond, somebody looks at `/policies`.
@@ -254,11 +256,9 @@ fn changes(before: &PolicySet, after: &PolicySet) -> String {
     changes.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-impl Standing {
-    /// How many files stand so.
-    pub(crate) fn count(self, files: &[ReportedFile]) -> usize {
-        files.iter().filter(|file| file.status.standing == self).count()
-    }
+/// How many files stand so.
+pub(crate) fn count(standing: Standing, files: &[ReportedFile]) -> usize {
+    files.iter().filter(|file| file.status.standing == standing).count()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The report as `/policies` shows it.
 
+use crate::telemetry::policies::PolicyReport;
 use std::sync::atomic::Ordering;
 
 use axum::Router;
@@ -7,11 +8,14 @@ use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use jiff::Timestamp;
+use mullion_engine::model::settings::workload_settings::Mode;
+use mullion_manifest::problem::Problem;
+use mullion_policy::policy_file::PolicyDocument;
+use mullion_policy::policy_set::PolicySet;
+use mullion_policy::warnings::Warning;
 use serde_json::{Value, json};
 
-use super::{PolicyReport, PolicyStatus, ReportedFile};
-use crate::manifest::Problem;
-use crate::policy::{Mode, PolicyDocument, PolicySet, Warning};
+use crate::telemetry::policies::{PolicyStatus, ReportedFile};
 
 impl PolicyStatus {
     /// `/policies`.

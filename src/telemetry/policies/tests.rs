@@ -1,11 +1,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+use mullion_policy::policy_file::{PolicyFile, PolicyFiles};
+use mullion_policy::store::{Outcome, Store};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde_json::json;
 
 use super::*;
-use crate::policy::{Files, Outcome, PolicyFile, Store};
 
 /// Files in a directory that is read at each `read`.
 struct Directory {
@@ -24,7 +25,7 @@ impl Directory {
         let texts = files
             .iter()
             .map(|(name, text)| PolicyFile { name: format!("/etc/mullion/{name}"), bytes: text.as_bytes().to_vec() });
-        let step = match self.store.reload(&Files { texts: texts.collect(), problems: Vec::new() }) {
+        let step = match self.store.reload(&PolicyFiles { texts: texts.collect(), problems: Vec::new() }) {
             Outcome::Unchanged => Step::Unchanged,
             Outcome::Replaced => Step::Replaced(Arc::clone(self.store.current().unwrap())),
             Outcome::Kept { problems, seen } => Step::Kept { problems, seen },

@@ -4,10 +4,9 @@
 
 use std::fmt;
 
+use mullion_engine::model::pod_view::CONTAINER_LISTS;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
-
-use crate::engine::pod::CONTAINER_LISTS;
 
 /// Members that no review reads: the member that they stand in, the object itself having none, and their names.
 const UNREAD: [(&str, &[&str]); 2] = [
@@ -21,7 +20,7 @@ const UNREAD_OF_CONTAINERS: [&str; 2] = ["env", "envFrom"];
 
 /// How much of an object is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extent {
+pub(crate) enum Extent {
     /// Null takes its place.
     Nothing,
     /// What reviews look at.
@@ -34,14 +33,14 @@ pub(super) enum Extent {
 
 /// A value of an object, and the member that it stands in: that of its list, where it is an item.
 #[derive(Clone, Copy)]
-pub(super) struct Part<'k> {
+pub(crate) struct Part<'k> {
     inside: &'k str,
     extent: Extent,
 }
 
 impl Part<'static> {
     /// The object itself.
-    pub(super) fn whole(extent: Extent) -> Self {
+    pub(crate) fn whole(extent: Extent) -> Self {
         Self { inside: "", extent }
     }
 }
@@ -124,18 +123,22 @@ impl<'de> Visitor<'de> for Part<'_> {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
     use std::path::Path;
 
-    use proptest::prelude::*;
+    use mullion_engine::admission::response::{Endpoint, respond};
+    use mullion_engine::admission::review::review;
+    use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+    use mullion_engine::model::review_request::ReviewRequest;
+    use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
+    use mullion_manifest::document::documents;
+    use mullion_policy::policy_set::PolicySet;
     use serde_json::json;
 
     use super::*;
-    use crate::engine::world::World;
-    use crate::engine::{Door, Kind, Request, Subject, answer, review};
-    use crate::manifest::documents;
-    use crate::policy::PolicySet;
+    use proptest::prelude::*;
 
     fn read_text(text: &str, extent: Extent) -> serde_json::Result<Value> {
         Part::whole(extent).deserialize(&mut serde_json::Deserializer::from_str(text))
@@ -175,18 +178,18 @@ mod tests {
     /// What the rules' own examples come to does not depend on what is passed over.
     #[test]
     fn answers_are_the_same_without_it() {
-        let (world, policies) = (World::default(), PolicySet::built_in());
+        let (snapshot, policies) = (ClusterSnapshot::default(), PolicySet::built_in());
         let mut judged = 0;
         for folder in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules")).unwrap() {
             for file in ["bad.yaml", "good.yaml"] {
                 let Ok(text) = std::fs::read_to_string(folder.as_ref().unwrap().path().join(file)) else { continue };
                 for document in documents(file, &text) {
                     let whole = document.unwrap().json;
-                    let Some(kind) = whole["kind"].as_str().and_then(Kind::from_name) else { continue };
+                    let Some(kind) = whole["kind"].as_str().and_then(WorkloadKind::from_name) else { continue };
                     let answers = [&whole, &read(&whole, Extent::Reviewed)].map(|object| {
-                        let request = Request::creation(Subject { kind, namespace: "default", object });
-                        let review = review(&request, &world, &policies);
-                        [Door::Mutate, Door::Validate].map(|door| answer(&review, object, door))
+                        let request = ReviewRequest::creation(WorkloadObject { kind, namespace: "default", object });
+                        let review = review(&request, &snapshot, &policies.resolve(&request, &snapshot));
+                        [Endpoint::Mutate, Endpoint::Validate].map(|door| respond(&review, object, door))
                     });
                     assert_eq!(answers[0], answers[1], "{folder:?}");
                     judged += 1;

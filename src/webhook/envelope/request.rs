@@ -2,13 +2,13 @@
 
 use std::fmt;
 
+use mullion_engine::model::review_request::Operation;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
-use super::object::{Extent, Part};
-use super::{AdmissionRequest, GroupVersionKind, Text, known_kind};
-use crate::engine::Operation;
+use crate::webhook::envelope::object::{Extent, Part};
+use crate::webhook::envelope::{AdmissionRequest, GroupVersionKind, Text, known_kind};
 
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "camelCase")]
@@ -108,7 +108,7 @@ impl Members<'_> {
         // The API server writes kind and operation first; nobody else has to.
         let (Some(kind), Some(operation)) = (&self.kind, &self.operation) else { return Extent::Whole };
         let known = known_kind(kind).is_some();
-        match super::operation(&operation.0) {
+        match crate::webhook::envelope::operation(&operation.0) {
             Some(Operation::Create) if known => Extent::Reviewed,
             Some(Operation::Update) if known => Extent::Compared,
             Some(Operation::Create | Operation::Update) if is_watched(kind) => Extent::Whole,

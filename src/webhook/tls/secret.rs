@@ -16,9 +16,9 @@ use kube::{Api, Client};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::{CERTIFICATE, Certificate, Content, KEY, TlsError};
+use crate::cluster::watch;
 use crate::webhook::state::State;
-use crate::world::watch;
+use crate::webhook::tls::{CERTIFICATE, Certificate, Content, KEY, TlsError};
 
 /// How long the Secret may be missing before that is a failure. A controller that runs has made it in 3 s; its image may
 /// have to be pulled before.
@@ -140,22 +140,23 @@ fn content(name: &SecretName, secret: Secret) -> Content {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
     use std::collections::BTreeMap;
 
     use futures::channel::mpsc::{UnboundedSender, unbounded};
     use k8s_openapi::ByteString;
+    use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+    use mullion_policy::policy_set::PolicySet;
 
     use super::*;
-    use crate::engine::world::World;
-    use crate::policy::PolicySet;
 
     const NAME: &str = "mullion/mullion-tls";
 
     /// What came of `played` changes, one after the other, each at its second: failures and new certificates counted.
     async fn played(changes: Vec<(u64, Event<Secret>)>, until: u64) -> (u64, u64) {
-        let state = State::fixed(World::default(), PolicySet::built_in());
+        let state = State::fixed(ClusterSnapshot::default(), PolicySet::built_in());
         let (certificate, name) = (Certificate::default(), NAME.parse().unwrap());
         let (sender, receiver): (UnboundedSender<_>, _) = unbounded();
         let start = Instant::now();
@@ -192,7 +193,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_missing_secret_is_a_failure_once_it_lasts() {
         use Event::{Apply, Delete, Init, InitApply, InitDone};
-        super::super::install_crypto();
+        crate::webhook::tls::install_crypto();
         let listed = |second| vec![(second, Init), (second, InitDone)];
         let then = |mut first: Vec<_>, rest: Vec<_>| {
             first.extend(rest);

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use mullion::manifest::{Document, LineIndex, documents};
+use mullion_manifest::document::{Document, documents};
+use mullion_manifest::span::LineIndex;
 use serde::de::DeserializeOwned;
 
 use super::format::{Case, Step};

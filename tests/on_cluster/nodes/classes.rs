@@ -4,8 +4,9 @@ use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::node::v1::RuntimeClass;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
-use mullion::policy::{ExpectedPool, Mode, NodePolicy};
 use mullion_cluster::{ControlPlane, wait_for};
+use mullion_engine::model::settings::node_settings::{ExpectedPool, NodeSettings};
+use mullion_engine::model::settings::workload_settings::Mode;
 use serde_json::{from_value, json};
 
 use super::{Controller, DEADLINE, set, with, with_its_rights};
@@ -16,7 +17,7 @@ pub(crate) async fn classes_are_kept_without_a_fight(plane: &ControlPlane) -> Re
     let pool = json!({"build": "10.0.26100", "taints": ["sku=Windows:NoSchedule", "spot=true:NoSchedule"]});
     let pool: ExpectedPool = from_value(pool)?;
     let policy = |handler: &str| {
-        with(|policy: &mut NodePolicy| {
+        with(|policy: &mut NodeSettings| {
             policy.expected_pools = vec![pool.clone()];
             handler.clone_into(&mut policy.runtime_classes.handler);
         })

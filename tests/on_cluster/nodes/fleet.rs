@@ -5,8 +5,8 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
-use mullion::policy::NodePolicy;
 use mullion_cluster::{ControlPlane, NodeSpec, wait_for};
+use mullion_engine::model::settings::node_settings::NodeSettings;
 use serde_json::json;
 
 use super::{Controller, DEADLINE, OURS, labels, taints, wait_for_taints};
@@ -37,7 +37,7 @@ pub(crate) async fn many_nodes_get_one_patch_each() -> Result<()> {
         Ok(())
     };
     stream::iter((0..nodes).map(create)).buffer_unordered(AT_ONCE).try_collect::<()>().await?;
-    let controller = Controller::start(plane.client(), NodePolicy::default());
+    let controller = Controller::start(plane.client(), NodeSettings::default());
     wait_for("a patch for each node", DEADLINE, async || {
         let done = controller.patches("done").map_err(|error| error.to_string())?;
         if done >= nodes as u64 { Ok(()) } else { Err(format!("{done} patches")) }

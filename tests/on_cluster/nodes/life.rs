@@ -5,8 +5,9 @@ use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::node::v1::RuntimeClass;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
-use mullion::policy::{ApplyTaint, Mode, NodeLabel, NodePolicy};
 use mullion_cluster::{ControlPlane, NodeSpec, wait_for};
+use mullion_engine::model::settings::node_settings::{ApplyTaint, NodeLabel, NodeSettings};
+use mullion_engine::model::settings::workload_settings::Mode;
 use serde_json::{Value, json};
 
 use super::{Controller, DEADLINE, OURS, labels, set, taints, wait_for_event, wait_for_taints, with, with_its_rights};
@@ -33,7 +34,7 @@ async fn wait_for_labels(api: &Api<Node>, name: &str, expected: [(&str, &str); 3
 
 /// Old, cordoned, never ready, upgraded, made again under the same name, on its way out, virtual.
 pub(crate) async fn nodes_of_every_kind(plane: &ControlPlane) -> Result<()> {
-    let controller = Controller::start(with_its_rights(plane).await?, NodePolicy::default());
+    let controller = Controller::start(with_its_rights(plane).await?, NodeSettings::default());
     let of_2018 = NodeSpec::windows("n2018", "10.0 17134 (17134.1.amd64fre.rs4_release.180410-1804)")
         .without_label("kubernetes.io/os")
         .without_label(BUILD);
@@ -124,8 +125,8 @@ pub(crate) async fn policies_change_only_what_is_ours(plane: &ControlPlane) -> R
         policy.taint.apply = ApplyTaint::Never;
         policy.labels = vec![NodeLabel::Release, NodeLabel::Revision];
     });
-    let steps: [(NodePolicy, &[&str], &[&str]); 6] = [
-        (NodePolicy::default(), &["team=a:NoSchedule", OURS], &[RELEASE, REVISION]),
+    let steps: [(NodeSettings, &[&str], &[&str]); 6] = [
+        (NodeSettings::default(), &["team=a:NoSchedule", OURS], &[RELEASE, REVISION]),
         (
             with(|policy| "example.com/platform".clone_into(&mut policy.taint.key)),
             &["team=a:NoSchedule", "example.com/platform=windows:NoSchedule"],
@@ -138,7 +139,7 @@ pub(crate) async fn policies_change_only_what_is_ours(plane: &ControlPlane) -> R
         ),
         (with(|policy| policy.labels = vec![NodeLabel::Revision]), &["team=a:NoSchedule", OURS], &[REVISION]),
         (untainted, &["team=a:NoSchedule"], &[RELEASE, REVISION]),
-        (NodePolicy::default(), &["team=a:NoSchedule", OURS], &[RELEASE, REVISION]),
+        (NodeSettings::default(), &["team=a:NoSchedule", OURS], &[RELEASE, REVISION]),
     ];
     for (policy, expected_taints, expected_labels) in steps {
         controller.policies.send_replace(set(policy));

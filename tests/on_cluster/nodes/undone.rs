@@ -4,8 +4,8 @@ use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use mullion::policy::NodePolicy;
 use mullion_cluster::{ControlPlane, NodeSpec, wait_for};
+use mullion_engine::model::settings::node_settings::NodeSettings;
 use serde_json::json;
 
 use super::{Controller, DEADLINE, OURS, labels, taints, wait_for_event, wait_for_taints, with_its_rights};
@@ -17,14 +17,14 @@ const RELEASE: &str = "mullion.dev/windows-release";
 pub(crate) async fn what_others_undo_is_left_to_them(plane: &ControlPlane) -> Result<()> {
     plane.create_node(&NodeSpec::windows("nundone", "10.0.20348.2655")).await?;
     let (api, client): (Api<Node>, _) = (Api::all(plane.client()), with_its_rights(plane).await?);
-    let mut controller = Controller::start(client.clone(), NodePolicy::default());
+    let mut controller = Controller::start(client.clone(), NodeSettings::default());
     for removal in 1..=3 {
         let node = wait_for_taints(&api, "nundone", &[OURS]).await?;
         ensure!(labels(&node).contains_key(RELEASE), "{node:?}");
         if removal == 2 {
             // Another leader: what is remembered is on the node.
             controller.stop().await?;
-            controller = Controller::start(client.clone(), NodePolicy::default());
+            controller = Controller::start(client.clone(), NodeSettings::default());
         }
         let bare = json!({"spec": {"taints": []}});
         api.patch("nundone", &PatchParams::default(), &Patch::Merge(&bare)).await?;

@@ -5,8 +5,8 @@ use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
-use mullion::policy::NodePolicy;
 use mullion_cluster::{ControlPlane, NodeSpec, Seen, TestNamespace, UNMANAGED, wait_for};
+use mullion_engine::model::settings::node_settings::NodeSettings;
 use serde_json::{Value, json};
 
 use super::{Controller, DEADLINE, OURS, labels, policies, taints, wait_for_event, wait_for_taints, with_its_rights};
@@ -65,7 +65,7 @@ pub(crate) async fn a_taint_waits_for_a_windows_cni(plane: &ControlPlane) -> Res
     )?;
     create(&namespace, cni).await?;
     plane.create_node(&NodeSpec::windows("ncni", BUILD)).await?;
-    let controller = Controller::start(with_its_rights(plane).await?, NodePolicy::default());
+    let controller = Controller::start(with_its_rights(plane).await?, NodeSettings::default());
     let name = format!("DaemonSet {}/kube-flannel-ds-windows", namespace.name);
     let says = [OURS, &name, "kubectl rollout restart", "taint.apply: Always"];
     wait_for_event(plane, "ncni", "TaintWaits", &says).await?;
@@ -134,7 +134,7 @@ pub(crate) async fn linux_daemonsets_hold_a_taint_where_they_run(plane: &Control
     let ready = json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
     pods.patch_status(&on_linux, &PatchParams::default(), &Patch::Merge(&ready)).await?;
     wait_for_ready(&namespace, "logs", 1).await?;
-    let controller = Controller::start(with_its_rights(plane).await?, NodePolicy::default());
+    let controller = Controller::start(with_its_rights(plane).await?, NodeSettings::default());
     let api: Api<Node> = Api::all(plane.client());
     wait_for_taints(&api, "nfirst", &[OURS]).await?;
 
@@ -156,7 +156,7 @@ pub(crate) async fn linux_daemonsets_hold_a_taint_where_they_run(plane: &Control
     let untainted = json!({"spec": {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]}});
     api.patch("nsecond", &PatchParams::default(), &Patch::Merge(&untainted)).await?;
     wait_for_ready(&other, "metrics", 1).await?;
-    let controller = Controller::start(with_its_rights(plane).await?, NodePolicy::default());
+    let controller = Controller::start(with_its_rights(plane).await?, NodeSettings::default());
     wait_for_event(plane, "nsecond", "TaintWaits", &[&format!("DaemonSet {}/metrics", other.name)]).await?;
     waits(plane, "nsecond").await?;
     controller.stop().await
@@ -179,7 +179,7 @@ pub(crate) async fn a_broken_windows_daemonset_holds_a_taint(plane: &ControlPlan
         let spec = if pool == "c" { json!({}) } else { json!({"nodeSelector": {"pool": pool}}) };
         create(&namespace, daemon(name, image, &broken, spec)?).await?;
     }
-    let controller = Controller::start(with_its_rights(plane).await?, NodePolicy::default());
+    let controller = Controller::start(with_its_rights(plane).await?, NodeSettings::default());
     for (node, name) in [("npool-a", "agent"), ("npool-b", "pause")] {
         wait_for_event(plane, node, "TaintWaits", &[&format!("DaemonSet {}/{name}", namespace.name)]).await?;
         waits(plane, node).await?;

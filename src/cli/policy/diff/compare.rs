@@ -3,21 +3,25 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::review_request::ReviewRequest;
+use mullion_engine::model::settings::node_settings::NodeSettings;
+use mullion_engine::model::settings::origin::Origin;
+use mullion_engine::model::settings::workload_settings::Settings;
+use mullion_engine::model::workload::WorkloadKind;
+use mullion_engine::patch::annotation::because;
+use mullion_engine::rules::finding::Finding;
+use mullion_policy::keys::{ACTIONS, Key, NODES, SETTINGS};
+use mullion_policy::policy_set::PolicySet;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::engine::finding::Finding;
-use crate::engine::note::because;
-use crate::engine::world::World;
-use crate::engine::{Kind, Request};
-use crate::policy::keys::{ACTIONS, Key, NODES, SETTINGS};
-use crate::policy::{NodePolicy, Origin, PolicySet, Settings};
 use crate::report::decided::{Decided, DecidedFinding, line};
 
 /// What a difference comes to for whoever writes the subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum Category {
+pub(crate) enum Category {
     /// Refused, and was not.
     Refused,
     /// Not refused, and was.
@@ -30,35 +34,35 @@ pub(super) enum Category {
 
 /// One key with what it holds on both sides.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Cause {
+pub(crate) struct Cause {
     /// As policy files have it, below `spec`; of a NodePolicy with that word before it.
-    pub(super) key: String,
-    pub(super) old: Held,
-    pub(super) new: Held,
+    pub(crate) key: String,
+    pub(crate) old: Held,
+    pub(crate) new: Held,
 }
 
 /// What a key holds, and who set it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(super) struct Held {
-    pub(super) value: Value,
+pub(crate) struct Held {
+    pub(crate) value: Value,
     /// `None`: nobody; it is the built-in default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) origin: Option<Origin>,
+    pub(crate) origin: Option<Origin>,
 }
 
 /// One subject that is decided differently.
 #[derive(Debug, Clone)]
-pub(super) struct Difference {
-    pub(super) category: Category,
-    pub(super) old: Decided,
-    pub(super) new: Decided,
-    pub(super) causes: Vec<Cause>,
+pub(crate) struct Difference {
+    pub(crate) category: Category,
+    pub(crate) old: Decided,
+    pub(crate) new: Decided,
+    pub(crate) causes: Vec<Cause>,
 }
 
 /// Both sets, and what was found out about pairs of their settings.
-pub(super) struct Sides<'a> {
-    pub(super) old: &'a PolicySet,
-    pub(super) new: &'a PolicySet,
+pub(crate) struct Sides<'a> {
+    pub(crate) old: &'a PolicySet,
+    pub(crate) new: &'a PolicySet,
     /// By the addresses of both settings, which the levers keep alive.
     levers: BTreeMap<(usize, usize), Vec<Lever>>,
 }
@@ -72,7 +76,7 @@ struct Lever {
 }
 
 /// What differs; `None` where both come to the same.
-pub(super) fn category(old: &Decided, new: &Decided) -> Option<Category> {
+pub(crate) fn category(old: &Decided, new: &Decided) -> Option<Category> {
     if old.agrees_with(new) {
         return None;
     }
@@ -85,28 +89,34 @@ pub(super) fn category(old: &Decided, new: &Decided) -> Option<Category> {
 }
 
 impl<'a> Sides<'a> {
-    pub(super) fn new(old: &'a PolicySet, new: &'a PolicySet) -> Self {
+    pub(crate) fn new(old: &'a PolicySet, new: &'a PolicySet) -> Self {
         Self { old, new, levers: BTreeMap::new() }
     }
 
     /// What of `request` differs.
-    pub(super) fn compare(&mut self, request: &Request<'_>, world: &World) -> Option<Difference> {
-        let old = Decided::new(request, world, self.old);
-        let new = Decided::new(request, world, self.new);
+    pub(crate) fn compare(&mut self, request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot) -> Option<Difference> {
+        let old = Decided::new(request, snapshot, self.old);
+        let new = Decided::new(request, snapshot, self.new);
         let category = category(&old, &new)?;
-        let old = old.with_nodes(request, world, self.old);
-        let new = new.with_nodes(request, world, self.new);
-        let causes = self.causes(request, world, &old, &new);
+        let old = old.with_nodes(request, snapshot, self.old);
+        let new = new.with_nodes(request, snapshot, self.new);
+        let causes = self.causes(request, snapshot, &old, &new);
         Some(Difference { category, old, new, causes })
     }
 
     /// The keys that by themselves make the difference; if none does, those without which there is none; else all that
     /// differ.
-    fn causes(&mut self, request: &Request<'_>, world: &World, old: &Decided, new: &Decided) -> Vec<Cause> {
+    fn causes(
+        &mut self,
+        request: &ReviewRequest<'_>,
+        snapshot: &ClusterSnapshot,
+        old: &Decided,
+        new: &Decided,
+    ) -> Vec<Cause> {
         let (old_side, new_side) = (self.old, self.new);
         let pair = (Arc::as_ptr(&old.settings).addr(), Arc::as_ptr(&new.settings).addr());
         let levers = self.levers.entry(pair).or_insert_with(|| levers(old, new, old_side, new_side));
-        let differs = |set: &PolicySet, from: &Decided| !Decided::new(request, world, set).agrees_with(from);
+        let differs = |set: &PolicySet, from: &Decided| !Decided::new(request, snapshot, set).agrees_with(from);
         let mut found: Vec<&Lever> = levers.iter().filter(|lever| differs(&lever.only, old)).collect();
         if found.is_empty() {
             found = levers.iter().filter(|lever| differs(&lever.without, new)).collect();
@@ -168,8 +178,8 @@ fn differing<'k, T>(keys: &'k [Key<T>], old: &T, new: &T) -> impl Iterator<Item 
 }
 
 /// The keys of the NodePolicy that differ.
-pub(super) fn node_causes(old: &PolicySet, new: &PolicySet) -> Vec<(&'static Key<NodePolicy>, Cause)> {
-    let held = |side: &PolicySet, key: &Key<NodePolicy>| Held {
+pub(crate) fn node_causes(old: &PolicySet, new: &PolicySet) -> Vec<(&'static Key<NodeSettings>, Cause)> {
+    let held = |side: &PolicySet, key: &Key<NodeSettings>| Held {
         value: (key.value)(&side.nodes),
         origin: side.node_origins.get(key.name).cloned(),
     };
@@ -198,14 +208,14 @@ fn actions(old: &Decided, new: &Decided, causes: &mut Vec<Cause>) {
 
 impl Difference {
     /// What differs, a line each: as it was, an arrow, as it would be; or with `-` what goes and with `+` what comes.
-    pub(super) fn lines(&self, kind: Kind) -> Vec<String> {
+    pub(crate) fn lines(&self, kind: WorkloadKind) -> Vec<String> {
         let (old, new) = (&self.old, &self.new);
         let mut lines = Vec::new();
         let os = |of: &Decided| match of.os() {
             None => "not judged".to_owned(),
             Some(_) => format!("{} ({})", name(of), because(&of.decision)),
         };
-        if old.judged != new.judged || old.decision.verdict != new.decision.verdict {
+        if old.judged != new.judged || old.decision.os != new.decision.os {
             lines.push(format!("os {} → {}", os(old), os(new)));
         }
         let mut told = Vec::new();
@@ -241,7 +251,7 @@ impl Difference {
         }
         if let (Some(before), Some(after)) = (&old.nodes, &new.nodes)
             && before != after
-            && kind != Kind::DaemonSet
+            && kind != WorkloadKind::DaemonSet
             && !refused
         {
             let others = if before.len() == after.len() { " others" } else { "" };
@@ -252,8 +262,5 @@ impl Difference {
 }
 
 fn name(of: &Decided) -> String {
-    serde_json::to_value(of.decision.verdict)
-        .ok()
-        .and_then(|value| value.as_str().map(str::to_owned))
-        .unwrap_or_default()
+    serde_json::to_value(of.decision.os).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }

@@ -6,13 +6,13 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use mullion_manifest::object;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::super::documents::File;
-use super::super::super::input::SourceText;
-use crate::manifest;
+use crate::cli::documents::File;
+use crate::cli::input::SourceText;
 use crate::report::Failure;
 
 /// How many lists of lists are looked into, as in manifests.
@@ -22,9 +22,9 @@ const MAX_LISTS: usize = 4;
 const SMALL: usize = 1 << 20;
 
 /// One text with its objects.
-pub(super) struct Source<'t> {
+pub(crate) struct Source<'t> {
     /// Its name and text.
-    pub(super) file: File<'t>,
+    pub(crate) file: File<'t>,
     /// The objects of JSON; `None` for anything else.
     items: Option<Vec<Item<'t>>>,
 }
@@ -38,22 +38,22 @@ struct Item<'t> {
 
 /// What an object is called, and whose it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Head {
+pub(crate) struct Head {
     /// Empty where it has none.
-    pub(super) kind: String,
+    pub(crate) kind: String,
     /// `metadata.namespace`.
-    pub(super) namespace: Option<String>,
+    pub(crate) namespace: Option<String>,
     /// `metadata.name`, else `metadata.generateName`; empty without either.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Kind and name of its controller.
-    pub(super) owner: Option<(String, String)>,
+    pub(crate) owner: Option<(String, String)>,
     /// Label `pod-template-hash`: how a Deployment's `ReplicaSet` is called after its own name.
-    pub(super) hash: Option<String>,
+    pub(crate) hash: Option<String>,
 }
 
 impl<'t> Source<'t> {
     /// Takes `source` apart. Text that starts like a dump and is none is a failure.
-    pub(super) fn new(source: &'t SourceText) -> Result<Self, Failure> {
+    pub(crate) fn new(source: &'t SourceText) -> Result<Self, Failure> {
         let text = source.text.trim_start_matches('\u{feff}');
         let items = if text.trim_start().starts_with('{') {
             match items(text) {
@@ -68,7 +68,7 @@ impl<'t> Source<'t> {
     }
 
     /// Shows `see` every object; what cannot be read goes to `fail`.
-    pub(super) fn each(
+    pub(crate) fn each(
         &self,
         see: &mut dyn FnMut(Object<'_>) -> anyhow::Result<()>,
         fail: &mut dyn FnMut(Failure) -> anyhow::Result<()>,
@@ -94,7 +94,7 @@ impl<'t> Source<'t> {
                 Ok(parsed) => parsed,
                 Err(failure) => return fail(failure),
             };
-            for object in manifest::objects(&parsed.document) {
+            for object in object::objects(&parsed.document) {
                 see(match object {
                     Ok(object) => Object {
                         head: Head::of(&object.value, Some(&object.kind)),
@@ -112,10 +112,10 @@ impl<'t> Source<'t> {
 }
 
 /// One object of a source.
-pub(super) struct Object<'s> {
-    pub(super) head: Head,
+pub(crate) struct Object<'s> {
+    pub(crate) head: Head,
     /// The byte at which it begins.
-    pub(super) start: usize,
+    pub(crate) start: usize,
     body: Body<'s>,
 }
 
@@ -126,7 +126,7 @@ enum Body<'s> {
 
 impl Object<'_> {
     /// All of it.
-    pub(super) fn value(self) -> Value {
+    pub(crate) fn value(self) -> Value {
         match self.body {
             // It was found to be JSON when its text was taken apart.
             Body::Text(text) => serde_json::from_str(text).unwrap_or_default(),

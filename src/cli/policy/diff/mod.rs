@@ -1,35 +1,37 @@
 //! `mullion policy diff`: which subjects a change of policy files would have decided differently.
 
-mod compare;
-mod dump;
-mod nodes;
-mod report;
-mod sets;
+pub mod compare;
+pub mod dump;
+pub mod nodes;
+pub mod report;
+pub mod sets;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::review_request::ReviewRequest;
+use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
+use mullion_engine::node::facts::NodeFacts;
+use mullion_engine::patch::authored_object::as_written;
+use mullion_policy::policy_set::PolicySet;
+use mullion_snapshot::{dump as snapshot_dump, objects};
 
-use self::compare::Sides;
-use self::dump::{Head, Object, Source};
-use self::report::{Report, Subject as Named};
-use super::super::check::Output;
-use super::super::documents::report_skipped;
-use super::super::input::{Inputs, Limits, SourceText, Texts, read_file};
-use super::super::progress::Progress;
-use super::super::{Io, Outcome};
-use crate::engine::node::NodeFacts;
-use crate::engine::world::World;
-use crate::engine::written::as_written;
-use crate::engine::{Kind, Request, Subject};
-use crate::policy::PolicySet;
+use crate::cli::check::Output;
+use crate::cli::documents::report_skipped;
+use crate::cli::input::{Inputs, Limits, SourceText, Texts, read_file};
+use crate::cli::io_handles::Io;
+use crate::cli::outcome::Outcome;
+use crate::cli::policy::diff::compare::Sides;
+use crate::cli::policy::diff::dump::{Head, Object, Source};
+use crate::cli::policy::diff::report::{Report, Subject as Named};
+use crate::cli::progress::Progress;
 use crate::report::json::ObjectName;
 use crate::report::problem::Sources;
 use crate::report::text::Severity;
 use crate::report::{Failure, counted};
-use crate::world::{file, objects};
 
 /// Arguments of `policy diff`.
 #[derive(Debug, Clone, Args)]
@@ -51,11 +53,11 @@ pub struct Diff {
     #[arg(value_name = "FILE|DIR|-")]
     pub paths: Vec<PathBuf>,
     /// Namespace of objects that name none
-    #[arg(short, long, value_name = "NS", default_value = "default", value_parser = super::super::input::namespace_name)]
+    #[arg(short, long, value_name = "NS", default_value = "default", value_parser = crate::cli::input::namespace_name)]
     pub namespace: String,
     /// What is known of the cluster, before what the input says of it: kubectl get nodes,runtimeclasses,namespaces -o json
     #[arg(long, value_name = "FILE")]
-    pub world: Option<PathBuf>,
+    pub snapshot: Option<PathBuf>,
     /// How differences are written
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     pub output: Output,
@@ -119,8 +121,8 @@ pub fn run(args: &Diff, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     if totals.subjects == 0 {
         io.say("nothing to judge: no pod and no object with a pod template")?;
     }
-    if input.world.nodes.is_none() {
-        io.say("nothing is known of nodes: dump them too, or name a --world file")?;
+    if input.snapshot.nodes.is_none() {
+        io.say("nothing is known of nodes: dump them too, or name a --snapshot file")?;
     }
     Ok(match args.fail_on {
         _ if totals.unreadable > 0 => Outcome::Unreadable,
@@ -131,12 +133,12 @@ pub fn run(args: &Diff, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
 }
 
 /// Kind, namespace and name of a subject.
-type Key = (Kind, String, String);
+type Key = (WorkloadKind, String, String);
 
 /// Everything that was read, and what it says of the cluster.
 struct Input<'t> {
     sources: Vec<Source<'t>>,
-    world: World,
+    snapshot: ClusterSnapshot,
     nodes: Vec<NodeFacts>,
     /// Every subject there is.
     subjects: BTreeSet<Key>,
@@ -152,7 +154,7 @@ impl<'t> Input<'t> {
     fn read(texts: &'t Texts, args: &Diff, io: &mut Io<'_>) -> anyhow::Result<Self> {
         let mut input = Self {
             sources: Vec::new(),
-            world: World::default(),
+            snapshot: ClusterSnapshot::default(),
             nodes: Vec::new(),
             subjects: BTreeSet::new(),
             judged: 0,
@@ -170,7 +172,7 @@ impl<'t> Input<'t> {
             }
         }
         input.survey(args, io)?;
-        if let Some(path) = &args.world {
+        if let Some(path) = &args.snapshot {
             input.prefer(path)?;
         }
         Ok(input)
@@ -178,7 +180,7 @@ impl<'t> Input<'t> {
 
     /// A first pass: what the cluster is like, and which subjects there are.
     fn survey(&mut self, args: &Diff, io: &mut Io<'_>) -> anyhow::Result<()> {
-        let mut reader = file::Reader::new("");
+        let mut reader = snapshot_dump::Reader::new("");
         let mut owned = Vec::new();
         let mut failures = Vec::new();
         for source in &self.sources {
@@ -199,7 +201,7 @@ impl<'t> Input<'t> {
                         }
                     }
                     kind => {
-                        if let Some(kind) = Kind::from_name(kind) {
+                        if let Some(kind) = WorkloadKind::from_name(kind) {
                             owned.push(object.head.owner.is_some().then(|| object.head.clone()));
                             self.subjects.insert(object.head.key(kind, &args.namespace));
                         }
@@ -219,18 +221,18 @@ impl<'t> Input<'t> {
         let folded = owned.iter().flatten().filter(|head| self.folds(head, &args.namespace)).count();
         self.folded = folded;
         self.judged = owned.len() - folded;
-        self.world = reader.finish().world;
+        self.snapshot = reader.finish().snapshot;
         Ok(())
     }
 
-    /// Takes over what a world file says of the cluster.
+    /// Takes over what a snapshot file says of the cluster.
     fn prefer(&mut self, path: &Path) -> anyhow::Result<()> {
         let name = path.display().to_string();
-        let bytes = read_file(path).with_context(|| format!("{name}: the world file cannot be read"))?;
-        let preferred = file::from_text(&name, &bytes)?;
-        let World { nodes, runtime_classes, namespaces, images, .. } = preferred;
+        let bytes = read_file(path).with_context(|| format!("{name}: the cluster snapshot file cannot be read"))?;
+        let preferred = snapshot_dump::from_text(&name, &bytes)?;
+        let ClusterSnapshot { nodes, runtime_classes, namespaces, images, .. } = preferred;
         if nodes.is_some() {
-            self.world.nodes = nodes;
+            self.snapshot.nodes = nodes;
             self.nodes.clear();
             let text = SourceText { name, text: String::from_utf8_lossy(&bytes).into_owned() };
             if let Ok(source) = Source::new(&text) {
@@ -243,9 +245,9 @@ impl<'t> Input<'t> {
                 source.each(&mut see, &mut |_| Ok(()))?;
             }
         }
-        self.world.runtime_classes = runtime_classes.or(self.world.runtime_classes.take());
-        self.world.namespaces.extend(namespaces);
-        self.world.images.extend(images);
+        self.snapshot.runtime_classes = runtime_classes.or(self.snapshot.runtime_classes.take());
+        self.snapshot.namespaces.extend(namespaces);
+        self.snapshot.images.extend(images);
         Ok(())
     }
 
@@ -253,20 +255,21 @@ impl<'t> Input<'t> {
     fn folds(&self, head: &Head, namespace: &str) -> bool {
         let Some((kind, name)) = &head.owner else { return false };
         let namespace = head.namespace.as_deref().unwrap_or(namespace);
-        let is_here = |kind: Kind, name: &str| self.subjects.contains(&(kind, namespace.to_owned(), name.to_owned()));
-        let Some(kind) = Kind::from_name(kind) else { return false };
+        let is_here =
+            |kind: WorkloadKind, name: &str| self.subjects.contains(&(kind, namespace.to_owned(), name.to_owned()));
+        let Some(kind) = WorkloadKind::from_name(kind) else { return false };
         if is_here(kind, name) {
             return true;
         }
         // ReplicaSets are seldom dumped: one of a Deployment is called after it and the hash.
-        let hash = head.hash.as_deref().filter(|_| kind == Kind::ReplicaSet);
+        let hash = head.hash.as_deref().filter(|_| kind == WorkloadKind::ReplicaSet);
         let above = hash.and_then(|hash| name.strip_suffix(hash)?.strip_suffix('-'));
-        above.is_some_and(|name| is_here(Kind::Deployment, name))
+        above.is_some_and(|name| is_here(WorkloadKind::Deployment, name))
     }
 }
 
 impl Head {
-    fn key(&self, kind: Kind, namespace: &str) -> Key {
+    fn key(&self, kind: WorkloadKind, namespace: &str) -> Key {
         (kind, self.namespace.as_deref().unwrap_or(namespace).to_owned(), self.name.clone())
     }
 }
@@ -287,7 +290,7 @@ fn judge(
     let mut progress = Progress::new("subjects judged");
     for source in &input.sources {
         let mut see = |object: Object<'_>| {
-            let Some(kind) = Kind::from_name(&object.head.kind) else { return Ok(()) };
+            let Some(kind) = WorkloadKind::from_name(&object.head.kind) else { return Ok(()) };
             if input.folds(&object.head, &args.namespace) {
                 return Ok(());
             }
@@ -297,10 +300,10 @@ fn judge(
             report.totals.subjects += 1;
             let (head, start) = (object.head.clone(), object.start);
             let mut value = object.value();
-            as_written(kind, &mut value, &input.world);
+            as_written(kind, &mut value, &input.snapshot);
             let namespace = head.namespace.as_deref().unwrap_or(&args.namespace);
-            let request = Request::creation(Subject { kind, namespace, object: &value });
-            if let Some(difference) = sides.compare(&request, &input.world) {
+            let request = ReviewRequest::creation(WorkloadObject { kind, namespace, object: &value });
+            if let Some(difference) = sides.compare(&request, &input.snapshot) {
                 progress.end(io)?;
                 let name = ObjectName { kind: kind.name(), namespace: namespace.to_owned(), name: head.name };
                 let (file, line) = (&source.file.source.name, source.file.line_column(start).line);

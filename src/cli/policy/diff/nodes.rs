@@ -1,19 +1,23 @@
 //! Nodes that two policies treat differently, from what they are now.
 
-use crate::engine::node::{self, NodeFacts, Trust, plan_node};
-use crate::engine::world::Os;
-use crate::policy::NodePolicy;
+use mullion_engine::model::cluster::taint::Taint;
+use mullion_engine::model::operating_system::Os;
+use mullion_engine::model::settings::node_settings::NodeSettings;
+use mullion_engine::node::facts;
+use mullion_engine::node::facts::NodeFacts;
+use mullion_engine::node::node_patch::Trust;
+use mullion_engine::node::plan::plan_node;
 
 /// One node that would be labelled or tainted differently.
-pub(super) struct NodeDifference {
-    pub(super) name: String,
+pub(crate) struct NodeDifference {
+    pub(crate) name: String,
     /// `- taint os=windows:NoSchedule`, `+ label …`: as it would stay under the one, and under the other.
-    pub(super) lines: Vec<String>,
+    pub(crate) lines: Vec<String>,
 }
 
 /// What differs on `node` once the controller has been there under each, and nobody stands in the way of the taint.
-pub(super) fn compare(node: &NodeFacts, old: &NodePolicy, new: &NodePolicy) -> Option<NodeDifference> {
-    if node::os(&node.labels) != Some(Os::Windows) {
+pub(crate) fn compare(node: &NodeFacts, old: &NodeSettings, new: &NodeSettings) -> Option<NodeDifference> {
+    if facts::os(&node.labels) != Some(Os::Windows) {
         return None;
     }
     // What one set has put there, the other takes off.
@@ -31,6 +35,6 @@ pub(super) fn compare(node: &NodeFacts, old: &NodePolicy, new: &NodePolicy) -> O
 
 fn lines(node: &NodeFacts) -> Vec<String> {
     let labels = node.labels.iter().map(|(key, value)| format!("label {key}={value}"));
-    let taints = node.taints.iter().filter_map(node::taint).map(|taint| format!("taint {taint}"));
+    let taints = node.taints.iter().filter_map(Taint::from_json).map(|taint| format!("taint {taint}"));
     labels.chain(taints).collect()
 }

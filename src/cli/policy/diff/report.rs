@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use mullion_engine::model::settings::node_settings::NodeSettings;
+use mullion_engine::model::settings::origin::Origin;
+use mullion_engine::model::workload::WorkloadKind;
+use mullion_engine::rules::catalogue::catalogue;
+use mullion_policy::keys::Key;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::super::super::Io;
-use super::super::super::check::Output;
-use super::compare::{Category, Cause, Difference, Held};
-use super::nodes::NodeDifference;
-use super::sets::Setting;
-use crate::engine::Kind;
-use crate::engine::rules::catalogue;
-use crate::policy::keys::Key;
-use crate::policy::{NodePolicy, Origin};
+use crate::cli::check::Output;
+use crate::cli::io_handles::Io;
+use crate::cli::policy::diff::compare::{Category, Cause, Difference, Held};
+use crate::cli::policy::diff::nodes::NodeDifference;
+use crate::cli::policy::diff::sets::Setting;
 use crate::report::decided::Decided;
 use crate::report::json::ObjectName;
 use crate::report::rule_page::action_name;
@@ -34,30 +35,30 @@ const OF_NODES: [&str; 5] = ["mode", "labels", "taint", "windowsTaints", "releas
 /// What a run came to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Totals {
+pub(crate) struct Totals {
     /// Pods and templates that were judged.
-    pub(super) subjects: usize,
+    pub(crate) subjects: usize,
     /// Those that are decided differently: the next four together.
-    pub(super) different: usize,
-    pub(super) refused: usize,
-    pub(super) no_longer_refused: usize,
-    pub(super) placed: usize,
-    pub(super) told: usize,
+    pub(crate) different: usize,
+    pub(crate) refused: usize,
+    pub(crate) no_longer_refused: usize,
+    pub(crate) placed: usize,
+    pub(crate) told: usize,
     /// Nodes that would be labelled or tainted differently, of all.
-    pub(super) nodes: usize,
-    pub(super) nodes_asked: usize,
+    pub(crate) nodes: usize,
+    pub(crate) nodes_asked: usize,
     /// Pods and Jobs that were not judged but with their owner.
-    pub(super) folded: usize,
+    pub(crate) folded: usize,
     /// Files, documents and objects that cannot be read.
-    pub(super) unreadable: usize,
+    pub(crate) unreadable: usize,
 }
 
 /// Which subject, and where it stands.
-pub(super) struct Subject<'a> {
-    pub(super) name: ObjectName,
-    pub(super) owner: Option<(String, String)>,
-    pub(super) file: &'a str,
-    pub(super) line: usize,
+pub(crate) struct Subject<'a> {
+    pub(crate) name: ObjectName,
+    pub(crate) owner: Option<(String, String)>,
+    pub(crate) file: &'a str,
+    pub(crate) line: usize,
 }
 
 /// One subject of a group.
@@ -73,10 +74,10 @@ struct Group {
     lines: Vec<String>,
 }
 
-pub(super) struct Report {
+pub(crate) struct Report {
     output: Output,
     all: bool,
-    pub(super) totals: Totals,
+    pub(crate) totals: Totals,
     groups: Vec<(Category, Group)>,
     /// Places in `groups`, by what they say.
     known: BTreeMap<(Category, Vec<String>), usize>,
@@ -115,7 +116,7 @@ enum Record<'a> {
 }
 
 impl Report {
-    pub(super) fn new(output: Output, all: bool) -> Self {
+    pub(crate) fn new(output: Output, all: bool) -> Self {
         Self {
             output,
             all,
@@ -127,10 +128,10 @@ impl Report {
     }
 
     /// Takes a subject that is decided differently.
-    pub(super) fn subject(
+    pub(crate) fn subject(
         &mut self,
         subject: Subject<'_>,
-        kind: Kind,
+        kind: WorkloadKind,
         difference: &Difference,
         io: &mut Io<'_>,
     ) -> io::Result<()> {
@@ -160,7 +161,7 @@ impl Report {
     }
 
     /// Takes a node that is treated differently.
-    pub(super) fn node(&mut self, difference: NodeDifference, io: &mut Io<'_>) -> io::Result<()> {
+    pub(crate) fn node(&mut self, difference: NodeDifference, io: &mut Io<'_>) -> io::Result<()> {
         self.totals.nodes += 1;
         let NodeDifference { name, lines } = difference;
         if self.output == Output::Json {
@@ -171,9 +172,9 @@ impl Report {
     }
 
     /// Writes what is left to be written.
-    pub(super) fn end(
+    pub(crate) fn end(
         mut self,
-        node_causes: &[(&'static Key<NodePolicy>, Cause)],
+        node_causes: &[(&'static Key<NodeSettings>, Cause)],
         io: &mut Io<'_>,
     ) -> io::Result<Totals> {
         if self.output == Output::Json {
@@ -266,7 +267,7 @@ impl Totals {
 }
 
 /// Writes which keys differ, whoever is asked about.
-pub(super) fn settings(found: &[Setting], output: Output, io: &mut Io<'_>) -> io::Result<()> {
+pub(crate) fn settings(found: &[Setting], output: Output, io: &mut Io<'_>) -> io::Result<()> {
     for setting in found {
         match (output, setting) {
             (Output::Json, Setting::Policy { what, old, new }) => {

@@ -3,15 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use mullion_engine::model::settings::origin::Origin;
+use mullion_manifest::document::documents_from_bytes;
+use mullion_manifest::node::{Node, NodeValue};
+use mullion_manifest::span::{LineIndex, Span};
+use mullion_policy::load::loader::BUILT_IN;
+use mullion_policy::policy_file::{PolicyFile, PolicyFiles};
 use serde_json::Value;
 
-use super::compare::{Cause, Held};
+use crate::cli::policy::diff::compare::{Cause, Held};
 use crate::cli::policy_files;
-use crate::manifest::{LineIndex, Node, NodeValue, Span, documents_from_bytes};
-use crate::policy::{BUILT_IN, Files, Origin, PolicyFile};
 
 /// What stands for the policies that the program carries; a directory of that name is `./built-in`.
-pub(super) const BUILT_IN_WORD: &str = "built-in";
+pub(crate) const BUILT_IN_WORD: &str = "built-in";
 
 /// One policy document, its keys by dotted path below `spec`.
 #[derive(Clone)]
@@ -23,7 +27,7 @@ struct Document {
 }
 
 /// A policy that is not on both sides, or a key that is not the same there.
-pub(super) enum Setting {
+pub(crate) enum Setting {
     /// Kind and name, and where it is, before and now.
     Policy { what: String, old: Option<Origin>, new: Option<Origin> },
     /// A key of a policy.
@@ -31,15 +35,18 @@ pub(super) enum Setting {
 }
 
 /// Reads a directory, a file, or the built-in policies.
-pub(super) fn read(path: &Path) -> Files {
+pub(crate) fn read(path: &Path) -> PolicyFiles {
     if path.as_os_str() == BUILT_IN_WORD {
         let (name, text) = BUILT_IN;
-        return Files { texts: vec![PolicyFile { name: name.to_owned(), bytes: text.into() }], problems: Vec::new() };
+        return PolicyFiles {
+            texts: vec![PolicyFile { name: name.to_owned(), bytes: text.into() }],
+            problems: Vec::new(),
+        };
     }
     policy_files::read(&[PathBuf::from(path)])
 }
 
-fn documents(files: &Files) -> Vec<Document> {
+fn documents(files: &PolicyFiles) -> Vec<Document> {
     let mut found = Vec::new();
     for file in &files.texts {
         let text = std::str::from_utf8(&file.bytes).unwrap_or_default();
@@ -91,7 +98,7 @@ fn leaves(
 /// Policies are matched by kind and name, and those left over that are about the same subjects at the same priority with
 /// each other. A key that one side leaves out counts as what it stands at there, unless another policy of that side may
 /// set it.
-pub(super) fn settings(old: &Files, new: &Files) -> Vec<Setting> {
+pub(crate) fn settings(old: &PolicyFiles, new: &PolicyFiles) -> Vec<Setting> {
     let (built_in, old, new) = (documents(&read(Path::new(BUILT_IN_WORD))), documents(old), documents(new));
     let mut found = Vec::new();
     let mut pairs: Vec<(&Document, &Document)> = Vec::new();

@@ -1,20 +1,25 @@
 //! `mullion policy show`: what holds for a namespace or a pod, and which file and line set it.
 
+pub mod text;
+pub mod yaml;
+
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use mullion_engine::model::pod_view::Pod;
+use mullion_engine::model::settings::labels::Labels;
+use mullion_engine::model::settings::origin::Origin;
+use mullion_policy::documents::PodPolicy;
+use mullion_policy::effective::Setting;
 use serde::Serialize;
 
-use super::super::documents::{Carrier, File, each_subject};
-use super::super::input::{Inputs, namespace_name};
-use super::super::knowledge::{Knowledge, KnowledgeArgs};
-use super::super::{Io, Outcome, UsageError};
-use crate::engine::pod::Pod;
-use crate::policy::{Labels, Origin, PodPolicy, Setting};
+use crate::cli::documents::{Carrier, File, each_subject};
+use crate::cli::input::{Inputs, namespace_name};
+use crate::cli::io_handles::Io;
+use crate::cli::knowledge::{Knowledge, KnowledgeArgs};
+use crate::cli::outcome::Outcome;
+use crate::cli::usage_error::UsageError;
 use crate::report::json::ObjectName;
-
-mod text;
-pub(in crate::cli) mod yaml;
 
 /// Arguments of `policy show`.
 #[derive(Debug, Clone, Args)]
@@ -48,7 +53,7 @@ pub enum Output {
 /// What holds for one subject.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase", tag = "type", rename = "effective")]
-struct Shown<'p> {
+pub(crate) struct Shown<'p> {
     /// `None`: asked for a namespace alone.
     object: Option<ObjectName>,
     /// Where the object is written.
@@ -100,10 +105,10 @@ pub fn run(args: &Show, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
 }
 
 fn shown<'k>(subject: Option<(&Carrier<'_>, &File<'_>)>, args: &Show, knowledge: &'k Knowledge) -> Shown<'k> {
-    let Knowledge { policies: set, world } = knowledge;
+    let Knowledge { policies: set, snapshot } = knowledge;
     let default = args.namespace.as_str();
     let namespace = subject.map_or(default, |(subject, _)| subject.namespace(default));
-    let known = world.namespaces.get(namespace).map(|namespace| &namespace.labels);
+    let known = snapshot.namespaces.get(namespace).map(|namespace| &namespace.labels);
     let pod = subject.and_then(|(subject, _)| Pod::of(subject.kind, &subject.object.value));
     let labels: &dyn Labels = pod.as_ref().map_or(&(), |pod| pod);
     let policy = |policy: &'k PodPolicy| {
@@ -118,7 +123,7 @@ fn shown<'k>(subject: Option<(&Carrier<'_>, &File<'_>)>, args: &Show, knowledge:
     let mut notes = Vec::new();
     if known.is_none() && set.chooses_by_namespace_labels() {
         notes.push(format!(
-            "nothing is known of namespace {namespace}, and its labels could change this for PodPolicy {}; name a --world file",
+            "nothing is known of namespace {namespace}, and its labels could change this for PodPolicy {}; name a --snapshot file",
             by(|policy| !policy.spec.matches.namespace_selector.is_empty())
         ));
     }

@@ -1,11 +1,11 @@
 //! What `-o yaml` writes comes to the same.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-use proptest::prelude::*;
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_policy::policy_set::PolicySet;
 
 use super::*;
-use crate::engine::world::World;
-use crate::policy::PolicySet;
+use proptest::prelude::*;
 
 /// Keys of a PodPolicy as they may be written.
 const PIECES: [&str; 12] = [
@@ -65,7 +65,7 @@ proptest! {
         let expected = settings(&policies);
         let args = Show { knowledge: KnowledgeArgs::default(), namespace: "shop".into(), pod: Vec::new(), output: Output::Yaml };
         let mut out = Vec::new();
-        yaml::write(&shown(None, &args, &Knowledge { policies, world: World::default() }), &mut out).unwrap();
+        yaml::write(&shown(None, &args, &Knowledge { policies, snapshot: ClusterSnapshot::default() }), &mut out).unwrap();
         let written = String::from_utf8(out).unwrap();
         let again = PolicySet::from_files(&[("b.yaml", &written)]);
         let again = again.unwrap_or_else(|problems| panic!("{}\n{written}", problems[0]));

@@ -1,14 +1,16 @@
 //! What holds, for people: who decides, and each key with its place.
 
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 
-use super::yaml::{flow, item_of};
-use super::{Setting, Shown, place};
-use crate::policy::{Entry, shape_of};
+use mullion_policy::effective::{Entry, shape_of};
+
+use crate::cli::policy::show::yaml::{flow, item_of};
+use crate::cli::policy::show::{Setting, Shown, place};
 use crate::report::table;
 use crate::report::text::printable;
 
-pub(super) fn write(all: &[Shown<'_>], out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(all: &[Shown<'_>], out: &mut dyn Write) -> io::Result<()> {
     for shown in all {
         let at = if shown.place.is_empty() { String::new() } else { format!(" ({})", shown.place) };
         line(out, &format!("{}{at}", shown.whose()))?;

@@ -1,16 +1,17 @@
 //! What holds, as policy files hold it.
 
-use std::io::{self, Write};
+use std::io;
+use std::io::Write;
 
+use mullion_manifest::edit::render::string as yaml_string;
+use mullion_policy::effective::shape_of;
+use mullion_policy::schema::types::{API_VERSION, Object, Shape};
 use serde_json::{Map, Value};
 
-use super::{Setting, Shown, place};
-use crate::manifest::yaml_string;
-use crate::policy::schema::{API_VERSION, Object, Shape};
-use crate::policy::shape_of;
+use crate::cli::policy::show::{Setting, Shown, place};
 use crate::report::text::printable;
 
-pub(super) fn write(shown: &Shown<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(shown: &Shown<'_>, out: &mut dyn Write) -> io::Result<()> {
     comment(out, &format!("What holds for {}, made by mullion policy show.", shown.whose()))?;
     for note in &shown.notes {
         comment(out, &format!("Note: {note}."))?;
@@ -66,7 +67,7 @@ fn indent(depth: usize) -> String {
 }
 
 /// The shape of a list's entries.
-pub(in crate::cli) fn item_of(shape: &'static Shape) -> Option<&'static Shape> {
+pub(crate) fn item_of(shape: &'static Shape) -> Option<&'static Shape> {
     match shape {
         Shape::List(item) => Some(item),
         _ => None,
@@ -74,7 +75,7 @@ pub(in crate::cli) fn item_of(shape: &'static Shape) -> Option<&'static Shape> {
 }
 
 /// A value in one line, the keys of its maps in the order in which people write them.
-pub(in crate::cli) fn flow(value: &Value, shape: Option<&'static Shape>) -> String {
+pub(crate) fn flow(value: &Value, shape: Option<&'static Shape>) -> String {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
         Value::String(text) => yaml_string(text, true),

@@ -1,13 +1,13 @@
 //! Whether what came of an object is what is expected.
 
+use mullion_engine::model::workload::WorkloadKind;
+use mullion_engine::rules::catalogue::find;
+use mullion_policy::test_cases::types::{Expect, ExpectedFinding, ExpectedRefusal};
 use serde_json::Value;
 
-use super::deciders::Deciders;
-use super::judge::{Creation, Judged};
-use super::lines::{list, one, yaml};
-use crate::engine::Kind;
-use crate::engine::rules::find;
-use crate::policy::cases::{Expect, ExpectedFinding, ExpectedRefusal};
+use crate::cli::policy::test::deciders::Deciders;
+use crate::cli::policy::test::judge::{Creation, Judged};
+use crate::cli::policy::test::lines::{list, one, yaml};
 use crate::report::decided::DecidedFinding;
 use crate::report::differing::{differences, unexpected};
 use crate::report::matching::{likeness, mismatches};
@@ -15,23 +15,23 @@ use crate::report::rule_page::action_name;
 
 /// One expectation that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Failure {
+pub(crate) struct Failure {
     /// The key under `expect`.
-    pub(super) key: &'static str,
+    pub(crate) key: &'static str,
     /// Where that is written, or `expect` where it is not.
-    pub(super) line: usize,
+    pub(crate) line: usize,
     /// What is wrong, one line each.
-    pub(super) says: Vec<String>,
+    pub(crate) says: Vec<String>,
     /// As lines, to be laid beside `found`.
-    pub(super) expected: String,
+    pub(crate) expected: String,
     /// As lines.
-    pub(super) found: String,
+    pub(crate) found: String,
     /// Who decided it: evidence, policy keys with file and line.
-    pub(super) decided: Vec<String>,
+    pub(crate) decided: Vec<String>,
 }
 
 /// Everything that does not hold, in the order of the schema. `line` gives that of a key under `expect`.
-pub(super) fn compare(expect: &Expect, judged: &Judged, line: &dyn Fn(&str) -> usize) -> Vec<Failure> {
+pub(crate) fn compare(expect: &Expect, judged: &Judged, line: &dyn Fn(&str) -> usize) -> Vec<Failure> {
     let mut comparison = Comparison { judged, deciders: Deciders(judged), line, failures: Vec::new() };
     comparison.os(expect.os.as_deref());
     comparison.refused(expect.refusal());
@@ -204,7 +204,8 @@ impl Comparison<'_> {
         let Some(expected) = expected else { return };
         match &self.judged.pod {
             None => {
-                let why = if self.judged.kind == Kind::Pod { "it is a Pod itself" } else { "it has no pod template" };
+                let why =
+                    if self.judged.kind == WorkloadKind::Pod { "it is a Pod itself" } else { "it has no pod template" };
                 self.fail("pod", vec![why.to_owned()], (yaml(expected), String::new()), Vec::new());
             }
             Some(Creation { refusal: Some(refusal), .. }) => {
@@ -227,7 +228,7 @@ impl Comparison<'_> {
             let shown = |nodes: &[String]| if nodes.is_empty() { "none".to_owned() } else { nodes.join(", ") };
             let says = match self.judged.nodes {
                 Some(_) => format!("expected {}, found {}", shown(&wanted), shown(&found)),
-                None => "the world of this test knows of no nodes".to_owned(),
+                None => "the snapshot of this test knows of no nodes".to_owned(),
             };
             let decided = self.deciders.placement(&["nodeSelector, tolerations, windows-build".to_owned()]);
             self.fail("nodes", vec![says], (list(&wanted), list(&found)), decided);

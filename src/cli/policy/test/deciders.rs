@@ -2,16 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use mullion_engine::model::change::Cause;
+use mullion_engine::model::os_decision::Basis;
+use mullion_engine::model::settings::rule_actions::{Action, Denials};
+use mullion_engine::model::settings::workload_settings::{Mode, TemplateDenials};
+use mullion_engine::model::workload::WorkloadKind;
+use mullion_engine::patch::annotation::because;
+use mullion_engine::rules::catalogue::catalogue;
+use mullion_policy::test_cases::types::ExpectedFinding;
 use serde_json::Value;
 
-use super::judge::Judged;
-use crate::engine::Kind;
-use crate::engine::change::Cause;
-use crate::engine::note::because;
-use crate::engine::rules::catalogue;
-use crate::engine::verdict::Basis;
-use crate::policy::cases::ExpectedFinding;
-use crate::policy::{Action, Denials, Mode, Workloads};
+use crate::cli::policy::test::judge::Judged;
 use crate::report::decided::DecidedFinding;
 use crate::report::rule_page::decider;
 use crate::report::set_by;
@@ -27,11 +28,11 @@ const PLACEMENT: [(&str, &str); 6] = [
 ];
 
 /// Names who decided what came of an object.
-pub(super) struct Deciders<'j>(pub(super) &'j Judged);
+pub(crate) struct Deciders<'j>(pub(crate) &'j Judged);
 
 impl Deciders<'_> {
     /// The operating system.
-    pub(super) fn os(&self) -> Vec<String> {
+    pub(crate) fn os(&self) -> Vec<String> {
         let Judged { decided, .. } = self.0;
         if !decided.judged {
             return vec![self.setting("mode"), self.setting("optOut.ignore")];
@@ -47,7 +48,7 @@ impl Deciders<'_> {
     }
 
     /// Where it may run, and what its fields became, as far as `words` speak of it.
-    pub(super) fn placement(&self, words: &[String]) -> Vec<String> {
+    pub(crate) fn placement(&self, words: &[String]) -> Vec<String> {
         let mut lines = self.os();
         let keys: BTreeSet<&str> = PLACEMENT
             .iter()
@@ -71,7 +72,7 @@ impl Deciders<'_> {
     }
 
     /// Whether it is refused: for the findings it has, and the rules that somebody expected.
-    pub(super) fn refusal(&self, expected: &[&str]) -> Vec<String> {
+    pub(crate) fn refusal(&self, expected: &[&str]) -> Vec<String> {
         let found = |denied: bool| {
             let all = self.0.decided.findings.iter();
             all.filter(move |found| !denied || found.action == Action::Deny).map(|found| found.finding.code)
@@ -85,7 +86,7 @@ impl Deciders<'_> {
     }
 
     /// What findings came to.
-    pub(super) fn findings(&self, missing: &[&ExpectedFinding], more: &[&DecidedFinding]) -> Vec<String> {
+    pub(crate) fn findings(&self, missing: &[&ExpectedFinding], more: &[&DecidedFinding]) -> Vec<String> {
         let missing = missing.iter().map(|expected| expected.rule.as_str());
         let more = more.iter().map(|found| found.finding.code);
         let lines = missing.chain(more).flat_map(|rule| self.rules(rule));
@@ -93,7 +94,7 @@ impl Deciders<'_> {
     }
 
     /// A key with its value and where it is set: `place.build.mode: Exact (policies/ours.yaml:12)`.
-    pub(super) fn setting(&self, key: &str) -> String {
+    pub(crate) fn setting(&self, key: &str) -> String {
         let (value, origin) = self.0.setting(key);
         let shown = match value {
             Value::Null => "not set".to_owned(),
@@ -106,11 +107,11 @@ impl Deciders<'_> {
     /// Settings that turn down what rules do, where they are not as usual.
     fn unusual(&self) -> Vec<String> {
         let settings = &self.0.decided.settings;
-        let template = self.0.kind != Kind::Pod;
+        let template = self.0.kind != WorkloadKind::Pod;
         let keys = [
             ("mode", settings.mode != Mode::Enforce),
             ("rules.denials", settings.denials != Denials::Refuse),
-            ("workloads", template && settings.workloads != Workloads::Refuse),
+            ("workloads", template && settings.workloads != TemplateDenials::Refuse),
         ];
         keys.into_iter().filter(|(_, unusual)| *unusual).map(|(key, _)| self.setting(key)).collect()
     }

@@ -2,14 +2,14 @@
 
 use std::io;
 
-use super::Ran;
-use crate::cli::Io;
+use crate::cli::io_handles::Io;
+use crate::cli::policy::test::Ran;
 use crate::report::problem::Sources;
 use crate::report::text::Severity;
 use crate::report::{Failure, github};
 
 /// Writes a line for each.
-pub(super) fn write(results: &[Ran], io: &mut Io<'_>) -> io::Result<()> {
+pub(crate) fn write(results: &[Ran], io: &mut Io<'_>) -> io::Result<()> {
     let sources = Sources::default();
     for ran in results {
         let problems = ran.problems.iter().map(|problem| sources.command(problem, Severity::Error));

@@ -4,8 +4,8 @@ use std::io;
 
 use serde::Serialize;
 
-use super::{Counts, Ran};
-use crate::cli::Io;
+use crate::cli::io_handles::Io;
+use crate::cli::policy::test::{Counts, Ran};
 use crate::report::problem::{ProblemRecord, Sources};
 use crate::report::text::Severity;
 
@@ -36,7 +36,7 @@ struct Failed<'a> {
 }
 
 /// Writes a record for each case and each problem, and one for the run.
-pub(super) fn write(results: &[Ran], counts: &Counts, io: &mut Io<'_>) -> io::Result<()> {
+pub(crate) fn write(results: &[Ran], counts: &Counts, io: &mut Io<'_>) -> io::Result<()> {
     let sources = Sources::default();
     for ran in results {
         let file = ran.file.as_str();

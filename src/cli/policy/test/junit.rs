@@ -7,12 +7,12 @@ use std::borrow::Cow;
 
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::{Case, Ran, text};
-use crate::cli::Io;
+use crate::cli::io_handles::Io;
+use crate::cli::policy::test::{Case, Ran, text};
 use crate::report::text::printable;
 
 /// Writes the document.
-pub(super) fn write(results: &[Ran], io: &mut Io<'_>) -> anyhow::Result<()> {
+pub(crate) fn write(results: &[Ran], io: &mut Io<'_>) -> anyhow::Result<()> {
     let mut report = Report::new("mullion policy test");
     report.add_test_suites(results.iter().map(suite));
     let mut document = report.to_string()?;

@@ -3,14 +3,14 @@
 use serde_json::Value;
 
 /// `value` as YAML in block style, the last line ended.
-pub(super) fn yaml(value: &Value) -> String {
+pub(crate) fn yaml(value: &Value) -> String {
     let mut lines = Vec::new();
     block(value, "", "", &mut lines);
     ended(lines)
 }
 
 /// One line for each of `items`.
-pub(super) fn list<T: AsRef<str>>(items: &[T]) -> String {
+pub(crate) fn list<T: AsRef<str>>(items: &[T]) -> String {
     ended(items.iter().map(|item| one(item.as_ref())))
 }
 
@@ -19,7 +19,7 @@ fn ended(lines: impl IntoIterator<Item = String>) -> String {
 }
 
 /// Text on one line.
-pub(super) fn one(text: &str) -> String {
+pub(crate) fn one(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -75,13 +75,14 @@ fn scalar(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+
     #![allow(clippy::unwrap_used, reason = "tests")]
 
-    use proptest::prelude::*;
+    use mullion_manifest::document::documents;
     use serde_json::json;
 
     use super::*;
-    use crate::manifest::documents;
+    use proptest::prelude::*;
 
     #[test]
     fn values_are_written_as_people_write_them() {

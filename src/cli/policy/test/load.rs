@@ -1,39 +1,43 @@
-//! What a test names: policies, a world, manifests.
+//! What a test names: policies, a snapshot, manifests.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use mullion_engine::model::cluster::namespace::Namespace;
+use mullion_engine::model::cluster::nodes::Nodes;
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::review_request::ReviewRequest;
+use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
+use mullion_manifest::problem::Problem;
+use mullion_policy::policy_set::PolicySet;
+use mullion_policy::test_cases::types::{NamespaceSpec, NodeOs, NodeSpec, Short, SnapshotSpec, TestCase};
+use mullion_policy::test_cases::{PolicyTest, TestFile};
+use mullion_snapshot::dump;
 use serde_json::{Value, json};
 
-use super::compare::compare;
-use super::judge::judge;
-use super::{Case, lines};
 use crate::cli::documents::{File, Found};
 use crate::cli::input::{SourceText, read_file};
+use crate::cli::policy::test::compare::compare;
+use crate::cli::policy::test::judge::judge;
+use crate::cli::policy::test::{Case, lines};
 use crate::cli::policy_files;
-use crate::engine::world::{Namespace, Nodes, World};
-use crate::engine::{Kind, Request, Subject};
-use crate::manifest::Problem;
-use crate::policy::PolicySet;
-use crate::policy::cases::{NamespaceSpec, NodeOs, NodeSpec, PolicyTest, Short, TestCase, TestFile, WorldSpec};
-use crate::world::file;
 
 /// A test with everything it names.
-pub(super) struct Ready<'f> {
+pub(crate) struct Ready<'f> {
     file: &'f TestFile,
     test: &'f PolicyTest,
     policies: PolicySet,
-    world: World,
+    snapshot: ClusterSnapshot,
 }
 
-/// Reads what a test names. Fails with everything that is wrong with its policies, or with its world.
-pub(super) fn ready<'f>(file: &'f TestFile, test: &'f PolicyTest) -> Result<Ready<'f>, Vec<Problem>> {
+/// Reads what a test names. Fails with everything that is wrong with its policies, or with its snapshot.
+pub(crate) fn ready<'f>(file: &'f TestFile, test: &'f PolicyTest) -> Result<Ready<'f>, Vec<Problem>> {
     let loader = Loader { file, test };
     let policies = loader.policies();
-    let world = loader.world().map_err(|problem| vec![*problem]);
-    match (policies, world) {
-        (Ok(policies), Ok(world)) => Ok(Ready { file, test, policies, world }),
-        (policies, world) => Err([policies.err(), world.err()].into_iter().flatten().flatten().collect()),
+    let snapshot = loader.snapshot().map_err(|problem| vec![*problem]);
+    match (policies, snapshot) {
+        (Ok(policies), Ok(snapshot)) => Ok(Ready { file, test, policies, snapshot }),
+        (policies, snapshot) => Err([policies.err(), snapshot.err()].into_iter().flatten().flatten().collect()),
     }
 }
 
@@ -62,52 +66,52 @@ impl Loader<'_> {
         PolicySet::load(&policy_files::read(&paths))
     }
 
-    fn world(&self) -> Result<World, Box<Problem>> {
-        let spec = match &self.test.spec.world {
-            None => return file::from_text("built-in world", include_bytes!("world.yaml")),
-            Some(Short::Short(file)) => &WorldSpec { file: Some(file.clone()), ..WorldSpec::default() },
+    fn snapshot(&self) -> Result<ClusterSnapshot, Box<Problem>> {
+        let spec = match &self.test.spec.snapshot {
+            None => return dump::from_text("built-in snapshot", include_bytes!("snapshot.yaml")),
+            Some(Short::Short(file)) => &SnapshotSpec { file: Some(file.clone()), ..SnapshotSpec::default() },
             Some(Short::Full(spec)) => spec,
         };
-        let mut world = World::default();
+        let mut snapshot = ClusterSnapshot::default();
         if let Some(name) = &spec.file {
             let path = self.path(name);
-            let short = matches!(self.test.spec.world, Some(Short::Short(_)));
-            let pointer = if short { "/world" } else { "/world/file" };
+            let short = matches!(self.test.spec.snapshot, Some(Short::Short(_)));
+            let pointer = if short { "/snapshot" } else { "/snapshot/file" };
             let bytes = read_file(&path).map_err(|error| Box::new(self.unreadable(pointer, &path, &error)))?;
-            world = file::from_text(&path.display().to_string(), &bytes)?;
+            snapshot = dump::from_text(&path.display().to_string(), &bytes)?;
         }
-        let nodes = spec.nodes.iter().map(node).enumerate().map(|(at, node)| (format!("/world/nodes/{at}"), node));
+        let nodes = spec.nodes.iter().map(node).enumerate().map(|(at, node)| (format!("/snapshot/nodes/{at}"), node));
         let objects = spec.objects.iter().cloned().enumerate();
-        let objects = objects.map(|(at, object)| (format!("/world/objects/{at}"), object));
+        let objects = objects.map(|(at, object)| (format!("/snapshot/objects/{at}"), object));
         for (pointer, object) in nodes.chain(objects) {
-            self.add(&mut world, &pointer, &object)?;
+            self.add(&mut snapshot, &pointer, &object)?;
         }
-        Ok(world)
+        Ok(snapshot)
     }
 
     /// Adds one object; a later one of a name stands for an earlier.
-    fn add(&self, world: &mut World, pointer: &str, object: &Value) -> Result<(), Box<Problem>> {
+    fn add(&self, snapshot: &mut ClusterSnapshot, pointer: &str, object: &Value) -> Result<(), Box<Problem>> {
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
         let known = ["Node", "RuntimeClass", "Namespace", "ImagePlatforms"];
         if !known.contains(&kind) {
-            let message = format!("a world has no {}", if kind.is_empty() { "object without a kind" } else { kind });
+            let message = format!("a snapshot has no {}", if kind.is_empty() { "object without a kind" } else { kind });
             let hint = "it is made of Nodes, RuntimeClasses, Namespaces and ImagePlatforms";
             return Err(Box::new(self.file.problem(self.test, pointer, message, hint)));
         }
-        let more = file::from_text("", object.to_string().as_bytes())
+        let more = dump::from_text("", object.to_string().as_bytes())
             .map_err(|problem| Box::new(self.file.problem(self.test, pointer, problem.message, "")))?;
         if let Some(more) = more.nodes {
             let added = |name: &str| more.iter().any(|node| node.name == name);
-            let before = world.nodes.take();
+            let before = snapshot.nodes.take();
             let kept = before.iter().flat_map(Nodes::iter).filter(|node| !added(&node.name)).cloned();
             let all = kept.chain(more.iter().cloned()).collect();
-            world.nodes = Some(Nodes::new(all));
+            snapshot.nodes = Some(Nodes::new(all));
         }
         if let Some(classes) = more.runtime_classes {
-            world.runtime_classes.get_or_insert_default().extend(classes);
+            snapshot.runtime_classes.get_or_insert_default().extend(classes);
         }
-        world.namespaces.extend(more.namespaces);
-        world.images.extend(more.images);
+        snapshot.namespaces.extend(more.namespaces);
+        snapshot.images.extend(more.images);
         Ok(())
     }
 
@@ -127,7 +131,7 @@ impl Loader<'_> {
     }
 
     /// The only object of a file that policies decide about, or the one that is selected.
-    fn subject(&self, at: usize, name: &str, select: Option<&str>) -> Result<Value, Box<Problem>> {
+    fn workload(&self, at: usize, name: &str, select: Option<&str>) -> Result<Value, Box<Problem>> {
         let path = self.path(name);
         let pointer = format!("/cases/{at}/file");
         let fail = |message: String, hint: &str| Box::new(self.file.problem(self.test, &pointer, message, hint));
@@ -141,9 +145,9 @@ impl Loader<'_> {
         let _broken_documents = File::new(&source).each(|document| {
             match document {
                 Ok(parsed) => found.extend(parsed.objects().filter_map(|object| match object {
-                    Found::Subject(subject) => {
-                        let name = subject.object.name.as_deref().unwrap_or_default();
-                        Some((format!("{}/{name}", subject.kind.name()), subject.object.value.clone()))
+                    Found::Workload(workload) => {
+                        let name = workload.object.name.as_deref().unwrap_or_default();
+                        Some((format!("{}/{name}", workload.kind.name()), workload.object.value.clone()))
                     }
                     _ => None,
                 })),
@@ -190,7 +194,7 @@ fn node(spec: &NodeSpec) -> Value {
     ]);
     labels.extend(spec.build.map(|build| ("node.kubernetes.io/windows-build", build.to_string())));
     labels.extend(spec.labels.iter().map(|(key, value)| (key.as_str(), value.clone())));
-    let taints = spec.taints.iter().filter_map(|taint| crate::engine::world::Taint::parse(taint));
+    let taints = spec.taints.iter().filter_map(|taint| mullion_engine::model::cluster::taint::Taint::parse(taint));
     let taints: Vec<Value> =
         taints.map(|taint| json!({"key": taint.key, "value": taint.value, "effect": taint.effect})).collect();
     json!({"kind": "Node", "metadata": {"name": spec.name, "labels": labels}, "spec": {"taints": taints}})
@@ -198,21 +202,21 @@ fn node(spec: &NodeSpec) -> Value {
 
 impl Ready<'_> {
     /// Runs a case.
-    pub(super) fn case(&mut self, at: usize) -> Result<Case, Box<Problem>> {
+    pub(crate) fn case(&mut self, at: usize) -> Result<Case, Box<Problem>> {
         let Self { file, test, .. } = *self;
         let Some(case) = test.spec.cases.get(at) else {
             return Ok(Case { name: String::new(), line: 0, failures: Vec::new() });
         };
         let object = self.object(at, case)?;
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
-        let kind = text("/kind").and_then(Kind::from_name).unwrap_or(Kind::Pod);
+        let kind = text("/kind").and_then(WorkloadKind::from_name).unwrap_or(WorkloadKind::Pod);
         let namespace = text("/metadata/namespace").or(case.namespace_name()).unwrap_or("default").to_owned();
         let before = self.enter(&namespace, case);
-        let request = Request::creation(Subject { kind, namespace: &namespace, object: &object });
-        let judged = judge(&request, &self.world, &self.policies);
+        let request = ReviewRequest::creation(WorkloadObject { kind, namespace: &namespace, object: &object });
+        let judged = judge(&request, &self.snapshot, &self.policies);
         match before {
-            Some(before) => self.world.namespaces.insert(namespace.clone(), before),
-            None => self.world.namespaces.remove(&namespace),
+            Some(before) => self.snapshot.namespaces.insert(namespace.clone(), before),
+            None => self.snapshot.namespaces.remove(&namespace),
         };
         let line =
             |key: &str| file.line(test, &format!("/cases/{at}/expect/{}", key.replace('~', "~0").replace('/', "~1")));
@@ -223,7 +227,7 @@ impl Ready<'_> {
     fn object(&self, at: usize, case: &TestCase) -> Result<Value, Box<Problem>> {
         let Some(name) = &case.file else { return Ok(case.object.clone().unwrap_or_default()) };
         let loader = Loader { file: self.file, test: self.test };
-        let object = loader.subject(at, name, case.select.as_deref())?;
+        let object = loader.workload(at, name, case.select.as_deref())?;
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
         if kind == "Pod" && case.expect.pod.is_some() {
             let message = format!("`cases[{at}].expect.pod` is for objects with a pod template");
@@ -233,9 +237,9 @@ impl Ready<'_> {
         Ok(object)
     }
 
-    /// Puts the case's namespace into the world; gives back what was there.
+    /// Puts the case's namespace into the snapshot; gives back what was there.
     fn enter(&mut self, name: &str, case: &TestCase) -> Option<Namespace> {
-        let before = self.world.namespaces.get(name).cloned();
+        let before = self.snapshot.namespaces.get(name).cloned();
         let mut namespace = before.clone().unwrap_or_default();
         if let Some(Short::Full(NamespaceSpec { labels, annotations, .. })) = &case.namespace {
             namespace.labels = labels.clone().unwrap_or(namespace.labels);
@@ -243,7 +247,7 @@ impl Ready<'_> {
         }
         // The API server sees to it.
         namespace.labels.insert("kubernetes.io/metadata.name".to_owned(), name.to_owned());
-        self.world.namespaces.insert(name.to_owned(), namespace);
+        self.snapshot.namespaces.insert(name.to_owned(), namespace);
         before
     }
 }

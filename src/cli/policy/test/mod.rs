@@ -1,37 +1,39 @@
 //! `mullion policy test`: runs policy test cases.
 //!
-//! [`cases`](crate::policy::cases) reads a test file, `load` what it names, `judge` finds out what comes of an object, as
+//! [`cases`](mullion_policy::test_cases) reads a test file, `load` what it names, `judge` finds out what comes of an object, as
 //! the webhook would have it, `compare` whether that is what is expected, `deciders` who decided it. Rendering: `text`,
 //! `junit`, `json`, `github`.
 
-mod compare;
-mod deciders;
-mod github;
-mod json;
-mod judge;
-mod junit;
-mod lines;
-mod load;
-mod text;
+pub mod compare;
+pub mod deciders;
+pub mod github;
+pub mod json;
+pub mod judge;
+pub mod junit;
+pub mod lines;
+pub mod load;
+pub mod text;
 
 use std::fmt;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use mullion_manifest::problem::Problem;
+use mullion_policy::file_names::is_test_file;
+use mullion_policy::test_cases::TestFile;
 
-use super::super::input::{Limits, Texts};
-use super::super::progress::Progress;
-use super::super::{Io, Outcome, UsageError};
-use crate::manifest::Problem;
-use crate::policy::cases::TestFile;
-use crate::policy::directory::is_test_file;
+use crate::cli::input::{Limits, Texts};
+use crate::cli::io_handles::Io;
+use crate::cli::outcome::Outcome;
+use crate::cli::policy::test::compare::Failure;
+use crate::cli::progress::Progress;
+use crate::cli::usage_error::UsageError;
 use crate::report::counted;
-use compare::Failure;
 
 /// Arguments of `policy test`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-A test file lists cases: an object, and what must come of it under which policies in which cluster. Without `world` the \
+A test file lists cases: an object, and what must come of it under which policies in which cluster. Without `snapshot` the \
 cluster has the nodes linux-1, linux-2, win2019, win2022 and win2025, the Windows ones with the taint os=windows:NoSchedule, \
 and Mullion's RuntimeClasses for them.
 
@@ -66,7 +68,7 @@ pub enum Format {
 
 /// What became of a test file.
 #[derive(Debug, Default)]
-struct Ran {
+pub(crate) struct Ran {
     /// As the user named it.
     file: String,
     /// Its cases, in order.
@@ -77,7 +79,7 @@ struct Ran {
 
 /// What became of a case.
 #[derive(Debug)]
-struct Case {
+pub(crate) struct Case {
     name: String,
     /// Where it is written.
     line: usize,
@@ -87,7 +89,7 @@ struct Case {
 
 /// What a run came to.
 #[derive(Debug, Clone, Copy, Default, serde::Serialize)]
-struct Counts {
+pub(crate) struct Counts {
     files: usize,
     passed: usize,
     failed: usize,
@@ -193,7 +195,7 @@ fn run_all(files: &[TestFile], args: &Test, io: &mut Io<'_>) -> anyhow::Result<V
 }
 
 impl Test {
-    fn chooses(&self, file: &TestFile, test: &crate::policy::cases::PolicyTest, at: usize) -> bool {
+    fn chooses(&self, file: &TestFile, test: &mullion_policy::test_cases::PolicyTest, at: usize) -> bool {
         let Some(filter) = &self.filter else { return true };
         let name = test.spec.cases.get(at).map(|case| case.name.as_str()).unwrap_or_default();
         name.contains(filter) || file.name.contains(filter)

@@ -6,12 +6,12 @@ use std::io;
 use anstyle::{AnsiColor, Style};
 use similar::{ChangeTag, TextDiff};
 
-use super::{Case, Ran};
-use crate::cli::Io;
+use crate::cli::io_handles::Io;
+use crate::cli::policy::test::{Case, Ran};
 use crate::report::text::printable;
 
 /// Writes the cases that fail; with `verbose` the others, too.
-pub(super) fn write(results: &[Ran], verbose: bool, io: &mut Io<'_>) -> io::Result<()> {
+pub(crate) fn write(results: &[Ran], verbose: bool, io: &mut Io<'_>) -> io::Result<()> {
     for ran in results {
         for case in &ran.cases {
             let text = match case.failures.is_empty() {
@@ -26,7 +26,7 @@ pub(super) fn write(results: &[Ran], verbose: bool, io: &mut Io<'_>) -> io::Resu
 }
 
 /// A failed case.
-pub(super) fn failed(file: &str, case: &Case, colour: bool) -> String {
+pub(crate) fn failed(file: &str, case: &Case, colour: bool) -> String {
     let bad = if colour { AnsiColor::Red.on_default().bold() } else { Style::new() };
     let head = format!("{}:{} {}", printable(file), case.line, printable(&case.name));
     let mut text = format!("{bad}FAIL{bad:#} {head}\n");
@@ -35,7 +35,7 @@ pub(super) fn failed(file: &str, case: &Case, colour: bool) -> String {
 }
 
 /// What is wrong with it: for each expectation what is expected (`-`) beside what was found (`+`), and who decided.
-pub(super) fn body(file: &str, case: &Case, colour: bool) -> String {
+pub(crate) fn body(file: &str, case: &Case, colour: bool) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     for failure in &case.failures {

@@ -1,0 +1,51 @@
+//! The pods of a subject: how they are placed once they are made, and where they could run then.
+//!
+//! A template that is applied is left alone but for what the API server would refuse; its pods are placed one by one, when
+//! their controller makes them.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::admission::response::{Endpoint, respond};
+use crate::admission::review::{Review, review};
+use crate::model::cluster::nodes::Node;
+use crate::model::cluster::snapshot::ClusterSnapshot;
+use crate::model::review_request::ReviewRequest;
+use crate::model::scheduling::node_fit::SchedulingConstraints;
+use crate::model::settings::review_settings::ReviewSettings;
+
+/// The review whose changes are those of the pods: of a template, what its pods get.
+pub fn review_of_pods(
+    request: &ReviewRequest<'_>,
+    snapshot: &ClusterSnapshot,
+    settings: &ReviewSettings<'_>,
+) -> Review {
+    review(&ReviewRequest { into_templates: true, ..*request }, snapshot, settings)
+}
+
+/// The nodes of the snapshot on which the scheduler could put the pods as Mullion leaves them; `None` where nothing is known
+/// of nodes.
+pub fn nodes<'w>(
+    request: &ReviewRequest<'_>,
+    snapshot: &'w ClusterSnapshot,
+    settings: &ReviewSettings<'_>,
+) -> Option<Vec<&'w str>> {
+    let nodes = snapshot.nodes.as_ref()?;
+    let subject = &request.workload;
+    let mut placed = subject.object.clone();
+    let patch = respond(&review_of_pods(request, snapshot, settings), &placed, Endpoint::Mutate).patch;
+    // What cannot be applied leaves the object as its author wrote it.
+    let applied = json_patch::patch(&mut placed, &patch).is_ok();
+    let object = if applied { &placed } else { subject.object };
+    let spec = object.pointer(&format!("{}/spec", subject.kind.pod_pointer()))?;
+    let mut placement = SchedulingConstraints::deserialize(spec).ok()?;
+    let class = spec.get("runtimeClassName").and_then(Value::as_str).and_then(|name| snapshot.runtime_class(name));
+    if class.is_some_and(|class| !placement.takes_over(class)) {
+        return Some(Vec::new());
+    }
+    let takes = |node: &&Node| {
+        let repelled = node.taints.iter().any(|t| t.effect != "PreferNoSchedule" && !placement.tolerates(t));
+        !node.unschedulable && !repelled && placement.fits(&node.name, |key| node.labels.get(key))
+    };
+    Some(nodes.iter().filter(takes).map(|node| node.name.as_str()).collect())
+}

@@ -1,0 +1,32 @@
+//! Pre-existing findings: what the object before an UPDATE had already. They deny no update.
+
+use crate::model::pod_view::Pod;
+use crate::model::review_request::ReviewRequest;
+use crate::rules::finding::Finding;
+
+/// Marks findings that the old object had in the same place and no better; `before`: the old object's. Containers are
+/// known by name: an index means nothing once another container is put before it.
+pub(crate) fn mark_pre_existing(findings: &mut [Finding], before: &[Finding], request: &ReviewRequest<'_>) {
+    let kind = request.workload.kind;
+    let Some((old, new)) =
+        request.old.and_then(|old| Some((Pod::of(kind, old)?, Pod::of(kind, request.workload.object)?)))
+    else {
+        return;
+    };
+    let before: Vec<(&Finding, String)> =
+        before.iter().map(|finding| (finding, place_by_name(&old, finding))).collect();
+    for finding in findings {
+        let place = place_by_name(&new, finding);
+        finding.known_before = before
+            .iter()
+            .any(|(known, at)| known.code == finding.code && *at == place && known.action >= finding.action);
+    }
+}
+
+fn place_by_name(pod: &Pod<'_>, finding: &Finding) -> String {
+    let in_container = pod.containers().find_map(|container| {
+        let below = finding.pointer.strip_prefix(&pod.at(&container.pointer()))?;
+        below.starts_with('/').then(|| format!("{}/{}{below}", container.list, container.name()))
+    });
+    in_container.unwrap_or_else(|| finding.pointer.clone())
+}

@@ -1,0 +1,363 @@
+//! From a review to the response at an endpoint, by the table of [`finding_outcome`](crate::admission::finding_outcome).
+
+use std::collections::BTreeMap;
+
+use json_patch::PatchOperation;
+use serde_json::Value;
+
+use crate::admission::finding_outcome::{FindingOutcome, outcome_of, refuses_pods};
+use crate::admission::request_category::RequestCategory;
+use crate::admission::review::Review;
+use crate::model::change::{Cause, Change, Edit};
+use crate::model::decision_annotation::DecisionAnnotation;
+use crate::model::json_pointer::{escape, field_path, member};
+use crate::model::names::FINDINGS_LABEL;
+use crate::model::operating_system::Os;
+use crate::model::os_decision::DetectedOs;
+use crate::model::settings::rule_actions::{Action, Denials};
+use crate::model::settings::workload_settings::Mode;
+use crate::model::text::{WARNING_LIMIT, listed, shorten};
+use crate::patch::annotation::because;
+use crate::patch::compile::compile;
+use crate::rules::finding::{Finding, RejectedBy};
+use crate::rules::os_intent::rules::UNDONE;
+
+/// How many codes of six characters, with dots between them, the 63 of a label's value hold.
+const LABEL_CODES: usize = 9;
+
+/// Where the question is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Endpoint {
+    /// `/mutate`.
+    Mutate,
+    /// `/validate`.
+    Validate,
+}
+
+impl Endpoint {
+    /// `mutate` or `validate`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mutate => "mutate",
+            Self::Validate => "validate",
+        }
+    }
+}
+
+/// What is said.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ReviewResponse {
+    /// `None`: allowed.
+    pub refusal: Option<Denial>,
+    /// Most important first, at most [`WARNING_LIMIT`] characters each.
+    pub warnings: Vec<String>,
+    /// Empty: no patch. Never filled at `/validate`.
+    pub patch: Vec<PatchOperation>,
+    /// Audit annotations: plain key, value. Each value is at most `AUDIT_LIMIT` bytes long.
+    pub audit: BTreeMap<&'static str, String>,
+    /// What is counted of it, at this endpoint: the code of each finding that came to something here.
+    pub effects: Vec<(&'static str, CountedOutcome)>,
+    /// What its placement is counted as, at this endpoint.
+    pub placement: Option<(Os, CountedOutcome)>,
+}
+
+/// A refusal with every denied finding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denial {
+    /// For people: every finding in full.
+    pub message: String,
+    /// For machines: `status.details.causes`.
+    pub causes: Vec<DenialCause>,
+}
+
+/// One entry of `status.details.causes`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DenialCause {
+    /// Rule code, [`REASON`](crate::admission::resize::REASON), or Kubernetes' own word: the cause's `reason`.
+    pub reason: &'static str,
+    /// API field path: the cause's `field`.
+    pub field: String,
+    /// The finding's message and help.
+    pub message: String,
+}
+
+/// What came of a finding or a placement, for counting. Each is counted once in the course of a request, at the endpoint where
+/// it takes place: changes at `/mutate`, a refusal where it is made, all else at `/validate`, which sees the object once
+/// and as it will be stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "they are what they say; those with `Would` are of `mode: Audit`")]
+pub enum CountedOutcome {
+    Refused,
+    Repaired,
+    Labelled,
+    Warned,
+    Placed,
+    WouldRefuse,
+    WouldRepair,
+    WouldLabel,
+    WouldPlace,
+}
+
+impl CountedOutcome {
+    /// `refused`, `would_refuse`, …
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Repaired => "repaired",
+            Self::Labelled => "labelled",
+            Self::Warned => "warned",
+            Self::Placed => "placed",
+            Self::WouldRefuse => "would_refuse",
+            Self::WouldRepair => "would_repair",
+            Self::WouldLabel => "would_label",
+            Self::WouldPlace => "would_place",
+        }
+    }
+
+    /// The same where nothing is done.
+    const fn under_audit(self) -> Self {
+        match self {
+            Self::Refused => Self::WouldRefuse,
+            Self::Repaired => Self::WouldRepair,
+            Self::Labelled => Self::WouldLabel,
+            Self::Placed => Self::WouldPlace,
+            other => other,
+        }
+    }
+
+    const fn endpoint(self) -> Endpoint {
+        match self {
+            Self::Repaired | Self::Placed => Endpoint::Mutate,
+            _ => Endpoint::Validate,
+        }
+    }
+}
+
+/// The response at `endpoint` for a review of `object`.
+pub fn respond(review: &Review, object: &Value, endpoint: Endpoint) -> ReviewResponse {
+    let mut response = ReviewResponse::default();
+    let audit_only = review.settings.mode == Mode::Audit;
+    match review.category {
+        RequestCategory::NotOurs | RequestCategory::OtherUpdate => return response,
+        RequestCategory::Rewrite => {
+            if endpoint == Endpoint::Mutate && !audit_only {
+                response.patch = compile(object, &review.changes);
+            }
+            return response;
+        }
+        RequestCategory::Resize => {
+            resize(review, object, &mut response);
+            return response;
+        }
+        _ => {}
+    }
+    let weighed: Vec<(&Finding, FindingOutcome)> = review
+        .findings
+        .iter()
+        // At /mutate it is put there again.
+        .filter(|finding| endpoint == Endpoint::Validate || finding.code != UNDONE)
+        .map(|finding| (finding, outcome_of(finding, review.category, review.settings.workloads)))
+        .collect();
+    annotate(review, &weighed, &mut response);
+    let with = |wanted: FindingOutcome| weighed.iter().filter(move |(_, c)| *c == wanted).map(|(finding, _)| *finding);
+    let refused: Vec<&Finding> = with(FindingOutcome::Refused).collect();
+    // The server validates between the two endpoints: what it would reject must be reported before, in words that help.
+    let server_first = refused.iter().any(|finding| finding.refused_by == RejectedBy::ApiServer);
+    let speaks_up = !refused.is_empty() && (endpoint == Endpoint::Validate || server_first);
+    if speaks_up && !audit_only {
+        response.refusal = Some(denial(review, object, &refused));
+        response.effects = refused.iter().map(|finding| (finding.code, CountedOutcome::Refused)).collect();
+        return response;
+    }
+    if endpoint == Endpoint::Mutate && !audit_only {
+        response.patch = compile(object, &with_label(review, object, with(FindingOutcome::Labelled)));
+    }
+    count(review, &weighed, endpoint, &mut response);
+    // Both endpoints warn: /validate alone sees kinds that are not mutated, and the server says equal texts once.
+    warn(review, &weighed, &mut response);
+    response
+}
+
+fn denial(review: &Review, object: &Value, refused: &[&Finding]) -> Denial {
+    // At /validate the decisive field may be one that Mullion wrote at /mutate; the note has what decided then.
+    let note = || DecisionAnnotation::of(object).filter(|note| Os::from_name(&note.os) == review.decision.decided());
+    let reason = || note().map_or_else(|| because(&review.decision), |note| note.because);
+    let mut message = match review.decision.os {
+        DetectedOs::Windows => format!("{} must be changed to run on Windows ({}):", called(review, object), reason()),
+        DetectedOs::Linux | DetectedOs::Undecided | DetectedOs::Conflict => {
+            format!("{} must be changed to run:", called(review, object))
+        }
+    };
+    for finding in refused {
+        message.push_str("\n- ");
+        message.push_str(&finding.sentence());
+    }
+    let causes = refused.iter().map(|finding| DenialCause {
+        reason: finding.code,
+        field: finding.path.clone(),
+        message: finding.advice(),
+    });
+    Denial { message, causes: causes.collect() }
+}
+
+/// `Deployment web`: who applies a file with many objects is told by nobody else which it was. A generated name is
+/// `web-…`: it means nothing to anybody, and Events of equal text are counted and not repeated.
+fn called(review: &Review, object: &Value) -> String {
+    let text = |pointer| member(object, pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let new = review.category != RequestCategory::EphemeralContainers;
+    let name = match text("/metadata/generateName").filter(|_| new) {
+        Some(start) => format!("{start}…"),
+        None => text("/metadata/name").unwrap_or("without a name").to_owned(),
+    };
+    format!("{} {name}", text("/kind").unwrap_or("Pod"))
+}
+
+/// A resize that cannot be done is refused, as API servers of 1.36 do by themselves: Infeasible, which the kubelet would
+/// make of it, nobody sees who does not look. Vertical Pod Autoscalers evict the pod then (kubernetes/autoscaler#8303).
+fn resize(review: &Review, object: &Value, response: &mut ReviewResponse) {
+    let Some(why) = &review.hint else { return };
+    if review.settings.mode == Mode::Audit {
+        response.warnings.push(shorten(&format!("would refuse: {why}")));
+    } else if review.settings.denials == Denials::Warn {
+        response.warnings.push(shorten(why));
+    } else {
+        let cause = DenialCause {
+            reason: crate::admission::resize::REASON,
+            field: "spec.containers".to_owned(),
+            message: why.clone(),
+        };
+        let name = member(object, "/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        response.refusal =
+            Some(Denial { message: format!("pod {name} cannot be resized: {why}"), causes: vec![cause] });
+    }
+}
+
+/// The review's changes, and the label where somebody must be told by it.
+fn with_label<'f>(review: &Review, object: &Value, labelled: impl Iterator<Item = &'f Finding>) -> Vec<Change> {
+    let mut changes = review.changes.clone();
+    let mut codes: Vec<&str> = labelled.map(|finding| finding.code).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    codes.truncate(LABEL_CODES);
+    let pointer = format!("/metadata/labels/{}", escape(FINDINGS_LABEL));
+    let present = member(object, &pointer).and_then(Value::as_str).unwrap_or_default();
+    // A second call sees the pod as the first changed it: what ended a finding there takes no word about it back.
+    if codes.iter().any(|code| !present.split('.').any(|said| said == *code)) {
+        let edit = Edit::Set { pointer, value: Value::from(codes.join(".")) };
+        changes.push(Change { cause: Cause::Placement("its findings are for whoever owns it"), edit });
+    }
+    changes
+}
+
+fn warn(review: &Review, weighed: &[(&Finding, FindingOutcome)], response: &mut ReviewResponse) {
+    let audit_only = review.settings.mode == Mode::Audit;
+    let mut said: Vec<(&Finding, FindingOutcome)> = weighed.to_vec();
+    said.sort_by_key(|(_, outcome)| std::cmp::Reverse(*outcome));
+    for (finding, outcome) in said {
+        let text = match outcome {
+            FindingOutcome::Refused if audit_only => finding.line("would refuse: ", "", WARNING_LIMIT),
+            FindingOutcome::Refused | FindingOutcome::Nothing | FindingOutcome::Labelled => continue,
+            FindingOutcome::Repaired
+                if finding.quiet || matches!(review.category, RequestCategory::OwnedPod { .. }) =>
+            {
+                continue;
+            }
+            FindingOutcome::Repaired if removes(review, finding) => {
+                let (would, done) = match finding.replacement {
+                    None => ("would remove: ", " removed"),
+                    Some(_) => ("would replace: ", " replaced"),
+                };
+                if audit_only { finding.line(would, "", WARNING_LIMIT) } else { finding.line("", done, WARNING_LIMIT) }
+            }
+            // Stored all the same, and then no pod comes of it.
+            FindingOutcome::Warned if costs_its_pods(review, finding) => {
+                finding.line("pods refused: ", "", WARNING_LIMIT)
+            }
+            FindingOutcome::Repaired | FindingOutcome::Warned => finding.line("", "", WARNING_LIMIT),
+        };
+        response.warnings.push(shorten(&text));
+    }
+    if !audit_only {
+        response.warnings.extend(review.hint.as_deref().map(shorten));
+    } else if let Some(os) = review.decision.decided().filter(|_| places(review)) {
+        response.warnings.push(format!("Mullion (audit) would place this on {} nodes", os.title()));
+    }
+}
+
+/// Whether the pods of a template are refused for a finding, though it is not.
+pub fn costs_its_pods(review: &Review, finding: &Finding) -> bool {
+    match review.category {
+        // What the API server refuses is not stored either.
+        RequestCategory::Template { of, .. } if finding.refused_by != RejectedBy::ApiServer => {
+            finding.action == Action::Deny && review.settings.mode == Mode::Enforce && refuses_pods(finding, of)
+        }
+        _ => false,
+    }
+}
+
+/// Whether the review's changes remove the finding's field.
+fn removes(review: &Review, finding: &Finding) -> bool {
+    review.changes.iter().any(|change| matches!(&change.edit, Edit::Remove { pointer } if *pointer == finding.pointer))
+}
+
+/// Whether the review's changes say where the subject may run.
+fn places(review: &Review) -> bool {
+    review.changes.iter().any(|change| matches!(change.cause, Cause::Placement(_)))
+}
+
+/// What is counted at `endpoint` of a response that denies nothing.
+fn count(review: &Review, weighed: &[(&Finding, FindingOutcome)], endpoint: Endpoint, response: &mut ReviewResponse) {
+    let audit_only = review.settings.mode == Mode::Audit;
+    let here = |effect: CountedOutcome| {
+        let effect = if audit_only { effect.under_audit() } else { effect };
+        (effect.endpoint() == endpoint).then_some(effect)
+    };
+    let of = |finding: &Finding, outcome| match outcome {
+        FindingOutcome::Nothing => None,
+        // Reported at the other endpoint.
+        FindingOutcome::Refused if !audit_only => None,
+        FindingOutcome::Refused => here(CountedOutcome::Refused),
+        FindingOutcome::Labelled => here(CountedOutcome::Labelled),
+        FindingOutcome::Repaired if removes(review, finding) => here(CountedOutcome::Repaired),
+        FindingOutcome::Repaired if finding.quiet => None,
+        FindingOutcome::Repaired | FindingOutcome::Warned => here(CountedOutcome::Warned),
+    };
+    response.effects =
+        weighed.iter().filter_map(|(finding, outcome)| Some((finding.code, of(finding, *outcome)?))).collect();
+    response.placement =
+        review.decision.decided().filter(|_| places(review)).and_then(|os| Some((os, here(CountedOutcome::Placed)?)));
+}
+
+fn annotate(review: &Review, weighed: &[(&Finding, FindingOutcome)], response: &mut ReviewResponse) {
+    if let Some(os) = review.decision.decided() {
+        response.audit.insert("decision", listed([format!("{} by {}", os.name(), because(&review.decision))]));
+    }
+    let place = |finding: &Finding| format!("{} {}", finding.code, finding.path);
+    let mut insert = |key, value: String| {
+        if !value.is_empty() {
+            response.audit.insert(key, value);
+        }
+    };
+    insert("findings", listed(weighed.iter().map(|(finding, _)| place(finding))));
+    if review.settings.mode == Mode::Audit {
+        let refused = weighed.iter().filter(|(_, outcome)| *outcome == FindingOutcome::Refused);
+        insert("would-refuse", listed(refused.map(|(finding, _)| place(finding))));
+        insert("would-change", listed(would_change(review)));
+    }
+}
+
+/// The place of each change with its reason, each place once. No values: they may be secret, and they are in the object.
+fn would_change(review: &Review) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for Change { cause, edit } in &review.changes {
+        let (Edit::Set { pointer, .. } | Edit::Remove { pointer } | Edit::Append { pointer, .. }) = edit;
+        let place = match cause {
+            Cause::Placement(reason) => format!("{} ({reason})", field_path(pointer)),
+            Cause::Rule(code) => format!("{} ({code})", field_path(pointer)),
+        };
+        if !all.contains(&place) {
+            all.push(place);
+        }
+    }
+    all
+}

@@ -1,0 +1,308 @@
+//! Reviews one request: from the object, the cluster snapshot and the settings to a decision, findings and changes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::admission::pre_existing::mark_pre_existing;
+use crate::admission::request_category::RequestCategory;
+use crate::admission::resize;
+use crate::detect::author_fields::read_os_annotation;
+use crate::detect::container_images::images_of;
+use crate::detect::decide::decide;
+use crate::detect::input::DetectionInput;
+use crate::detect::linux_default::{Asker, check_linux_default};
+use crate::model::change::{Change, Edit};
+use crate::model::cluster::namespace::{Namespace, says_ignore};
+use crate::model::cluster::snapshot::ClusterSnapshot;
+use crate::model::decision_annotation::DecisionAnnotation;
+use crate::model::json_pointer::{field_path, member};
+use crate::model::names::{IGNORE_ANNOTATION, OS_ANNOTATION};
+use crate::model::os_decision::{Basis, DetectedOs, OsDecision};
+use crate::model::pod_view::Pod;
+use crate::model::review_request::{Operation, ReviewRequest};
+use crate::model::scheduling::node_constraints::{OsWanted, selector_os};
+use crate::model::settings::review_settings::ReviewSettings;
+use crate::model::settings::rule_actions::Action;
+use crate::model::settings::workload_settings::{HonourIgnore, Lookup, Mode, Settings};
+use crate::model::workload::{WorkloadKind, WorkloadObject};
+use crate::patch::daemon_set_update::DaemonSetUpdate;
+use crate::patch::pod_changes::pod_changes;
+use crate::patch::repair::{rejected_by_server, repair};
+use crate::patch::template_changes::template_changes;
+use crate::place::builds::pod_builds;
+use crate::place::context::{ContainerScope, WorkloadContext};
+use crate::rules::catalogue;
+use crate::rules::finding::{Finding, RejectedBy};
+
+/// Everything there is to say about one request.
+#[derive(Debug, Clone)]
+pub struct Review {
+    /// What the policies set for this workload.
+    pub settings: Arc<Settings>,
+    /// Which column of the outcome table applies.
+    pub category: RequestCategory,
+    /// Which OS, and why.
+    pub decision: OsDecision,
+    /// What is wrong, most important first.
+    pub findings: Vec<Finding>,
+    /// What should be written differently.
+    pub changes: Vec<Change>,
+    /// Image references, as written, of which registries could say something that changes the result; none if the
+    /// policies let nobody ask. What is known of one of them never makes another wanted that was not.
+    pub wanted: Vec<String>,
+    /// A sentence for the author of a template: that a DaemonSet was given the default, and the way out, or that an
+    /// annotation stands where no pod has it. Of a resize: why it cannot be done.
+    pub hint: Option<String>,
+    /// Whether nothing is known of the workload's namespace, and something of it could change the result: policies that
+    /// select namespaces by labels did not match, and its annotations were not read.
+    pub namespace_unknown: bool,
+}
+
+/// Reviews one request. Total: whatever is missing or malformed is a value or a finding, never an error.
+pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings: &ReviewSettings<'_>) -> Review {
+    let workload = &request.workload;
+    let Some(pod) = Pod::of(workload.kind, workload.object) else {
+        return Review::nothing(Arc::default(), RequestCategory::NotOurs);
+    };
+    let namespace = snapshot.namespaces.get(workload.namespace).or(request.namespace);
+    let ReviewSettings { new, nodes, by_namespace_labels, .. } = settings;
+    let mut category = RequestCategory::of(request, &pod);
+    let asks = |category| !matches!(category, RequestCategory::NotOurs | RequestCategory::OtherUpdate);
+    // Where policies are silent, too, the one that applies may select namespaces by their labels.
+    let matters = || new.mode != Mode::Disabled || *by_namespace_labels;
+    let namespace_unknown = namespace.is_none() && asks(category) && matters();
+    if new.mode == Mode::Disabled || ignored(&pod, namespace, new) {
+        category = RequestCategory::NotOurs;
+    }
+    let nothing = |category| Review { namespace_unknown, ..Review::nothing(Arc::clone(new), category) };
+    let update = DaemonSetUpdate::of(request);
+    if category == RequestCategory::OtherUpdate
+        && let Some(annotation) = update.as_ref().and_then(DaemonSetUpdate::kept_annotation)
+    {
+        return Review::rewrite(Arc::clone(new), vec![annotation]);
+    }
+    if !asks(category) {
+        return nothing(category);
+    }
+    if category == RequestCategory::Resize {
+        return Review { hint: resize::advice(&pod, request.old, snapshot), ..nothing(category) };
+    }
+    let update_annotation = update.as_ref().and_then(DaemonSetUpdate::annotation);
+    let images = images_of(&pod, new, request.images, snapshot);
+    let input = DetectionInput {
+        request,
+        pod,
+        namespace,
+        snapshot,
+        settings: new,
+        images: &images,
+        earlier_placement: update_annotation
+            .as_ref()
+            .zip(update.as_ref())
+            .map(|(annotation, update)| update.earlier(annotation)),
+        ignores_default: false,
+    };
+    let own =
+        DecisionAnnotation::of_our_own(workload.object).filter(|_| category != RequestCategory::EphemeralContainers);
+    let mut decision = decide_again(&input, own.as_ref().filter(|_| !request.settled));
+    let no_default = match asker(category, &input) {
+        None => None,
+        Some(asker) => match check_linux_default(&input, &decision, nodes, asker) {
+            Ok(()) => {
+                (decision.os, decision.basis) = (DetectedOs::Linux, Basis::Default);
+                None
+            }
+            Err(why) => Some(why),
+        },
+    };
+    let builds = pod_builds(&images, snapshot, nodes);
+    let cx = WorkloadContext {
+        input,
+        node_settings: nodes,
+        decision: &decision,
+        no_default,
+        builds: &builds,
+        annotation: own.as_ref(),
+        containers: match category {
+            RequestCategory::EphemeralContainers => ContainerScope::EphemeralBeside(old_ephemeral_containers(request)),
+            _ => ContainerScope::Everything,
+        },
+    };
+    let mut findings = find(&cx);
+    if let Some(update) = &update {
+        let mut repairs = Vec::new();
+        repair(rejected_by_server(&findings), &mut repairs);
+        if let Some(changes) = update.put_back(repairs, read_os_annotation(&input).map(|(os, _)| os)) {
+            return Review::rewrite(Arc::clone(new), changes);
+        }
+    }
+    deny_what_stays(&cx, &mut findings);
+    let mut wanted = wanted_images(&cx);
+    if matches!(category, RequestCategory::Template { update: true, .. })
+        && let Some(Review { findings: old, wanted: more, .. }) = review_of_old(request, snapshot, settings)
+    {
+        mark_pre_existing(&mut findings, &old, request);
+        wanted.extend(more);
+    }
+    let wanted = wanted.into_iter().collect();
+    let changes = changes(&cx, category, &findings);
+    // Not before: a field that is allowed to stay is one that the OS field would forbid.
+    findings.retain(|finding| finding.action != Action::Allow);
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.action));
+    let hint = hint(&cx, category, &changes);
+    Review { settings: Arc::clone(new), category, decision, findings, changes, wanted, hint, namespace_unknown }
+}
+
+impl Review {
+    fn rewrite(settings: Arc<Settings>, changes: Vec<Change>) -> Self {
+        Self { changes, ..Self::nothing(settings, RequestCategory::Rewrite) }
+    }
+
+    fn nothing(settings: Arc<Settings>, category: RequestCategory) -> Self {
+        Self {
+            settings,
+            category,
+            decision: OsDecision::undecided(Vec::new(), false),
+            findings: Vec::new(),
+            changes: Vec::new(),
+            wanted: Vec::new(),
+            hint: None,
+            namespace_unknown: false,
+        }
+    }
+}
+
+fn ignored(pod: &Pod<'_>, namespace: Option<&Namespace>, settings: &Settings) -> bool {
+    let by_namespace =
+        || namespace.is_some_and(|namespace| [&namespace.annotations, &namespace.labels].into_iter().any(says_ignore));
+    let by_pod = || [pod.annotation(IGNORE_ANNOTATION), pod.label(IGNORE_ANNOTATION)].contains(&Some("true"));
+    match settings.ignore {
+        HonourIgnore::Never => false,
+        HonourIgnore::Namespaces => by_namespace(),
+        HonourIgnore::Pods => by_namespace() || by_pod(),
+    }
+}
+
+/// Decides. The Linux default was given only because nothing else decided: where others have made it a Windows pod since,
+/// the default counts for nothing.
+fn decide_again(input: &DetectionInput<'_>, own: Option<&DecisionAnnotation>) -> OsDecision {
+    if own.is_some_and(|annotation| annotation.basis == Basis::Default) {
+        let decision = decide(&DetectionInput { ignores_default: true, ..*input });
+        if decision.os == DetectedOs::Windows {
+            return decision;
+        }
+    }
+    decide(input)
+}
+
+/// Who asks for the Linux default; `None`: the request gives none.
+fn asker(category: RequestCategory, input: &DetectionInput<'_>) -> Option<Asker> {
+    match category {
+        RequestCategory::EphemeralContainers => None,
+        RequestCategory::OwnedPod { by: WorkloadKind::DaemonSet } => Some(Asker::SettledDaemonSet),
+        RequestCategory::Template { update: true, .. } if input.is_daemon_set() => Some(Asker::SettledDaemonSet),
+        RequestCategory::Template { .. } if input.is_daemon_set() => Some(Asker::NewDaemonSet),
+        _ => Some(Asker::Ordinary),
+    }
+}
+
+fn old_ephemeral_containers<'a>(request: &ReviewRequest<'a>) -> &'a [Value] {
+    let old = request.old.and_then(|old| member(old, "/spec/ephemeralContainers"));
+    old.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn find(cx: &WorkloadContext<'_>) -> Vec<Finding> {
+    let mut found = catalogue::check(cx);
+    if cx.decision.basis == Basis::Place {
+        for finding in &mut found {
+            // Nothing is repaired then, and a harmless value is not worth a word.
+            finding.action = finding.action.min(if finding.quiet { Action::Allow } else { Action::Warn });
+        }
+    }
+    found
+}
+
+/// Some fields go only with the OS field. Where that does not come to the pod, or to the template's pods, those for which
+/// the kubelet rejects the pod are no repair: without a denial here they would come back as one failed pod after another.
+fn deny_what_stays(cx: &WorkloadContext<'_>, findings: &mut [Finding]) {
+    let due = |finding: &Finding| finding.action == Action::Repair && finding.refused_by == RejectedBy::Kubelet;
+    // The kubelet looks at a pod as a whole only when it comes.
+    if !cx.is_whole_pod() || !findings.iter().any(due) {
+        return;
+    }
+    let changes = pod_changes(cx, findings, cx.input.is_daemon_set());
+    let denied = cx.actions().soften(Action::Deny);
+    for finding in findings.iter_mut().filter(|finding| due(finding)) {
+        let gone = |change: &Change| matches!(&change.edit, Edit::Remove { pointer } if *pointer == finding.pointer);
+        if !changes.iter().any(gone) {
+            (finding.action, finding.quiet) = (denied, false);
+        }
+    }
+}
+
+/// See [`Review::wanted`].
+fn wanted_images(cx: &WorkloadContext<'_>) -> BTreeSet<String> {
+    // What a pool of nodes means for a DaemonSet depends on whether its images exist for both.
+    let by_pool = || cx.input.is_daemon_set() && !matches!(selector_os(&cx.input.pod).0, OsWanted::Only(_));
+    let never = cx.input.settings.lookup == Lookup::Never;
+    if never || !(cx.is_windows() || cx.decision.heeds_images() || by_pool()) {
+        return BTreeSet::new();
+    }
+    let open = cx.input.images.iter().filter(|image| image.facts.open);
+    open.map(|image| image.image.to_owned()).collect()
+}
+
+/// The review of the object before an UPDATE, judged like a new one; `None` where there is none.
+fn review_of_old(
+    request: &ReviewRequest<'_>,
+    snapshot: &ClusterSnapshot,
+    settings: &ReviewSettings<'_>,
+) -> Option<Review> {
+    let workload = WorkloadObject { object: request.old?, ..request.workload };
+    let settings = ReviewSettings { new: Arc::clone(settings.old.as_ref()?), old: None, ..settings.clone() };
+    let request = ReviewRequest { operation: Operation::Create, subresource: None, workload, old: None, ..*request };
+    Some(review(&request, snapshot, &settings))
+}
+
+fn changes(cx: &WorkloadContext<'_>, category: RequestCategory, findings: &[Finding]) -> Vec<Change> {
+    match category {
+        RequestCategory::NotOurs
+        | RequestCategory::OtherUpdate
+        | RequestCategory::Rewrite
+        | RequestCategory::Resize => Vec::new(),
+        // New entries only, and only what the API server would reject.
+        RequestCategory::EphemeralContainers => {
+            let mut changes = Vec::new();
+            repair(rejected_by_server(findings), &mut changes);
+            changes
+        }
+        RequestCategory::Pod => pod_changes(cx, findings, false),
+        RequestCategory::OwnedPod { by } => pod_changes(cx, findings, by == WorkloadKind::DaemonSet),
+        RequestCategory::Template { .. } if cx.input.request.into_templates => {
+            pod_changes(cx, findings, cx.input.is_daemon_set())
+        }
+        RequestCategory::Template { .. } => template_changes(cx, findings),
+    }
+}
+
+/// See [`Review::hint`].
+fn hint(cx: &WorkloadContext<'_>, category: RequestCategory, changes: &[Change]) -> Option<String> {
+    let RequestCategory::Template { update, .. } = category else { return None };
+    if cx.input.is_daemon_set() {
+        // Set later the annotation changes nothing: a template that stays as it is is never touched.
+        let text =
+            "Mullion keeps this DaemonSet on Linux nodes; for all nodes create it with annotation mullion.dev/os: any";
+        let default = cx.decision.basis == Basis::Default;
+        return (default && !update && !changes.is_empty()).then(|| text.to_owned());
+    }
+    let around = member(cx.input.object(), "/metadata/annotations");
+    let lost = !cx.input.request.into_templates
+        && around.is_some_and(|all| all.get(OS_ANNOTATION).is_some())
+        && cx.input.pod.annotation(OS_ANNOTATION).is_none();
+    lost.then(|| {
+        let place = field_path(&cx.input.pod.at("/metadata/annotations"));
+        format!("{OS_ANNOTATION} does not reach the pods from here; write it in {place}")
+    })
+}

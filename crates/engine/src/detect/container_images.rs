@@ -1,0 +1,120 @@
+//! What is known of each container's image: the first that answers of policy pattern, registry and name.
+
+use std::sync::Arc;
+
+use crate::detect::image_names::name::{ImageSource, from_name};
+use crate::model::cluster::snapshot::ClusterSnapshot;
+use crate::model::image::platform::{ImageOs, KnownImages, Platforms};
+use crate::model::image::reference::ImageRef;
+use crate::model::operating_system::Os;
+use crate::model::os_decision::{Evidence, EvidenceOs, EvidenceSource};
+use crate::model::pod_view::{Container, Pod};
+use crate::model::settings::image_patterns::{ImagePatterns, PatternOs};
+use crate::model::settings::workload_settings::Settings;
+use crate::model::windows::build::Build;
+
+/// One container's image and what is known of it.
+#[derive(Debug, Clone)]
+pub struct ContainerImage<'a> {
+    /// The container.
+    pub container: Container<'a>,
+    /// Its image, as written.
+    pub image: &'a str,
+    /// What is known.
+    pub facts: ImageFacts,
+}
+
+/// What is known of an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageFacts {
+    /// Its operating system.
+    pub os: ImageOs,
+    /// Its Windows builds; several for an index with several, none if unknown.
+    pub builds: Vec<Build>,
+    /// What says the operating system.
+    pub source: ImageSource,
+    /// What its registry says; `None` also where a policy's pattern answers before it.
+    pub platforms: Option<Arc<Platforms>>,
+    /// Whether a registry could say more: it was not found, and no pattern answers before it.
+    pub open: bool,
+}
+
+/// The images of all containers. `found`, what registries report now, goes before what the snapshot holds of images.
+pub fn images_of<'a>(
+    pod: &Pod<'a>,
+    settings: &Settings,
+    found: Option<&KnownImages>,
+    snapshot: &ClusterSnapshot,
+) -> Vec<ContainerImage<'a>> {
+    let known = |image: &str| found.and_then(|found| found.get(image)).or_else(|| snapshot.images.get(image));
+    pod.containers()
+        .filter_map(|container| {
+            let image = container.image()?;
+            let facts = image_facts(image, &settings.images, known(image));
+            Some(ContainerImage { container, image, facts })
+        })
+        .collect()
+}
+
+/// What policy patterns, the registry and at last its name say of an image: the first that says an operating system, and
+/// the first that says builds. A string that is no reference is unknown.
+pub fn image_facts(image: &str, patterns: &ImagePatterns, platforms: Option<&Arc<Platforms>>) -> ImageFacts {
+    if let Some(pattern) = patterns.find(image) {
+        let os = match pattern.os {
+            PatternOs::Windows => ImageOs::Windows,
+            PatternOs::Linux => ImageOs::Linux,
+            PatternOs::Multi => ImageOs::Multi,
+        };
+        let silent = pattern.builds.is_empty() && os != ImageOs::Linux;
+        let platforms = platforms.filter(|_| silent).cloned();
+        let reference = if silent { ImageRef::parse(image).ok() } else { None };
+        let mut builds = platforms.as_ref().map_or_else(|| pattern.builds.clone(), |platforms| platforms.builds());
+        // One pattern for a mirror of Windows images covers all their releases: their tags say which.
+        if builds.is_empty()
+            && os == ImageOs::Windows
+            && let Some(name) = reference.as_ref().map(from_name).filter(|name| name.os == ImageOs::Windows)
+        {
+            builds = name.builds;
+        }
+        let open = platforms.is_none() && reference.is_some();
+        return ImageFacts { os, builds, source: ImageSource::Policy, platforms, open };
+    }
+    let Ok(reference) = ImageRef::parse(image) else {
+        return ImageFacts {
+            os: ImageOs::Unknown,
+            builds: Vec::new(),
+            source: ImageSource::None,
+            platforms: None,
+            open: false,
+        };
+    };
+    let name = from_name(&reference);
+    let open = platforms.is_none();
+    let platforms = platforms.filter(|platforms| platforms.os() != ImageOs::Unknown).cloned();
+    let Some(platforms) = platforms else {
+        return ImageFacts { os: name.os, builds: name.builds, source: name.source.into(), platforms: None, open };
+    };
+    let (os, mut builds) = (platforms.os(), platforms.builds());
+    // An entry without os.version says nothing of the build, and the tag is the better guess of the two.
+    if builds.is_empty() && os != ImageOs::Linux {
+        builds = name.builds;
+    }
+    ImageFacts { os, builds, source: ImageSource::Registry, platforms: Some(platforms), open }
+}
+
+impl ContainerImage<'_> {
+    /// The image as a signal about the pod's OS; `None` if nothing is known of it.
+    pub fn evidence(&self, pod: &Pod<'_>) -> Option<Evidence> {
+        let os = match self.facts.os {
+            ImageOs::Windows => EvidenceOs::Os(Os::Windows),
+            ImageOs::Linux => EvidenceOs::Os(Os::Linux),
+            ImageOs::Multi => EvidenceOs::Multi,
+            ImageOs::Unknown => return None,
+        };
+        let pointer = pod.at(&(self.container.pointer() + "/image"));
+        Some(Evidence {
+            os,
+            source: EvidenceSource::Image { pointer, image: self.image.to_owned(), how: self.facts.source.name() },
+        })
+    }
+}

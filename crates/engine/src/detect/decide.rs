@@ -1,0 +1,27 @@
+//! Which operating system a subject needs, and how that is known.
+//!
+//! Four levels, and a lower one speaks only where those above are silent: what the subject itself says, what its
+//! namespace or policy says, what its images are, and the node it is bound to. Then the Linux default. A wrong
+//! "Windows" or a wrong "Linux" costs a pod, "Undecided" costs little: in doubt nothing decides.
+
+use crate::detect::author_fields::decide_by_author;
+use crate::detect::earlier_placement::decide_by_earlier_placement;
+use crate::detect::image_evidence::{decide_by_images, image_evidence};
+use crate::detect::input::DetectionInput;
+use crate::detect::node_evidence::decide_by_node;
+use crate::detect::scope::decide_by_scope;
+use crate::detect::windows_hints::looks_windows;
+use crate::model::os_decision::OsDecision;
+
+/// Decides from everything but the Linux default, which depends on who asks: see
+/// [`linux_default`](crate::detect::linux_default).
+pub fn decide(input: &DetectionInput<'_>) -> OsDecision {
+    decide_by_author(input)
+        .or_else(|| decide_by_scope(input))
+        .or_else(|| decide_by_images(input))
+        .or_else(|| decide_by_node(input))
+        .or_else(|| decide_by_earlier_placement(input))
+        .unwrap_or_else(|| OsDecision::undecided(Vec::new(), true))
+        .with_more(image_evidence(input))
+        .with_more(looks_windows(&input.pod).into_iter().collect())
+}

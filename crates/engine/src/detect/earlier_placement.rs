@@ -1,0 +1,41 @@
+//! What Mullion itself placed earlier: it decides only where nothing else does.
+
+use crate::detect::input::{DetectionInput, EarlierPlacement};
+use crate::detect::node_evidence::place_of;
+use crate::model::decision_annotation::DecisionAnnotation;
+use crate::model::json_pointer;
+use crate::model::names::OS_LABELS;
+use crate::model::operating_system::Os;
+use crate::model::os_decision::{Basis, Evidence, OsDecision};
+use crate::model::scheduling::node_constraints;
+use crate::model::scheduling::node_constraints::OsWanted;
+
+/// Whether the OS selector is one that Mullion wrote and that nobody meant: a bound pod got it for its place, a
+/// DaemonSet for want of anything else, or for reasons that may be gone from a template that changes. It decides no more
+/// the second time than it did the first.
+pub(crate) fn placed_by_mullion(input: &DetectionInput<'_>) -> bool {
+    let stands = node_constraints::selector_os(&input.pod).0;
+    let its_own = |note: &DecisionAnnotation| {
+        note.placed_selector() && Os::from_name(&note.os).map(OsWanted::Only) == Some(stands)
+    };
+    if let Some(earlier) = input.earlier_placement {
+        return its_own(earlier.annotation);
+    }
+    let Some(note) = DecisionAnnotation::of(input.object()).filter(its_own) else { return false };
+    match note.basis {
+        Basis::Place => place_of(&input.pod, input.snapshot).map(Os::name) == Some(&note.os),
+        Basis::Default => !input.pod.pointer.is_empty() || input.ignores_default,
+        Basis::Intent | Basis::None => false,
+    }
+}
+
+/// What was decided for a DaemonSet before, where nothing speaks of it any more; a default decides nothing again.
+pub(crate) fn decide_by_earlier_placement(input: &DetectionInput<'_>) -> Option<OsDecision> {
+    let EarlierPlacement { annotation: note, selector_returns } = input.earlier_placement?;
+    let stands = selector_returns || placed_by_mullion(input);
+    let os = Os::from_name(&note.os).filter(|_| stands && note.basis != Basis::Default)?;
+    let (_, pointer) = node_constraints::selector_os(&input.pod);
+    let [label, _] = OS_LABELS;
+    let pointer = pointer.unwrap_or_else(|| format!("/spec/nodeSelector/{}", json_pointer::escape(label)));
+    Some(OsDecision::os(os, Basis::Intent, vec![Evidence::field(&input.pod, os, &pointer)]))
+}

@@ -1,0 +1,23 @@
+//! Evidence by images: what is known of each container's image.
+
+use crate::detect::input::DetectionInput;
+use crate::model::os_decision::{Basis, Evidence, EvidenceOs, OsDecision};
+
+/// What the image of each container means.
+pub(crate) fn image_evidence(input: &DetectionInput<'_>) -> Vec<Evidence> {
+    input.images.iter().filter_map(|image| image.evidence(&input.pod)).collect()
+}
+
+pub(crate) fn decide_by_images(input: &DetectionInput<'_>) -> Option<OsDecision> {
+    let evidence = image_evidence(input);
+    let mut systems = evidence.iter().filter_map(|evidence| match evidence.os {
+        EvidenceOs::Os(os) => Some(os),
+        _ => None,
+    });
+    let os = systems.next()?;
+    if systems.all(|other| other == os) {
+        Some(OsDecision::os(os, Basis::Intent, evidence))
+    } else {
+        Some(OsDecision::undecided(evidence, false))
+    }
+}

@@ -1,0 +1,10 @@
+//! Image references and what their names say about operating system and Windows build.
+//!
+//! A name proves little: `windows-vpc-resource-controller` runs on Linux, `golang:1.27` on both. A wrong "Windows" makes a Linux pod
+//! unschedulable and a wrong "Linux" the reverse, so a name answers only where its vocabulary is explicit; the rest is unknown.
+
+pub mod floating_tag;
+pub mod name;
+pub mod release_tag;
+pub mod repository;
+pub mod tag;

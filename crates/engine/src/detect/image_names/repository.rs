@@ -1,0 +1,404 @@
+//! What a repository says: tables of repositories whose operating system is known.
+//!
+//! Rows match components of the path and not the registry's host (one row apart): the same images stand in mirrors, often below a longer path. Words inside a
+//! component prove nothing: `windows-vpc-resource-controller` and `gmsa-webhook` run on Linux.
+
+use crate::detect::image_names::tag::{Context, is_toolchain_word, release_word};
+use crate::model::image::reference::ImageRef;
+use crate::model::windows::build::Build;
+
+/// What is known of a repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// Windows only, whatever the tag.
+    Windows {
+        /// How to read numbers in the tag.
+        context: Context,
+        /// Build of a reference without tag, digest, or with `latest`.
+        untagged: Option<Build>,
+        /// Build that the path names.
+        path: Option<Build>,
+    },
+    /// Windows where the tag has a release; the name alone could be a product's.
+    WindowsIfReleased,
+    /// Linux and Windows behind one tag.
+    Multi,
+    /// Linux, and Windows behind version tags up to this major.
+    MultiUpTo(u32),
+    /// A Linux image with Windows in its name: not even its tag proves Windows.
+    Decoy,
+}
+
+/// Where the components of a row stand in a repository's path.
+pub(crate) enum At {
+    /// At its end: `dockurr/windows`.
+    End(&'static str),
+    /// Anywhere, with more components before and after.
+    Within(&'static str),
+    /// Last component, or its end after a separator: `mirrored-prometheus-windows-exporter` for `windows-exporter`.
+    Name(&'static str),
+    /// From the root of the Microsoft Container Registry or a mirror that shows it.
+    Microsoft(&'static str),
+    /// The whole path at one registry: for names too short to be known elsewhere.
+    Registry(&'static str, &'static str),
+    /// A Docker official image.
+    Official(&'static str),
+    /// Any Docker official image.
+    AnyOfficial,
+}
+
+struct Row {
+    at: At,
+    known: Known,
+    /// Where this can be read: repository and, where it helps, file.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers and for the test that no row lacks one"))]
+    source: &'static str,
+}
+
+const fn row(at: At, known: Known, source: &'static str) -> Row {
+    Row { at, known, source }
+}
+
+const WINDOWS: Known = Known::Windows { context: Context::Other, untagged: None, path: None };
+const BASE: Known = Known::Windows { context: Context::BaseImage, untagged: None, path: None };
+const YEAR_NAMED: Known = Known::Windows { context: Context::YearNamed, untagged: None, path: None };
+/// Docker Hub's first base images ended with 1607; their `latest` still means it.
+const BASE_1607: Known = Known::Windows { context: Context::BaseImage, untagged: Some(Build::new(14393)), path: None };
+
+/// Names of the Microsoft Container Registry and of its mirrors, as host or as the component that a pull-through mirror adds.
+const MICROSOFT_HOSTS: &[&str] = &["mcr.microsoft.com", "mcr.azure.cn", "mcr.azk8s.cn", "mcr"];
+
+const BASE_LIFECYCLE: &str = "MicrosoftDocs/Virtualization-Documentation virtualization/windowscontainers/manage-containers/container-base-images.md";
+const FRAMEWORK: &str = "microsoft/dotnet-framework-docker README.md";
+const DOTNET: &str = "dotnet/dotnet-docker documentation/supported-tags.md: shared tags have no Windows from 8.0 on";
+const OLD_SAMPLES: &str =
+    "MicrosoftDocs/Virtualization-Documentation windows-container-samples/: names on Docker Hub until 2018";
+const DOCKER_LABS: &str = "docker/labs windows/: names on Docker Hub until 2018";
+const BUSINESS_CENTRAL: &str =
+    "microsoft/navcontainerhelper README.md, NavContainerHelper.md, ContainerHandling/New-NavContainer.ps1";
+const OFFICIAL: &str = "docker-library/official-images library/: shared tags with Linux and Windows";
+const WINDOWS_TOOLS: &str = "kubernetes-sigs/sig-windows-tools hack/regsync.yaml, hostprocess/";
+const CALICO: &str = "projectcalico/calico manifests/calico-windows-vxlan.yaml";
+const TIGERA: &str = "tigera/operator pkg/components/calico.go, pkg/components/enterprise.go";
+const STEFAN: &str = "StefanScherer/dockerfiles-windows dockertls/, node/, registry/, consul/";
+const K2S: &str = "Siemens-Healthineers/K2s k2s/test/e2e/, addons/";
+const TESTING: &str = "kubernetes/kubernetes test/images: BASEIMAGE files";
+const CSI: &str = "kubernetes-csi/csi-driver-smb deploy/csi-smb-node-windows.yaml";
+const AZURE_NETWORKING: &str =
+    "Azure/azure-container-networking .pipelines/build/dockerfiles/; Azure/AKS vhd-notes/AKSWindows";
+const SPIRE: &str = "spiffe/spire Makefile: images-windows";
+
+/// First match wins; decoys go first.
+#[rustfmt::skip]
+static ROWS: &[Row] = &[
+    // Linux images whose names or tags look like Windows.
+    row(At::End("dockurr/windows"), Known::Decoy, "dockur/windows: Windows in a virtual machine in a Linux container"),
+    row(At::End("dockurr/windows-arm"), Known::Decoy, "dockur/windows-arm"),
+    row(At::End("dockur/windows"), Known::Decoy, "dockur/windows on ghcr.io"),
+    row(At::End("dockur/windows-arm"), Known::Decoy, "dockur/windows-arm on ghcr.io"),
+    row(At::Name("pyinstaller-windows"), Known::Decoy, "cdrx/docker-pyinstaller: Linux with Wine"),
+    row(At::Within("dockcross"), Known::Decoy, "dockcross/dockcross README.md: cross compilers on Linux"),
+    row(At::Name("windows-vpc-resource-controller"), Known::Decoy, "the legacy vpc-resource-controller.yaml of Amazon EKS"),
+    row(At::Name("windows-machine-config-operator"), Known::Decoy, "openshift/windows-machine-config-operator"),
+    row(At::Name("windows-servercore-cache"), Known::Decoy, "kubernetes/kubernetes test/images/windows: layers for buildx, linux/amd64"),
+    row(At::Name("gke-windows-builder"), Known::Decoy, "GoogleCloudPlatform/gke-windows-builder"),
+    row(At::Name("k8s-gmsa-webhook"), Known::Decoy, "kubernetes-sigs/windows-gmsa admission-webhook"),
+    row(At::Name("hyperv-runtimeclass-mutating-webhook"), Known::Decoy, "kubernetes-sigs/windows-testing helpers/Makefile"),
+    row(At::Name("hyperv-webhook"), Known::Decoy, "kubernetes-sigs/windows-testing helpers/Makefile"),
+    row(At::Name("hpc-webhook"), Known::Decoy, "kubernetes-sigs/windows-testing helpers/Makefile"),
+    row(At::End("therecipe/qt"), Known::Decoy, "therecipe/qt internal/docker/windows_32_shared: cross compiler on Linux, tags windows_64_static"),
+    row(At::Within("containerdisks"), Known::Decoy, "kubevirt/containerdisks: disks of virtual machines, which Linux pods run"),
+    row(At::Name("windowszip"), Known::Decoy, "Azure/AgentBaker staging/cse/windows/kubeletfunc.ps1: an artifact, not an image"),
+
+    // Base images and what Microsoft builds on them.
+    row(At::Within("windows/nanoserver"), BASE, BASE_LIFECYCLE),
+    row(At::Within("windows/servercore"), BASE, BASE_LIFECYCLE),
+    row(At::Within("windows/server"), BASE, BASE_LIFECYCLE),
+    row(At::End("windows/nanoserver-insider"), BASE, BASE_LIFECYCLE),
+    row(At::End("windows/servercore-insider"), BASE, BASE_LIFECYCLE),
+    row(At::Microsoft("windows"), BASE, BASE_LIFECYCLE),
+    row(At::Within("dotnet/framework"), BASE, FRAMEWORK),
+    row(At::Microsoft("windows-cssc"), WINDOWS, "microsoft/windows-containers-demos django-poll-app/application/nanoserver.Dockerfile"),
+    row(At::End("microsoft/windowsservercore"), BASE_1607, OLD_SAMPLES),
+    row(At::End("microsoft/nanoserver"), BASE_1607, OLD_SAMPLES),
+    row(At::End("microsoft/windowsservercore-insider"), BASE, "MicrosoftDocs/Virtualization-Documentation windowscontainers/quick-start/Using-Insider-Container-Images.md of 2018"),
+    row(At::End("microsoft/nanoserver-insider"), BASE, "MicrosoftDocs/Virtualization-Documentation windowscontainers/quick-start/Using-Insider-Container-Images.md of 2018"),
+    row(At::End("microsoft/iis"), BASE, OLD_SAMPLES),
+    row(At::End("microsoft/dotnet-framework"), BASE, DOCKER_LABS),
+    row(At::End("microsoft/wcf"), BASE, "microsoft/wcf-docker README.md"),
+    row(At::End("microsoft/mssql-server-windows-developer"), WINDOWS, "microsoft/windows-containers-demos eshop-mvc-modernized-app/application/docker-compose.yml"),
+    row(At::End("microsoft/mssql-server-windows-express"), WINDOWS, OLD_SAMPLES),
+    row(At::End("microsoft/dynamics-nav"), WINDOWS, BUSINESS_CENTRAL),
+    row(At::End("microsoft/bcsandbox"), WINDOWS, BUSINESS_CENTRAL),
+    row(At::End("dynamicsnav"), WINDOWS, BUSINESS_CENTRAL),
+    row(At::End("businesscentral"), WINDOWS, BUSINESS_CENTRAL),
+    row(At::End("businesscentral/onprem"), WINDOWS, BUSINESS_CENTRAL),
+    row(At::End("businesscentral/sandbox"), WINDOWS, BUSINESS_CENTRAL),
+    row(At::Within("azure-app-service/windows"), WINDOWS, "hashicorp/terraform-provider-azurerm internal/services/appservice/windows_web_app_resource_test.go"),
+    row(At::End("nanoserver"), Known::WindowsIfReleased, "base image under a private path"),
+    row(At::End("servercore"), Known::WindowsIfReleased, "base image under a private path"),
+    row(At::End("windowsservercore"), Known::WindowsIfReleased, "base image under a private path"),
+
+    // Official images built for Windows.
+    row(At::Within("winamd64"), BASE, "docker-library/official-images: the Windows builds by themselves"),
+
+    // Curated: Windows only, by name.
+    row(At::Name("windows-host-process-containers-base-image"), WINDOWS, "microsoft/windows-host-process-containers-base-image"),
+    row(At::Name("windows-exporter"), BASE, "prometheus-community/windows_exporter"),
+    row(At::Name("windows_exporter"), BASE, "prometheus-community/windows_exporter"),
+    row(At::Name("windows_exporter-package"), WINDOWS, "rancher/charts charts/rancher-monitoring: windowsExporter/values.yaml"),
+    row(At::End("rancher/wins"), WINDOWS, "rancher/wins Dockerfile, .github/workflows/release.yaml"),
+    row(At::Name("eks-distro-windows-base"), BASE, "aws/eks-distro-build-tooling"),
+    row(At::Name("antrea-windows"), WINDOWS, "antrea-io/antrea build/yamls/antrea-windows.yml"),
+    row(At::End("calico/windows"), WINDOWS, CALICO),
+    row(At::End("calico/windows-upgrade"), WINDOWS, "tigera/operator: ComponentWindowsUpgrade of older releases"),
+    row(At::End("calico/node-windows"), WINDOWS, TIGERA),
+    row(At::End("calico/cni-windows"), WINDOWS, TIGERA),
+    row(At::End("sigwindowstools/kube-proxy"), WINDOWS, WINDOWS_TOOLS),
+    row(At::End("sigwindowstools/flannel"), WINDOWS, WINDOWS_TOOLS),
+    row(At::End("sigwindowstools/calico-node"), WINDOWS, WINDOWS_TOOLS),
+    row(At::End("sigwindowstools/calico-install"), WINDOWS, WINDOWS_TOOLS),
+    row(At::End("sig-windows/csi-proxy"), WINDOWS, WINDOWS_TOOLS),
+    row(At::End("sig-windows/kube-proxy"), WINDOWS, WINDOWS_TOOLS),
+    row(At::End("sig-windows/calico-node"), WINDOWS, WINDOWS_TOOLS),
+    row(At::End("sig-windows/calico-install"), WINDOWS, WINDOWS_TOOLS),
+    row(At::End("kubeletwin/pause"), WINDOWS, "microsoft/SDN Kubernetes/windows/InstallImages.ps1"),
+    row(At::Name("pause-windows"), WINDOWS, "awsdocs/amazon-eks-user-guide latest/ug/nodes/eks-optimized-windows-ami.adoc"),
+    row(At::Name("aks-windows-gpu-device-plugin"), WINDOWS, "MicrosoftDocs/azure-aks-docs articles/aks/use-windows-gpu.md"),
+    row(At::End("tensorworks/mcdm-device-plugin"), WINDOWS, "TensorWorks/DirectX-Device-Plugins deployments/default-daemonsets.yml"),
+    row(At::End("tensorworks/wddm-device-plugin"), WINDOWS, "TensorWorks/DirectX-Device-Plugins deployments/default-daemonsets.yml"),
+    row(At::Name("traefik-for-windows"), WINDOWS, "tfenster/traefik-for-windows"),
+    row(At::End("stefanscherer/dockertls-windows"), WINDOWS, STEFAN),
+    row(At::End("stefanscherer/node-windows"), WINDOWS, STEFAN),
+    row(At::End("stefanscherer/registry-windows"), WINDOWS, STEFAN),
+    row(At::End("stefanscherer/consul-windows"), WINDOWS, STEFAN),
+    row(At::Name("albums-golang-win"), WINDOWS, K2S),
+    row(At::Name("pause-win"), WINDOWS, K2S),
+    row(At::End("tigera/fluent-bit-windows"), WINDOWS, TIGERA),
+    row(At::Name("splunk-otel-collector-windows"), YEAR_NAMED, "signalfx/splunk-otel-collector CHANGELOG.md v0.33.1, and its release notes: <version>-2022"),
+    row(At::End("newrelic/infrastructure-windows"), WINDOWS, "newrelic/nri-kubernetes windows/infrastructure-agent/README.md"),
+    row(At::Name("spire-agent-windows"), WINDOWS, SPIRE),
+    row(At::Name("spire-server-windows"), WINDOWS, SPIRE),
+    row(At::Name("oidc-discovery-provider-windows"), WINDOWS, SPIRE),
+
+    // Linux and Windows behind one tag.
+    row(At::Name("pause"), Known::Multi, "kubernetes/kubernetes build/pause/CHANGELOG.md"),
+    row(At::Name("agnhost"), Known::Multi, TESTING),
+    row(At::Within("e2e-test-images"), Known::Multi, TESTING),
+    row(At::Within("k8s-staging-e2e-test-images"), Known::Multi, TESTING),
+    row(At::Name("csi-node-driver-registrar"), Known::Multi, CSI),
+    row(At::Name("livenessprobe"), Known::Multi, CSI),
+    row(At::Name("smbplugin"), Known::Multi, "kubernetes-csi/csi-driver-smb"),
+    row(At::Name("smb-csi"), Known::Multi, "kubernetes-csi/csi-driver-smb charts/: mcr.microsoft.com/k8s/csi/smb-csi"),
+    row(At::Name("azuredisk-csi"), Known::Multi, "kubernetes-sigs/azuredisk-csi-driver"),
+    row(At::Name("azurefile-csi"), Known::Multi, "kubernetes-sigs/azurefile-csi-driver Makefile"),
+    row(At::Name("aws-ebs-csi-driver"), Known::Multi, "kubernetes-sigs/aws-ebs-csi-driver Dockerfile"),
+    row(At::Name("gcp-compute-persistent-disk-csi-driver"), Known::Multi, "kubernetes-sigs/gcp-compute-persistent-disk-csi-driver"),
+    row(At::Within("secrets-store/driver"), Known::Multi, "kubernetes-sigs/secrets-store-csi-driver docker/BASEIMAGE"),
+    row(At::Within("csi-secrets-store/driver"), Known::Multi, "kubernetes-sigs/secrets-store-csi-driver docker/BASEIMAGE"),
+    row(At::Within("secrets-store/provider-azure"), Known::Multi, "Azure/secrets-store-csi-driver-provider-azure"),
+    row(At::Name("azure-cni"), Known::Multi, AZURE_NETWORKING),
+    row(At::Name("azure-cns"), Known::Multi, AZURE_NETWORKING),
+    row(At::Name("azure-npm"), Known::Multi, AZURE_NETWORKING),
+    row(At::Name("azure-ipam"), Known::Multi, AZURE_NETWORKING),
+    row(At::Name("cni-dropgz"), Known::Multi, AZURE_NETWORKING),
+    row(At::Name("azure-cloud-node-manager"), Known::Multi, "kubernetes-sigs/cloud-provider-azure Makefile"),
+    row(At::Name("rke2-runtime"), Known::Multi, "rancher/rke2"),
+    row(At::Name("splunk-otel-collector"), Known::Multi, "signalfx/splunk-otel-collector-chart docs/advanced-configuration.md"),
+    row(At::End("newrelic/nri-kubernetes"), Known::Multi, "newrelic/nri-kubernetes windows/nri-kubernetes/README.md"),
+    row(At::End("datadog/agent"), Known::Multi, "DataDog/helm-charts"),
+    row(At::End("datadoghq/agent"), Known::Multi, "DataDog/helm-charts"),
+    row(At::Registry("registry.datadoghq.com", "agent"), Known::Multi, "DataDog/helm-charts"),
+    row(At::End("powershell"), Known::Multi, "PowerShell/PowerShell-Docker meta.json manifestLists"),
+    row(At::End("microsoft/dotnet"), Known::Multi, DOCKER_LABS),
+    row(At::Within("dotnet/samples"), Known::Multi, DOTNET),
+    row(At::Within("dotnet/core"), Known::Multi, DOTNET),
+    row(At::End("dotnet/runtime"), Known::MultiUpTo(7), DOTNET),
+    row(At::End("dotnet/aspnet"), Known::MultiUpTo(7), DOTNET),
+    row(At::End("dotnet/sdk"), Known::MultiUpTo(7), DOTNET),
+    row(At::End("dotnet/nightly/runtime"), Known::MultiUpTo(7), DOTNET),
+    row(At::End("dotnet/nightly/aspnet"), Known::MultiUpTo(7), DOTNET),
+    row(At::End("dotnet/nightly/sdk"), Known::MultiUpTo(7), DOTNET),
+    row(At::Official("caddy"), Known::Multi, OFFICIAL),
+    row(At::Official("eclipse-temurin"), Known::Multi, OFFICIAL),
+    row(At::Official("golang"), Known::Multi, OFFICIAL),
+    row(At::Official("haxe"), Known::Multi, OFFICIAL),
+    row(At::Official("hello-world"), Known::Multi, OFFICIAL),
+    row(At::Official("hylang"), Known::Multi, OFFICIAL),
+    row(At::Official("julia"), Known::Multi, OFFICIAL),
+    row(At::Official("mongo"), Known::Multi, OFFICIAL),
+    row(At::Official("nats"), Known::Multi, OFFICIAL),
+    row(At::Official("nats-streaming"), Known::Multi, OFFICIAL),
+    row(At::Official("openjdk"), Known::Multi, OFFICIAL),
+    row(At::Official("pypy"), Known::Multi, OFFICIAL),
+    row(At::Official("python"), Known::Multi, OFFICIAL),
+];
+
+/// Repositories seen with a Windows tag of a bare `win`, `hp` or `hpc`; most write `windows-hp`, which needs no row.
+#[rustfmt::skip]
+static HINT_IS_PROOF: &[Row] = &[
+    row(At::Name("ciprod"), WINDOWS, "microsoft/Docker-Provider ReleaseNotes.md: ciprod:win-3.1.24"),
+    row(At::Name("cidev"), WINDOWS, "microsoft/Docker-Provider README.md: tags of cidev are those of ciprod"),
+    row(At::End("fluent/fluent-bit"), WINDOWS, "Siemens-Healthineers/K2s addons/logging/manifests/logging/fluentbit/windows/daemonset-windows.yaml: 5.1.1-hp"),
+    row(At::End("prometheus-collector/images"), WINDOWS, "Azure/prometheus-collector RELEASENOTES.md: tags that end in -win"),
+    row(At::Name("gcp-compute-persistent-disk-csi-driver"), WINDOWS, "kubernetes/enhancements keps/sig-windows/1122-windows-csi-support: win-v1"),
+    row(At::Name("csi-node-driver-registrar"), WINDOWS, "kubernetes/enhancements keps/sig-windows/1122-windows-csi-support: win-v1"),
+];
+
+/// Whether the last component names a tool that makes things for other systems: `fyneio/fyne-cross-images:windows` is a Linux image.
+pub(crate) fn is_toolchain(image: &ImageRef<'_>) -> bool {
+    image.repository().rsplit('/').next().is_some_and(|name| name.split(['-', '_', '.']).any(is_toolchain_word))
+}
+
+/// Components of a base image at the end of a repository's name: `golang-1.16.2-nanoserver-1809` (microsoft/hcsshim's tests).
+const BASE_COMPONENTS: &[&str] = &["nanoserver", "servercore", "windowsservercore"];
+
+/// What is known of the repository; None for most.
+pub(crate) fn find(image: &ImageRef<'_>) -> Option<Known> {
+    let row = ROWS.iter().find(|row| row.at.matches(image)).map(|row| row.known);
+    row.or_else(|| {
+        let path = path_build(image.repository())?;
+        Some(Known::Windows { context: Context::Other, untagged: None, path: Some(path) })
+    })
+}
+
+/// Whether a bare `win`, `hp` or `hpc` in this repository's tags means Windows.
+pub(crate) fn hint_is_proof(image: &ImageRef<'_>) -> bool {
+    HINT_IS_PROOF.iter().any(|row| row.at.matches(image))
+}
+
+/// The build that a path names: `windows/ltsc2022/vse2022` by its components, `golang-1.16.2-nanoserver-1809` by its end.
+fn path_build(path: &str) -> Option<Build> {
+    if let Some(rest) = after_components(path, "windows") {
+        let release = rest.split('/').next()?;
+        if release.starts_with("ltsc") {
+            return release_word(release);
+        }
+    }
+    let (rest, release) = path.rsplit_once('-')?;
+    let base = rest.rsplit(['-', '/']).next()?;
+    // Below the last `-` of the last component, and with something before it: the component alone is in the table.
+    (BASE_COMPONENTS.contains(&base) && !release.contains('/')).then(|| release_word(release)).flatten()
+}
+
+/// What follows `components` in a path, at any depth.
+fn after_components<'a>(path: &'a str, components: &str) -> Option<&'a str> {
+    let mut rest = path;
+    loop {
+        if let Some(after) = rest.strip_prefix(components).and_then(|after| after.strip_prefix('/')) {
+            return Some(after);
+        }
+        (_, rest) = rest.split_once('/')?;
+    }
+}
+
+fn starts_with_components(path: &str, components: &str) -> bool {
+    path.strip_prefix(components).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn ends_with_components(path: &str, components: &str) -> bool {
+    path.strip_suffix(components).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+}
+
+impl At {
+    pub(crate) fn matches(&self, image: &ImageRef<'_>) -> bool {
+        let path = image.repository();
+        match *self {
+            Self::End(components) => ends_with_components(path, components),
+            Self::Within(components) => {
+                ends_with_components(path, components) || after_components(path, components).is_some()
+            }
+            Self::Name(name) => {
+                path.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with(['/', '-', '_', '.']))
+            }
+            Self::Microsoft(components) => {
+                microsoft_path(image).is_some_and(|path| starts_with_components(path, components))
+            }
+            Self::Registry(host, whole) => image.registry() == Some(host) && path == whole,
+            Self::Official(name) => image.official_name() == Some(name),
+            Self::AnyOfficial => image.official_name().is_some(),
+        }
+    }
+}
+
+/// The path within the Microsoft Container Registry, if the image is from there or from a mirror that says so.
+fn microsoft_path<'a>(image: &ImageRef<'a>) -> Option<&'a str> {
+    if image.registry().is_some_and(|registry| MICROSOFT_HOSTS.contains(&registry)) {
+        return Some(image.repository());
+    }
+    MICROSOFT_HOSTS.iter().find_map(|host| after_components(image.repository(), host))
+}
+
+#[cfg(test)]
+mod tests {
+
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+    use super::*;
+
+    fn known(text: &str) -> Option<Known> {
+        find(&ImageRef::parse(text).unwrap())
+    }
+
+    #[test]
+    fn every_row_has_a_source_and_is_reachable() {
+        for (index, row) in ROWS.iter().chain(HINT_IS_PROOF).enumerate() {
+            assert!(row.source.len() > 5, "row {index}");
+        }
+        for (index, row) in ROWS.iter().enumerate() {
+            let example = match row.at {
+                At::End(path) | At::Within(path) | At::Name(path) => {
+                    format!("registry.example.com/{path}")
+                }
+                At::Microsoft(path) => format!("mcr.microsoft.com/{path}"),
+                At::Registry(host, path) => format!("{host}/{path}"),
+                At::Official(name) => name.to_owned(),
+                At::AnyOfficial => "golang".to_owned(),
+            };
+            let image = ImageRef::parse(&example).unwrap();
+            let first = ROWS.iter().position(|row| row.at.matches(&image)).unwrap();
+            // A wider row may stand before only if it says the same.
+            assert!(first == index || ROWS[first].known == row.known, "{example} is taken by row {first}");
+        }
+    }
+
+    #[test]
+    fn components_are_whole() {
+        let path_build_of =
+            |build| Known::Windows { context: Context::Other, untagged: None, path: Some(Build::new(build)) };
+        let cases = [
+            ("mcr.microsoft.com/windows/servercore", Some(BASE)),
+            ("mcr.microsoft.com/windows/servercore/iis", Some(BASE)),
+            ("mcr.microsoft.com/windows", Some(BASE)),
+            ("mcr.azk8s.cn/windows/nanoserver", Some(BASE)),
+            ("registry.corp/mirror/mcr.microsoft.com/windows", Some(BASE)),
+            ("registry.corp/mirror/mcr.microsoft.com/windows/insider", Some(BASE)),
+            ("quay.io/mohashai/random/windows/servercore", Some(BASE)),
+            ("registry.corp/windows", None),
+            ("registry.corp/windows/api", None),
+            ("registry.corp/mywindows/servercore", Some(Known::WindowsIfReleased)),
+            ("registry.corp/windows/servercore2", None),
+            ("registry.corp/windows/serverless", None),
+            ("windows.azurecr.io/api", None),
+            ("mcr.microsoft.com/windowsill", None),
+            ("acme/nanoserver-proxy", None),
+            ("acme/windows-node-labeler", None),
+            ("grafana/windows-exporter-dashboards", None),
+            ("rancher/mirrored-prometheus-windows-exporter", Some(BASE)),
+            ("acme/mywindows-exporter", None),
+            ("onebranch.azurecr.io/windows/ltsc2022/vse2022", Some(path_build_of(20348))),
+            ("x.io/golang-1.16.2-nanoserver-1809", Some(path_build_of(17763))),
+            ("x.io/app-servercore-ltsc2022", Some(path_build_of(20348))),
+            ("x.io/nanoserver-1809-proxy", None),
+            ("x.io/nanoserver-1809/proxy", None),
+            ("x.io/app-1809", None),
+            ("registry.datadoghq.com/agent", Some(Known::Multi)),
+            ("jenkins/agent", None),
+            ("acme/golang", None),
+            ("golang", Some(Known::Multi)),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(known(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The input of the decision about one workload: the request, and everything known that may decide.
+
+use serde_json::Value;
+
+use crate::detect::container_images::ContainerImage;
+use crate::model::cluster::namespace::Namespace;
+use crate::model::cluster::snapshot::ClusterSnapshot;
+use crate::model::decision_annotation::DecisionAnnotation;
+use crate::model::image::platform::ImageOs;
+use crate::model::pod_view::Pod;
+use crate::model::review_request::ReviewRequest;
+use crate::model::settings::workload_settings::Settings;
+use crate::model::workload::WorkloadKind;
+
+/// What the decision is made from.
+#[derive(Clone, Copy)]
+pub struct DetectionInput<'a> {
+    /// The request.
+    pub request: &'a ReviewRequest<'a>,
+    /// The pod, or the template's pod.
+    pub pod: Pod<'a>,
+    /// Its namespace, where known.
+    pub namespace: Option<&'a Namespace>,
+    /// The cluster.
+    pub snapshot: &'a ClusterSnapshot,
+    /// What the policies set for the workload.
+    pub settings: &'a Settings,
+    /// What is known of the images.
+    pub images: &'a [ContainerImage<'a>],
+    /// What Mullion put into a DaemonSet's template that changes now: its author may mean something else by now, so the
+    /// selector that the annotation names decides only where nothing else does.
+    pub earlier_placement: Option<EarlierPlacement<'a>>,
+    /// Whether a selector that Mullion gave the pod by default counts for nothing, as if it had not been given.
+    pub ignores_default: bool,
+}
+
+/// What Mullion had put into a template before it changed.
+#[derive(Clone, Copy)]
+pub struct EarlierPlacement<'a> {
+    /// Mullion's annotation on it.
+    pub annotation: &'a DecisionAnnotation,
+    /// Whether the selector that the annotation names is missing now, and comes back.
+    pub selector_returns: bool,
+}
+
+impl<'a> DetectionInput<'a> {
+    /// The whole object.
+    pub fn object(&self) -> &'a Value {
+        self.request.workload.object
+    }
+
+    /// Whether the object is a DaemonSet.
+    pub fn is_daemon_set(&self) -> bool {
+        self.request.workload.kind == WorkloadKind::DaemonSet
+    }
+
+    /// Whether the annotation `mullion.dev/os` counts on the object around a template too: only where placement is written
+    /// into that template, because no pod carries it.
+    pub fn reads_annotation_around_template(&self) -> bool {
+        !self.pod.pointer.is_empty() && (self.is_daemon_set() || self.request.into_templates)
+    }
+
+    /// Whether it is a DaemonSet whose images exist for both systems: it may mean every node of its pool, and those that
+    /// come tomorrow too.
+    pub fn may_mean_every_node(&self) -> bool {
+        self.is_daemon_set() && self.images.iter().any(|image| image.facts.os == ImageOs::Multi)
+    }
+}

@@ -1,0 +1,155 @@
+//! The Linux default: what an undecided subject gets in a cluster that has Windows nodes too.
+//!
+//! Most charts say nothing about operating systems because they never met a cluster with two. They mean Linux. The
+//! default gives them that, unless anything at all hints at something else.
+
+use crate::detect::input::DetectionInput;
+use crate::detect::node_pool::node_constraints;
+use crate::model::image::platform::ImageOs;
+use crate::model::operating_system::Os;
+use crate::model::os_decision::{DetectedOs, EvidenceOs, OsDecision};
+use crate::model::scheduling;
+use crate::model::scheduling::tolerations::marks;
+use crate::model::settings::node_settings::NodeSettings;
+use crate::model::settings::workload_settings::LinuxDefault;
+
+/// Who asks for the default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asker {
+    /// A pod, or a template that is no DaemonSet's.
+    Ordinary,
+    /// A DaemonSet that is created.
+    NewDaemonSet,
+    /// A DaemonSet that is updated, or a DaemonSet's pod: its nodes are chosen already.
+    SettledDaemonSet,
+}
+
+/// Why an undecided subject is not given Linux.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoDefault {
+    /// Somebody decided, or wants no placement.
+    Decided,
+    /// `detect.default: Nothing`.
+    Policy,
+    /// There are no Windows nodes to keep it off.
+    NotMixed,
+    /// A path or a program in it is one of Windows, or its label says Windows.
+    LooksWindows,
+    /// The nodes of a DaemonSet that exists are chosen already.
+    SettledDaemonSet,
+    /// A DaemonSet whose images exist for both systems may mean every node.
+    EveryNode,
+    /// It is bound to a node already.
+    Bound,
+    /// Its RuntimeClass may name an operating system, and is not known.
+    UnknownRuntimeClass,
+    /// The handler of its RuntimeClass is one of Windows.
+    WindowsHandler,
+    /// It has node constraints or a RuntimeClass, and nothing is known of the cluster's.
+    UnknownCluster,
+    /// No live Linux node satisfies its node constraints.
+    NoLinuxNode,
+    /// Every Linux node carries a taint that marks it as one: in such a cluster a pod without selector means Windows.
+    LinuxIsMarked,
+    /// A schedulable node does not say its operating system.
+    UnlabelledNode,
+}
+
+impl NoDefault {
+    /// As a clause.
+    pub fn clause(self) -> &'static str {
+        match self {
+            Self::Decided => "something else decided",
+            Self::Policy => "the policy gives no default",
+            Self::NotMixed => "the cluster has no Windows nodes",
+            Self::LooksWindows => "something in it looks like Windows",
+            Self::SettledDaemonSet => "a DaemonSet's nodes are chosen already",
+            Self::EveryNode => "its images exist for Windows too, and a DaemonSet may mean every node",
+            Self::Bound => "its node is chosen already",
+            Self::UnknownRuntimeClass => "its RuntimeClass is not known",
+            Self::WindowsHandler => "the handler of its RuntimeClass is for Windows",
+            Self::UnknownCluster => "its node constraints or its RuntimeClass cannot be checked",
+            Self::NoLinuxNode => "no Linux node satisfies its node constraints",
+            Self::LinuxIsMarked => "every Linux node is tainted as one, so no selector means Windows",
+            Self::UnlabelledNode => "a node does not say its operating system",
+        }
+    }
+
+    /// Whether it is worth a finding: the others are somebody's choice, or leave nothing to do.
+    pub fn deserves_a_word(self) -> bool {
+        match self {
+            Self::LooksWindows
+            | Self::UnknownRuntimeClass
+            | Self::WindowsHandler
+            | Self::NoLinuxNode
+            | Self::UnlabelledNode => true,
+            Self::Decided
+            | Self::Policy
+            | Self::NotMixed
+            | Self::SettledDaemonSet
+            | Self::EveryNode
+            | Self::Bound
+            | Self::UnknownCluster
+            | Self::LinuxIsMarked => false,
+        }
+    }
+}
+
+/// Whether an undecided subject gets Linux; if not, why.
+pub fn check_linux_default(
+    input: &DetectionInput<'_>,
+    decision: &OsDecision,
+    nodes: &NodeSettings,
+    whose: Asker,
+) -> Result<(), NoDefault> {
+    let DetectionInput { pod, snapshot, .. } = input;
+    if decision.os != DetectedOs::Undecided || !decision.placement {
+        return Err(NoDefault::Decided);
+    }
+    match input.settings.default {
+        LinuxDefault::Nothing => return Err(NoDefault::Policy),
+        LinuxDefault::LinuxWhenMixed if !snapshot.mixed() => return Err(NoDefault::NotMixed),
+        LinuxDefault::LinuxWhenMixed | LinuxDefault::Linux => {}
+    }
+    if decision.evidence.iter().any(|evidence| evidence.os == EvidenceOs::LooksWindows) {
+        return Err(NoDefault::LooksWindows);
+    }
+    match whose {
+        Asker::SettledDaemonSet => return Err(NoDefault::SettledDaemonSet),
+        Asker::NewDaemonSet if input.images.iter().any(|image| image.facts.os == ImageOs::Multi) => {
+            return Err(NoDefault::EveryNode);
+        }
+        Asker::NewDaemonSet | Asker::Ordinary => {}
+    }
+    if pod.text("/spec/nodeName").is_some() || scheduling::node_constraints::affinity_node_name(pod).is_some() {
+        return Err(NoDefault::Bound);
+    }
+    if let Some(name) = pod.text("/spec/runtimeClassName") {
+        match snapshot.runtime_class(name) {
+            None if snapshot.runtime_classes.is_none() => return Err(NoDefault::UnknownCluster),
+            None => return Err(NoDefault::UnknownRuntimeClass),
+            Some(class) if class.handler_os() == Some(Os::Windows) => {
+                return Err(NoDefault::WindowsHandler);
+            }
+            Some(_) => {}
+        }
+    }
+    let constraints = node_constraints(input);
+    let Some(known) = &snapshot.nodes else {
+        return if constraints.is_empty() { Ok(()) } else { Err(NoDefault::UnknownCluster) };
+    };
+    let linux = || known.iter().filter(|node| node.os == Some(Os::Linux));
+    let fits = |node: &crate::model::cluster::nodes::Node| node.os == Some(Os::Linux) && constraints.fit(node);
+    if !constraints.is_empty() && !known.samples(constraints.keys()).any(fits) {
+        return Err(NoDefault::NoLinuxNode);
+    }
+    let marked =
+        |node: &crate::model::cluster::nodes::Node| node.taints.iter().any(|taint| marks(&nodes.linux_taints, taint));
+    if linux().next().is_some() && linux().all(marked) {
+        return Err(NoDefault::LinuxIsMarked);
+    }
+    if known.has_unknown_os() {
+        return Err(NoDefault::UnlabelledNode);
+    }
+    Ok(())
+}

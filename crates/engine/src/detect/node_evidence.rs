@@ -1,0 +1,36 @@
+//! Evidence by node: the operating system of the node that a pod is bound to.
+
+use crate::detect::input::DetectionInput;
+use crate::model::cluster::nodes::Nodes;
+use crate::model::cluster::snapshot::ClusterSnapshot;
+use crate::model::operating_system::Os;
+use crate::model::os_decision::{Basis, Evidence, EvidenceOs, EvidenceSource, OsDecision};
+use crate::model::pod_view::Pod;
+use crate::model::scheduling::node_constraints;
+
+/// The node the pod is already bound to by name, where it is known.
+pub(crate) fn bound_node(pod: &Pod<'_>, snapshot: &ClusterSnapshot) -> Option<Evidence> {
+    let name = pod.text("/spec/nodeName")?;
+    let os = snapshot.nodes.as_ref().and_then(|nodes| nodes.get(name)).and_then(|node| node.os)?;
+    Some(Evidence { os: EvidenceOs::Os(os), source: EvidenceSource::Node(name.to_owned()) })
+}
+
+pub(crate) fn decide_by_node(input: &DetectionInput<'_>) -> Option<OsDecision> {
+    let evidence = bound_node(&input.pod, input.snapshot).or_else(|| {
+        let name = node_constraints::affinity_node_name(&input.pod)?;
+        let os = node_os(input.snapshot.nodes.as_ref(), name)?;
+        Some(Evidence { os: EvidenceOs::Os(os), source: EvidenceSource::Node(name.to_owned()) })
+    })?;
+    let EvidenceOs::Os(os) = evidence.os else { return None };
+    Some(OsDecision::os(os, Basis::Place, vec![evidence]))
+}
+
+fn node_os(nodes: Option<&Nodes>, name: &str) -> Option<Os> {
+    nodes.and_then(|nodes| nodes.get(name)).and_then(|node| node.os)
+}
+
+/// The OS of the node a pod is bound to, by `nodeName` or by a DaemonSet's affinity, whatever else says.
+pub fn place_of(pod: &Pod<'_>, snapshot: &ClusterSnapshot) -> Option<Os> {
+    let name = pod.text("/spec/nodeName").or_else(|| node_constraints::affinity_node_name(pod))?;
+    node_os(snapshot.nodes.as_ref(), name)
+}

@@ -1,0 +1,47 @@
+//! Evidence by node pool: the one operating system of all nodes that satisfy the node constraints.
+
+use crate::detect::earlier_placement::placed_by_mullion;
+use crate::detect::input::DetectionInput;
+use crate::model::cluster::namespace_restrictions;
+use crate::model::names::OS_LABELS;
+use crate::model::operating_system::Os;
+use crate::model::os_decision::{Basis, Evidence, EvidenceOs, EvidenceSource};
+use crate::model::scheduling::node_constraints;
+use crate::model::scheduling::node_constraints::NodeConstraints;
+
+/// Everything the subject asks of its node, its namespace's selector included.
+pub fn node_constraints<'a>(input: &DetectionInput<'a>) -> NodeConstraints<'a> {
+    NodeConstraints::of(
+        &input.pod,
+        namespace_restrictions::node_selector(input.namespace).map(|(_, key, value)| (key, value)),
+    )
+}
+
+/// The one OS of all live nodes that satisfy the pod's and the namespace's node constraints.
+pub(crate) fn find_pool_os(input: &DetectionInput<'_>) -> Option<Evidence> {
+    let pod = &input.pod;
+    let mut constraints = node_constraints(input);
+    if placed_by_mullion(input) {
+        // Beside a default the other constraints have had their say.
+        input.earlier_placement.filter(|earlier| earlier.annotation.basis != Basis::Default)?;
+        let [label, _] = OS_LABELS;
+        constraints = constraints.without(label);
+    }
+    if constraints.is_empty() {
+        return None;
+    }
+    let nodes = input.snapshot.nodes.as_ref()?;
+    let mut systems = nodes.samples(constraints.keys()).filter(|node| constraints.fit(node)).map(|node| node.os);
+    let os = systems.next()??;
+    if !systems.all(|other| other == Some(os)) || (os == Os::Linux && input.may_mean_every_node()) {
+        return None;
+    }
+    let source = match namespace_restrictions::node_selector(input.namespace).next() {
+        Some((annotation, ..)) if NodeConstraints::of(pod, std::iter::empty()).is_empty() => {
+            EvidenceSource::Namespace(annotation.to_owned())
+        }
+        _ if pod.get("/spec/nodeSelector").is_some() => EvidenceSource::Field(pod.at("/spec/nodeSelector")),
+        _ => EvidenceSource::Field(pod.at(node_constraints::REQUIRED_TERMS)),
+    };
+    Some(Evidence { os: EvidenceOs::Os(os), source })
+}

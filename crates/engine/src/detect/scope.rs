@@ -1,0 +1,25 @@
+//! Evidence by scope: the annotation `mullion.dev/os` of the namespace, and `detect.os` of policies.
+
+use crate::detect::input::DetectionInput;
+use crate::model::names::OS_ANNOTATION;
+use crate::model::operating_system::{Os, ScopeOs};
+use crate::model::os_decision::{Basis, Evidence, EvidenceSource, OsDecision};
+
+/// What the namespace's annotation says, else what a policy sets under `detect.os`.
+pub(crate) fn decide_by_scope(input: &DetectionInput<'_>) -> Option<OsDecision> {
+    let annotation = input.namespace.and_then(|namespace| namespace.annotations.get(OS_ANNOTATION));
+    let by_namespace = annotation
+        .and_then(|value| ScopeOs::from_name(value))
+        .map(|os| (os, EvidenceSource::Namespace(OS_ANNOTATION.to_owned())));
+    let (os, source) = by_namespace.or_else(|| {
+        let origin = input.settings.origins.get("detect.os");
+        let place = origin.map_or_else(|| "detect.os".to_owned(), |at| format!("{}:{}", at.file, at.line));
+        Some((input.settings.os?, EvidenceSource::Policy(place)))
+    })?;
+    let evidence = vec![Evidence { os: os.into(), source }];
+    Some(match os {
+        ScopeOs::Windows => OsDecision::os(Os::Windows, Basis::Intent, evidence),
+        ScopeOs::Linux => OsDecision::os(Os::Linux, Basis::Intent, evidence),
+        ScopeOs::Any => OsDecision::undecided(evidence, false),
+    })
+}

@@ -1,0 +1,69 @@
+//! Hints at Windows: paths, shells and labels that never decide for Windows, and always speak against the Linux default.
+
+use serde_json::Value;
+
+use crate::model::json_pointer;
+use crate::model::json_pointer::member;
+use crate::model::names::OS_LABELS;
+use crate::model::operating_system::Os;
+use crate::model::os_decision::{Evidence, EvidenceOs, EvidenceSource};
+use crate::model::pod_view::Pod;
+
+/// Programs that a command line names only on Windows; `pwsh` exists on Linux, but never speaks against Windows.
+const WINDOWS_SHELLS: [&str; 3] = ["powershell", "pwsh", "cmd"];
+
+/// Where a container names programs.
+const COMMANDS: [&str; 6] = [
+    "/command",
+    "/livenessProbe/exec/command",
+    "/readinessProbe/exec/command",
+    "/startupProbe/exec/command",
+    "/lifecycle/postStart/exec/command",
+    "/lifecycle/preStop/exec/command",
+];
+
+/// The first thing that looks like Windows: a drive or pipe path, a Windows shell, or a label with which no kubelet on
+/// Linux takes the pod.
+pub(crate) fn looks_windows(pod: &Pod<'_>) -> Option<Evidence> {
+    let [label, _] = OS_LABELS;
+    if pod.label(label) == Some(Os::Windows.name()) {
+        let pointer = pod.at(&format!("/metadata/labels/{}", json_pointer::escape(label)));
+        return Some(Evidence { os: EvidenceOs::LooksWindows, source: EvidenceSource::Field(pointer) });
+    }
+    let in_containers = pod.containers().find_map(|container| {
+        let texts = |name: &'static str| {
+            let list = container.get(name).and_then(Value::as_array).into_iter().flatten();
+            list.filter_map(Value::as_str)
+        };
+        let shell = COMMANDS.into_iter().find(|name| texts(name).next().is_some_and(is_windows_shell));
+        let path = COMMANDS.into_iter().chain(["/args"]).find(|name| texts(name).any(is_windows_path));
+        let mounts = container.get("/volumeMounts").and_then(Value::as_array).into_iter().flatten();
+        let mount = mounts
+            .filter_map(|mount| mount.get("mountPath").and_then(Value::as_str))
+            .any(is_windows_path)
+            .then_some("/volumeMounts");
+        let working =
+            container.get("/workingDir").and_then(Value::as_str).is_some_and(is_windows_path).then_some("/workingDir");
+        shell.or(path).or(mount).or(working).map(|field| container.pointer() + field)
+    });
+    let pointer = in_containers.or_else(|| {
+        let volumes = pod.items("/spec/volumes").iter().enumerate();
+        volumes
+            .filter(|(_, volume)| member(volume, "/hostPath/path").and_then(Value::as_str).is_some_and(is_windows_path))
+            .map(|(index, _)| format!("/spec/volumes/{index}/hostPath/path"))
+            .next()
+    })?;
+    Some(Evidence { os: EvidenceOs::LooksWindows, source: EvidenceSource::Field(pod.at(&pointer)) })
+}
+
+/// `C:\…`, `c:/…`, `\\.\pipe\…`, `npipe://…`.
+fn is_windows_path(text: &str) -> bool {
+    let drive = matches!(text.as_bytes(), [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic());
+    drive || text.starts_with(r"\\.\pipe\") || text.starts_with("npipe:")
+}
+
+fn is_windows_shell(program: &str) -> bool {
+    let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
+    let name = name.to_ascii_lowercase();
+    WINDOWS_SHELLS.contains(&name.strip_suffix(".exe").unwrap_or(&name))
+}

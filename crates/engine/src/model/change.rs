@@ -1,0 +1,71 @@
+//! Intended edits, and the one JSON Patch they become.
+//!
+//! Hand-built operations rather than a diff: audit logs store the patch as it is, and index-wise diffs of lists are
+//! unreadable there and dangerous beside other webhooks.
+
+use serde_json::Value;
+
+use crate::model::json_pointer::member;
+
+/// One intended edit with its cause.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// Why.
+    pub cause: Cause,
+    /// What.
+    pub edit: Edit,
+}
+
+/// Why a subject is changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// It follows from the verdict; the reason as a clause.
+    Placement(&'static str),
+    /// A rule repairs it; its code.
+    Rule(&'static str),
+}
+
+/// One edit. Pointers are JSON pointers into the whole object.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Edit {
+    /// Sets a member of an object; missing parents are made.
+    Set {
+        /// Of the member.
+        pointer: String,
+        /// Its new value.
+        value: Value,
+    },
+    /// Removes a member of an object or an item of a list; nothing happens where there is none.
+    Remove {
+        /// Of what goes.
+        pointer: String,
+    },
+    /// Adds an item at the end of a list; a missing list is made.
+    Append {
+        /// Of the list.
+        pointer: String,
+        /// The item.
+        value: Value,
+    },
+}
+
+impl Edit {
+    /// Of what is set or goes, or of the list that gets an item.
+    pub fn pointer(&self) -> &str {
+        let (Self::Set { pointer, .. } | Self::Remove { pointer } | Self::Append { pointer, .. }) = self;
+        pointer
+    }
+
+    /// Whether the edit can be applied: nothing of another type stands where it needs an object or a list.
+    pub fn applies_to(&self, object: &Value) -> bool {
+        let (pointer, list) = match self {
+            Self::Set { pointer, .. } => (pointer, false),
+            Self::Append { pointer, .. } => (pointer, true),
+            Self::Remove { pointer } => return member(object, pointer).is_some(),
+        };
+        let own = !list || member(object, pointer).is_none_or(|value| value.is_null() || value.is_array());
+        let mut parents = std::iter::successors(pointer.rsplit_once('/'), |(parent, _)| parent.rsplit_once('/'));
+        let nearest = parents.find_map(|(parent, _)| member(object, parent).filter(|value| !value.is_null()));
+        own && nearest.is_some_and(Value::is_object)
+    }
+}

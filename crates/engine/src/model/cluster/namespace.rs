@@ -1,0 +1,34 @@
+//! A namespace: its labels, and the annotations that a review reads.
+
+use std::collections::BTreeMap;
+
+use crate::model::names;
+use crate::model::names::IGNORE_ANNOTATION;
+
+/// Whether labels or annotations opt out.
+pub(crate) fn says_ignore(map: &BTreeMap<String, String>) -> bool {
+    map.get(IGNORE_ANNOTATION).is_some_and(|value| value == "true")
+}
+
+/// A namespace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Namespace {
+    /// `metadata.labels`.
+    pub labels: BTreeMap<String, String>,
+    /// `metadata.annotations`, those that Mullion reads: see [`Namespace::ANNOTATIONS`].
+    pub annotations: BTreeMap<String, String>,
+}
+
+impl Namespace {
+    /// The annotations that matter to a review.
+    pub const ANNOTATIONS: [&'static str; 8] = [
+        "mullion.dev/os",
+        "mullion.dev/ignore",
+        names::NODE_SELECTOR_ANNOTATIONS[0],
+        names::NODE_SELECTOR_ANNOTATIONS[1],
+        names::TOLERATIONS_WHITELIST_ANNOTATION,
+        names::OPENSHIFT_UID_RANGE_ANNOTATION,
+        names::OPENSHIFT_GROUPS_ANNOTATION,
+        names::OPENSHIFT_LEVEL_ANNOTATION,
+    ];
+}

@@ -1,0 +1,203 @@
+//! The nodes of a cluster, indexed so that no review walks all of them.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+use crate::model::cluster::node_labels::NodeLabels;
+use crate::model::cluster::taint::Taint;
+use crate::model::operating_system::Os;
+use crate::model::windows::build::Build;
+
+/// The cluster's nodes, indexed once so that no review walks them without need. Build with [`Nodes::new`], or with
+/// [`Nodes::shared`] where the nodes outlive one snapshot.
+#[derive(Debug, Clone, Default)]
+pub struct Nodes {
+    all: Vec<Arc<Node>>,
+    /// Places in `all`, by name.
+    by_name: Vec<usize>,
+    /// Places in `all`, of the first node of each kind: those of one kind have the same OS, and the same labels but for
+    /// keys in `individual`.
+    kinds: Vec<usize>,
+    /// Keys of labels that some node alone has with its value.
+    individual: BTreeSet<String>,
+    linux_taints: BTreeSet<Taint>,
+    windows_taints: BTreeSet<Taint>,
+    windows_builds: BTreeSet<Build>,
+    has_windows: bool,
+    has_unknown: bool,
+}
+
+/// One node, without what no decision needs. Virtual-kubelet nodes are never part of a snapshot.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Node {
+    /// `metadata.name`.
+    pub name: String,
+    /// Label `kubernetes.io/os`, else `beta.kubernetes.io/os`; `None` if neither says `windows` or `linux`.
+    pub os: Option<Os>,
+    /// `metadata.labels`.
+    pub labels: NodeLabels,
+    /// `spec.taints`.
+    pub taints: Arc<[Taint]>,
+    /// `spec.unschedulable`.
+    pub unschedulable: bool,
+    /// Label `node.kubernetes.io/windows-build`, else the first three numbers of `status.nodeInfo.kernelVersion`.
+    pub build: Option<Build>,
+    /// `status.nodeInfo.containerRuntimeVersion`.
+    pub container_runtime: Arc<str>,
+    /// `metadata.uid`, where the snapshot is a live one: another node may come under the same name.
+    pub uid: Option<Box<str>>,
+}
+
+impl Nodes {
+    /// Indexes `all`. Of nodes with the same name the last is found by name.
+    pub fn new(all: Vec<Node>) -> Self {
+        Self::shared(all.into_iter().map(Arc::new).collect())
+    }
+
+    /// Indexes `all` without copying a node: a snapshot is rebuilt for every change of one of 20,000.
+    pub fn shared(all: Vec<Arc<Node>>) -> Self {
+        let name = |at: &usize| all.get(*at).map(|node| node.name.as_str());
+        let mut by_name: Vec<usize> = (0..all.len()).collect();
+        by_name.sort_by(|a, b| name(a).cmp(&name(b)));
+        let mut individual = BTreeSet::new();
+        let (mut looked_at, mut known) = (HashSet::new(), HashSet::new());
+        let mut kinds = Vec::new();
+        for (at, node) in all.iter().enumerate() {
+            if !looked_at.insert((node.os, node.labels.but_for_host())) {
+                continue;
+            }
+            let common = node.labels.common(|key| {
+                if !individual.contains(key) {
+                    individual.insert(key.to_owned());
+                }
+            });
+            if known.insert((node.os, common)) {
+                kinds.push(at);
+            }
+        }
+        let of = |os| all.iter().filter(move |node| node.os == Some(os));
+        let taints = |os| of(os).flat_map(|node| node.taints.iter().cloned()).collect();
+        Self {
+            by_name,
+            kinds,
+            individual,
+            linux_taints: taints(Os::Linux),
+            windows_taints: taints(Os::Windows),
+            windows_builds: of(Os::Windows).filter_map(|node| node.build).collect(),
+            has_windows: of(Os::Windows).next().is_some(),
+            has_unknown: all.iter().any(|node| node.os.is_none() && !node.unschedulable),
+            all,
+        }
+    }
+
+    /// Every node.
+    pub fn iter(&self) -> impl Iterator<Item = &Node> {
+        self.all.iter().map(Arc::as_ref)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The node of that name.
+    pub fn get(&self, name: &str) -> Option<&Node> {
+        let node = |at: &usize| self.all.get(*at).map(Arc::as_ref);
+        let after = self.by_name.partition_point(|at| node(at).is_some_and(|node| node.name.as_str() <= name));
+        let last = self.by_name.get(after.checked_sub(1)?)?;
+        node(last).filter(|node| node.name == name)
+    }
+
+    /// As few nodes as tell of all what their OS and the labels of these keys are: the nodes of a pool are alike, and a
+    /// review asks about one of them in place of thousands.
+    pub fn samples<'k>(&self, keys: impl IntoIterator<Item = &'k str>) -> impl Iterator<Item = &Node> {
+        let all = keys.into_iter().any(|key| self.individual.contains(key));
+        let kinds = self.kinds.iter().filter_map(|at| self.all.get(*at));
+        let (all, kinds) = if all { (Some(self.all.iter()), None) } else { (None, Some(kinds)) };
+        all.into_iter().flatten().chain(kinds.into_iter().flatten()).map(Arc::as_ref)
+    }
+
+    /// Distinct taints of all Linux nodes.
+    pub fn linux_taints(&self) -> &BTreeSet<Taint> {
+        &self.linux_taints
+    }
+
+    /// Distinct taints of all Windows nodes.
+    pub fn windows_taints(&self) -> &BTreeSet<Taint> {
+        &self.windows_taints
+    }
+
+    /// Distinct builds of all Windows nodes.
+    pub fn windows_builds(&self) -> &BTreeSet<Build> {
+        &self.windows_builds
+    }
+
+    /// Whether there is a Windows node now.
+    pub fn has_windows(&self) -> bool {
+        self.has_windows
+    }
+
+    /// Whether a schedulable node has no OS label, or one Mullion does not know: no safe place for a default.
+    pub fn has_unknown_os(&self) -> bool {
+        self.has_unknown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::model::cluster::node_labels::NodeParts;
+    use proptest::prelude::*;
+
+    fn node(name: String, labels: BTreeMap<String, String>, os: Option<Os>, parts: &mut NodeParts) -> Node {
+        Node { name, os, labels: parts.labels(labels), ..Node::default() }
+    }
+
+    #[test]
+    fn a_fleet_has_few_kinds_of_nodes() {
+        let mut parts = NodeParts::default();
+        let labels = |n: usize| {
+            [("kubernetes.io/hostname", format!("n{n}")), ("agentpool", format!("pool{}", n % 3))]
+                .map(|(key, value)| (key.to_owned(), value))
+                .into()
+        };
+        let all = (0..300).map(|n| node(format!("n{n}"), labels(n), Some(Os::Linux), &mut parts)).collect();
+        let nodes = Nodes::new(all);
+        assert_eq!(nodes.samples(["agentpool"]).count(), 3);
+        assert_eq!(nodes.samples(["agentpool", "kubernetes.io/hostname"]).count(), 300);
+        assert_eq!(nodes.samples(["absent"]).count(), 3);
+        assert_eq!(nodes.get("n17").unwrap().name, "n17");
+        assert!(nodes.get("n170").is_some() && nodes.get("n300").is_none() && nodes.get("").is_none());
+    }
+
+    /// Labels like any other, and the one that is kept apart.
+    const KEY: &str = "[a-d]|kubernetes\\.io/hostname";
+
+    proptest! {
+        /// What samples say of labels and OS is what all nodes say.
+        #[test]
+        fn samples_tell_all(
+            all in prop::collection::vec((prop::collection::btree_map(KEY, "[0-2]", 0..5), 0..3_u8), 0..12),
+            asked in prop::collection::btree_map(KEY, "[0-2]", 0..3),
+        ) {
+            let mut parts = NodeParts::default();
+            let os = |number| [None, Some(Os::Linux), Some(Os::Windows)].get(usize::from(number)).copied().flatten();
+            let all = all.into_iter().map(|(labels, number)| node(String::new(), labels, os(number), &mut parts));
+            let nodes = Nodes::new(all.collect());
+            let fits = |node: &&Node| asked.iter().all(|(key, value)| node.labels.get(key) == Some(value.as_str()));
+            let found = |nodes: &mut dyn Iterator<Item = &Node>| nodes.filter(fits).map(|node| node.os).collect::<BTreeSet<_>>();
+            let samples = found(&mut nodes.samples(asked.keys().map(String::as_str)));
+            prop_assert_eq!(samples, found(&mut nodes.iter()));
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! A RuntimeClass, and the operating system of its handler.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::model::operating_system::Os;
+
+/// A RuntimeClass.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RuntimeClass {
+    /// `handler`.
+    pub handler: String,
+    /// `scheduling.nodeSelector`.
+    pub node_selector: BTreeMap<String, String>,
+    /// `scheduling.tolerations`, raw JSON as in a pod spec.
+    pub tolerations: Vec<Value>,
+    /// `overhead.podFixed`: quantities; empty where the class has none.
+    pub overhead: BTreeMap<String, String>,
+    /// Whether Mullion made it: label `app.kubernetes.io/managed-by: mullion`.
+    pub ours: bool,
+}
+
+/// How containerd names its handlers on Windows: `runhcs-wcow-process`, `runhcs-wcow-hypervisor` and its kin.
+const WINDOWS_HANDLERS: &str = "runhcs-";
+
+/// Handlers that only Linux runtimes have, as their own guides name them (kubernetes.io/docs/concepts/containers/runtime-class,
+/// gvisor.dev, katacontainers.io, the NVIDIA container toolkit); Kata adds its hypervisor: `kata-qemu`, `kata-clh`.
+const LINUX_HANDLERS: [&str; 7] = ["runc", "crun", "youki", "runsc", "gvisor", "kata", "nvidia"];
+
+impl RuntimeClass {
+    /// The operating system whose nodes have that handler, where its name tells.
+    pub fn handler_os(&self) -> Option<Os> {
+        if self.handler.starts_with(WINDOWS_HANDLERS) {
+            return Some(Os::Windows);
+        }
+        let linux = LINUX_HANDLERS.contains(&self.handler.as_str()) || self.handler.starts_with("kata-");
+        linux.then_some(Os::Linux)
+    }
+
+    /// Whether its handler puts a pod into a virtual machine of its own build.
+    pub fn is_hypervisor(&self) -> bool {
+        self.handler.contains("hypervisor")
+    }
+}

@@ -1,0 +1,48 @@
+//! What may be known of the cluster, as plain data.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::cluster::namespace::Namespace;
+use crate::model::cluster::nodes::Nodes;
+use crate::model::cluster::runtime_class::RuntimeClass;
+use crate::model::cluster::taint::Taint;
+use crate::model::image::platform::KnownImages;
+use crate::model::windows::build::Build;
+
+/// Everything a review may know beside the subject and the policies.
+#[derive(Debug, Clone, Default)]
+pub struct ClusterSnapshot {
+    /// `None`: nothing is known of nodes (the command line without `--snapshot`).
+    pub nodes: Option<Nodes>,
+    /// By name; `None`: nothing is known of them, which is not the same as none.
+    pub runtime_classes: Option<BTreeMap<String, RuntimeClass>>,
+    /// By name.
+    pub namespaces: BTreeMap<String, Namespace>,
+    /// Taints ever seen on Windows nodes, those gone included.
+    pub seen_taints: BTreeSet<Taint>,
+    /// Builds of Windows nodes ever seen.
+    pub seen_builds: BTreeSet<Build>,
+    /// What registries said of images when the snapshot was written down; empty for a live one, whose registries are asked
+    /// by whoever asks for the review.
+    pub images: KnownImages,
+}
+
+impl ClusterSnapshot {
+    /// The RuntimeClass of that name, where it is known.
+    pub fn runtime_class(&self, name: &str) -> Option<&RuntimeClass> {
+        self.runtime_classes.as_ref()?.get(name)
+    }
+
+    /// Whether the cluster has or had Windows nodes; unknown counts as yes.
+    pub fn mixed(&self) -> bool {
+        !self.seen_builds.is_empty()
+            || !self.seen_taints.is_empty()
+            || self.nodes.as_ref().is_none_or(Nodes::has_windows)
+    }
+
+    /// Builds of Windows nodes, now or before.
+    pub fn windows_builds(&self) -> BTreeSet<Build> {
+        let live = self.nodes.iter().flat_map(Nodes::windows_builds);
+        live.chain(&self.seen_builds).copied().collect()
+    }
+}

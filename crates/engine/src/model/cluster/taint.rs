@@ -1,0 +1,45 @@
+//! A taint of a node.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// A node's taint.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "the Kubernetes fields of these names")]
+pub struct Taint {
+    pub key: String,
+    pub value: String,
+    pub effect: String,
+}
+
+impl fmt::Display for Taint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.key)?;
+        if !self.value.is_empty() {
+            write!(f, "={}", self.value)?;
+        }
+        write!(f, ":{}", self.effect)
+    }
+}
+
+impl Taint {
+    /// Reads a taint of a node spec: the three members that scheduling reads. `None` without a key.
+    pub fn from_json(raw: &Value) -> Option<Self> {
+        let text = |key: &str| raw.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let taint = Self { key: text("key"), value: text("value"), effect: text("effect") };
+        (!taint.key.is_empty()).then_some(taint)
+    }
+
+    /// Reads `key=value:Effect`, `key:Effect`; `None` without an effect Kubernetes knows.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (rest, effect) = text.rsplit_once(':')?;
+        let (key, value) = rest.split_once('=').unwrap_or((rest, ""));
+        let known = matches!(effect, "NoSchedule" | "PreferNoSchedule" | "NoExecute");
+        (known && !key.is_empty()).then(|| Self {
+            key: key.to_owned(),
+            value: value.to_owned(),
+            effect: effect.to_owned(),
+        })
+    }
+}

@@ -1,0 +1,4 @@
+//! Image references, and the platforms that an image exists for.
+
+pub mod platform;
+pub mod reference;

@@ -1,0 +1,209 @@
+//! What a registry says of an image, as plain data.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::operating_system::Os;
+use crate::model::windows::build::Build;
+
+/// Operating systems that an image is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ImageOs {
+    /// Windows only.
+    Windows,
+    /// Linux only.
+    Linux,
+    /// Both: an index with entries for either. Decides nothing.
+    Multi,
+    /// Not known.
+    Unknown,
+}
+
+impl From<Os> for ImageOs {
+    fn from(os: Os) -> Self {
+        match os {
+            Os::Windows => Self::Windows,
+            Os::Linux => Self::Linux,
+        }
+    }
+}
+
+/// One thing that can be pulled under a reference: an entry of an index, or the only manifest there is. Attestations are
+/// none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Platform {
+    /// `platform.os` of the entry, else `os` of the config: `windows`, `linux`, in whatever case it was written.
+    pub os: String,
+    /// `amd64`, `arm64`, …; empty if nothing says.
+    pub architecture: String,
+    /// `os.version` as written: `10.0.20348.2655`; absent, empty and malformed ones occur in the wild.
+    pub os_version: Option<String>,
+    /// `os.features`: `win32k`.
+    pub os_features: Vec<String>,
+}
+
+/// What can be pulled under one reference.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Platforms {
+    /// In the order of the index.
+    pub entries: Vec<Platform>,
+    /// Whether it is an index: the node chooses from the entries. A single manifest is pulled whatever the node is.
+    pub index: bool,
+}
+
+/// What is known of images, by the reference as pods write it.
+pub type KnownImages = BTreeMap<String, Arc<Platforms>>;
+
+/// What the `os.version` of a Windows entry comes to on a node (containerd/platforms: `platforms_windows.go`,
+/// `windowsVersionMatcher.Match`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OsVersion {
+    /// The entry is for this build.
+    Build(Build),
+    /// There is none: nodes of every build take the entry, and those that cannot run it fail at the start.
+    Missing,
+    /// It is no version of Windows 10 or later: no node takes the entry.
+    Malformed,
+}
+
+/// How amd64 is written (containerd/platforms: `database.go`, `normalizeArch`); the only architecture of Windows nodes
+/// (kubernetes.io/releases/download lists no other Windows binaries of the node components).
+const AMD64: [&str; 3] = ["amd64", "x86_64", "x86-64"];
+
+impl Platform {
+    /// Whether it is for that operating system, in any letter case, as runtimes compare it.
+    pub fn is_os(&self, os: &str) -> bool {
+        self.os.eq_ignore_ascii_case(os)
+    }
+
+    /// What a node makes of its `os.version`. As there, only the first three numbers count, whatever follows them.
+    pub fn version(&self) -> OsVersion {
+        let Some(text) = self.os_version.as_deref().filter(|text| !text.is_empty()) else { return OsVersion::Missing };
+        let end = text.match_indices('.').nth(2).map_or(text.len(), |(at, _)| at);
+        let build = text.get(..end).and_then(Build::from_os_version);
+        build.map_or(OsVersion::Malformed, |(build, _)| OsVersion::Build(build))
+    }
+
+    fn runs_on_amd64(&self) -> bool {
+        self.architecture.is_empty() || AMD64.iter().any(|name| self.architecture.eq_ignore_ascii_case(name))
+    }
+}
+
+impl Platforms {
+    /// Operating systems. An image for neither Windows nor Linux, or an artifact that is no image, is unknown.
+    pub fn os(&self) -> ImageOs {
+        let has = |os| self.entries.iter().any(|entry| entry.is_os(os));
+        match (has("windows"), has("linux")) {
+            (true, true) => ImageOs::Multi,
+            (true, false) => ImageOs::Windows,
+            (false, true) => ImageOs::Linux,
+            (false, false) => ImageOs::Unknown,
+        }
+    }
+
+    /// What Windows nodes choose from.
+    pub fn windows(&self) -> impl Iterator<Item = &Platform> {
+        self.entries.iter().filter(|entry| entry.is_os("windows") && entry.runs_on_amd64())
+    }
+
+    /// Windows builds, each once, in the order of the index; none if unknown. One entry without `os.version` makes them
+    /// so: nodes that no other entry is for take that one, and whether it runs there nobody can say.
+    pub fn builds(&self) -> Vec<Build> {
+        let mut builds = Vec::new();
+        for entry in self.windows() {
+            match entry.version() {
+                OsVersion::Build(build) if !builds.contains(&build) => builds.push(build),
+                OsVersion::Build(_) | OsVersion::Malformed => {}
+                OsVersion::Missing => return Vec::new(),
+            }
+        }
+        builds
+    }
+}
+
+#[cfg(test)]
+mod tests {
+
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Entries as `os/architecture/os.version`; the version may be absent.
+    fn index(entries: &[&str]) -> Platforms {
+        let entry = |text: &&str| {
+            let mut parts = text.splitn(3, '/');
+            let mut part = || parts.next().map(str::to_owned);
+            let (os, architecture) = (part().unwrap(), part().unwrap_or_default());
+            Platform { os, architecture, os_version: part(), os_features: Vec::new() }
+        };
+        Platforms { entries: entries.iter().map(entry).collect(), index: true }
+    }
+
+    #[test]
+    fn operating_system_and_builds() {
+        type Row = (&'static [&'static str], ImageOs, &'static [u32]);
+        let table: &[Row] = &[
+            (&[], ImageOs::Unknown, &[]),
+            (&["wasip1/wasm"], ImageOs::Unknown, &[]),
+            (&["linux/amd64", "linux/arm64"], ImageOs::Linux, &[]),
+            (&["linux/amd64", "darwin/arm64"], ImageOs::Linux, &[]),
+            (&["windows/amd64/10.0.20348.2655"], ImageOs::Windows, &[20348]),
+            (&["Windows/AMD64/10.0.20348"], ImageOs::Windows, &[20348]),
+            (&["windows/amd64/10.0.17763.1", "windows/amd64/10.0.20348.2"], ImageOs::Windows, &[17763, 20348]),
+            (&["windows/amd64/10.0.17763.1", "windows/amd64/10.0.17763.2"], ImageOs::Windows, &[17763]),
+            (&["linux/amd64", "windows/amd64/10.0.26100.1"], ImageOs::Multi, &[26100]),
+            // No Windows node is arm64.
+            (&["windows/amd64/10.0.20348.1", "windows/arm64/10.0.26100.1"], ImageOs::Windows, &[20348]),
+            (&["windows/arm64/10.0.26100.1"], ImageOs::Windows, &[]),
+            // Every node takes an entry without a version, and none takes a malformed one.
+            (&["windows/amd64"], ImageOs::Windows, &[]),
+            (&["windows/amd64/"], ImageOs::Windows, &[]),
+            (&["windows/amd64/10.0.20348.1", "windows/amd64"], ImageOs::Windows, &[]),
+            (&["windows/amd64/10.0.20348.1", "windows/amd64/ltsc2019"], ImageOs::Windows, &[20348]),
+            (&["windows/amd64/ltsc2022"], ImageOs::Windows, &[]),
+        ];
+        for (entries, os, builds) in table {
+            let platforms = index(entries);
+            let builds: Vec<Build> = builds.iter().copied().map(Build::new).collect();
+            assert_eq!((platforms.os(), platforms.builds()), (*os, builds), "{entries:?}");
+        }
+    }
+
+    #[test]
+    fn versions() {
+        let build = |number| OsVersion::Build(Build::new(number));
+        let table = [
+            ("10.0.20348.2655", build(20348)),
+            ("10.0.20348", build(20348)),
+            ("10.0.20348.", build(20348)),
+            ("10.0.20348.x.y", build(20348)),
+            ("", OsVersion::Missing),
+            ("10.0", OsVersion::Malformed),
+            ("10.0.", OsVersion::Malformed),
+            ("6.3.9600.1", OsVersion::Malformed),
+            ("20348", OsVersion::Malformed),
+            (" 10.0.20348", OsVersion::Malformed),
+            ("10.0.99999999999.1", OsVersion::Malformed),
+        ];
+        for (text, expected) in table {
+            let entry = Platform { os_version: Some(text.to_owned()), ..Platform::default() };
+            assert_eq!(entry.version(), expected, "{text:?}");
+        }
+        assert_eq!(Platform::default().version(), OsVersion::Missing);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_registry_says_is_read(entries in prop::collection::vec((".{0,9}", ".{0,9}", prop::option::of(".{0,24}")), 0..6)) {
+            let entries = entries
+                .into_iter()
+                .map(|(os, architecture, os_version)| Platform { os, architecture, os_version, os_features: Vec::new() });
+            let platforms = Platforms { entries: entries.collect(), index: true };
+            prop_assert!(platforms.builds().is_empty() || platforms.os() != ImageOs::Linux);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The operating systems that nodes have, and those that people may ask for.
+
+use serde::{Deserialize, Serialize};
+
+/// An operating system a node can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "they are what they say")]
+pub enum Os {
+    Linux,
+    Windows,
+}
+
+impl Os {
+    /// The one that it is not.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Linux => Self::Windows,
+            Self::Windows => Self::Linux,
+        }
+    }
+
+    /// `windows` or `linux`, as label values and `spec.os.name` have them; anything else is no OS Mullion knows.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "linux" => Some(Self::Linux),
+            "windows" => Some(Self::Windows),
+            _ => None,
+        }
+    }
+
+    /// `windows` or `linux`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Linux => "linux",
+            Self::Windows => "windows",
+        }
+    }
+
+    /// `Windows` or `Linux`, for sentences.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Linux => "Linux",
+            Self::Windows => "Windows",
+        }
+    }
+}
+
+/// An operating system a scope (namespace, policy) or a person names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ScopeOs {
+    /// Windows.
+    Windows,
+    /// Linux.
+    Linux,
+    /// Either: no placement by operating system.
+    Any,
+}
+
+impl ScopeOs {
+    /// The one system it names.
+    pub fn os(self) -> Option<Os> {
+        match self {
+            Self::Windows => Some(Os::Windows),
+            Self::Linux => Some(Os::Linux),
+            Self::Any => None,
+        }
+    }
+
+    /// `windows`, `linux` or `any`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "windows" => Some(Self::Windows),
+            "linux" => Some(Self::Linux),
+            "any" => Some(Self::Any),
+            _ => None,
+        }
+    }
+}

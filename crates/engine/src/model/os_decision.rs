@@ -1,0 +1,171 @@
+//! The decision about the operating system of one workload, and the evidence for it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::operating_system::{Os, ScopeOs};
+use crate::model::pod_view::Pod;
+
+/// What the evidence comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OsDecision {
+    /// Which operating system.
+    pub os: DetectedOs,
+    /// What kind of evidence decided.
+    pub basis: Basis,
+    /// Whether placement by operating system may follow: not where someone said `any`.
+    pub placement: bool,
+    /// What decided first, then what else was seen.
+    pub evidence: Vec<Evidence>,
+}
+
+/// Which operating system a workload needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DetectedOs {
+    /// Windows.
+    Windows,
+    /// Linux.
+    Linux,
+    /// Nobody says, or not clearly enough.
+    Undecided,
+    /// Two placements exclude each other: the pod could run nowhere.
+    Conflict,
+}
+
+/// What kind of evidence decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Basis {
+    /// Author, namespace, policy or image.
+    Intent,
+    /// Only the node it is bound to.
+    Place,
+    /// The Linux default.
+    Default,
+    /// Nothing decided.
+    None,
+}
+
+/// One piece of evidence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Evidence {
+    /// What it says.
+    pub os: EvidenceOs,
+    /// Where it stands.
+    pub source: EvidenceSource,
+}
+
+/// Which operating system a piece of evidence means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EvidenceOs {
+    /// This operating system.
+    Os(Os),
+    /// Either, on purpose: no placement.
+    Any,
+    /// An image that exists for both: decides nothing.
+    Multi,
+    /// Looks like Windows: never enough for Windows, always enough against the Linux default.
+    LooksWindows,
+}
+
+/// Where a piece of evidence stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EvidenceSource {
+    /// A field of the object, as a JSON pointer into it.
+    Field(String),
+    /// An annotation of the namespace.
+    Namespace(String),
+    /// A policy's `detect.os`, with file and line where known.
+    Policy(String),
+    /// A node's name.
+    Node(String),
+    /// An image.
+    Image {
+        /// Pointer to the container's `image`.
+        pointer: String,
+        /// The reference.
+        image: String,
+        /// `policy`, `registry`, `tag` or `repository`.
+        how: &'static str,
+    },
+}
+
+impl OsDecision {
+    pub(crate) fn undecided(evidence: Vec<Evidence>, placement: bool) -> Self {
+        Self { os: DetectedOs::Undecided, basis: Basis::None, placement, evidence }
+    }
+
+    pub(crate) fn os(os: Os, basis: Basis, evidence: Vec<Evidence>) -> Self {
+        Self { os: os.into(), basis, placement: true, evidence }
+    }
+
+    /// Adds evidence that did not decide.
+    pub(crate) fn with_more(mut self, more: Vec<Evidence>) -> Self {
+        for evidence in more {
+            if !self.evidence.contains(&evidence) {
+                self.evidence.push(evidence);
+            }
+        }
+        self
+    }
+
+    /// The operating system, if one was decided.
+    pub fn decided(&self) -> Option<Os> {
+        match self.os {
+            DetectedOs::Windows => Some(Os::Windows),
+            DetectedOs::Linux => Some(Os::Linux),
+            DetectedOs::Undecided | DetectedOs::Conflict => None,
+        }
+    }
+
+    /// Whether its images had, or could have, a say: neither the subject itself nor a scope says anything.
+    pub fn heeds_images(&self) -> bool {
+        let first = self.evidence.first().map(|first| (&first.os, &first.source));
+        self.os != DetectedOs::Conflict
+            && !matches!(
+                first,
+                Some((
+                    EvidenceOs::Os(_) | EvidenceOs::Any,
+                    EvidenceSource::Field(_) | EvidenceSource::Namespace(_) | EvidenceSource::Policy(_)
+                ))
+            )
+    }
+}
+
+impl From<Os> for DetectedOs {
+    fn from(os: Os) -> Self {
+        match os {
+            Os::Linux => Self::Linux,
+            Os::Windows => Self::Windows,
+        }
+    }
+}
+
+impl From<ScopeOs> for EvidenceOs {
+    fn from(os: ScopeOs) -> Self {
+        match os {
+            ScopeOs::Windows => Self::Os(Os::Windows),
+            ScopeOs::Linux => Self::Os(Os::Linux),
+            ScopeOs::Any => Self::Any,
+        }
+    }
+}
+
+impl Evidence {
+    pub(crate) fn field(pod: &Pod<'_>, os: Os, pointer: &str) -> Self {
+        Self { os: EvidenceOs::Os(os), source: EvidenceSource::Field(pod.at(pointer)) }
+    }
+}
+
+/// One decision from evidence that must agree; `None` if there are none.
+pub(crate) fn agree(evidence: Vec<Evidence>) -> Option<OsDecision> {
+    let mut systems = evidence.iter().filter_map(|evidence| match evidence.os {
+        EvidenceOs::Os(os) => Some(os),
+        _ => None,
+    });
+    let os = systems.next()?;
+    if systems.all(|other| other == os) {
+        return Some(OsDecision::os(os, Basis::Intent, evidence));
+    }
+    Some(OsDecision { os: DetectedOs::Conflict, basis: Basis::Intent, placement: false, evidence })
+}

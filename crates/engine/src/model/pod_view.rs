@@ -1,0 +1,128 @@
+//! A narrow view of the pod inside a subject, read from raw JSON.
+//!
+//! Never a typed Pod: fields newer than the API crate must survive, and nobody pays for fields no rule reads.
+
+use serde_json::Value;
+
+use crate::model::json_pointer::member;
+use crate::model::settings::labels::Labels;
+use crate::model::workload::WorkloadKind;
+
+/// Lists of a pod spec that hold containers, in the order the API server visits them.
+pub const CONTAINER_LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+
+/// The object that has a pod's `metadata` and `spec`: a Pod itself, or the pod template of a workload.
+#[derive(Debug, Clone, Copy)]
+pub struct Pod<'a> {
+    /// JSON pointer of that object inside the subject; empty for a Pod.
+    pub pointer: &'static str,
+    root: &'a Value,
+}
+
+/// One container with its place.
+#[derive(Debug, Clone, Copy)]
+pub struct Container<'a> {
+    /// Which of [`CONTAINER_LISTS`].
+    pub list: &'static str,
+    /// Position in that list.
+    pub index: usize,
+    /// The container object.
+    pub value: &'a Value,
+}
+
+impl<'a> Pod<'a> {
+    /// The pod in `object`, a subject of that kind; `None` if there is no object where the pod should be.
+    pub fn of(kind: WorkloadKind, object: &'a Value) -> Option<Self> {
+        let pointer = kind.pod_pointer();
+        let root = member(object, pointer)?;
+        root.is_object().then_some(Self { pointer, root })
+    }
+
+    /// The value at `pointer` below the pod (`/spec/os/name`); JSON null counts as absent, as it does for the API
+    /// server.
+    pub fn get(&self, pointer: &str) -> Option<&'a Value> {
+        member(self.root, pointer).filter(|value| !value.is_null())
+    }
+
+    /// The string at `pointer` below the pod; empty strings count as absent.
+    pub fn text(&self, pointer: &str) -> Option<&'a str> {
+        self.get(pointer).and_then(Value::as_str).filter(|text| !text.is_empty())
+    }
+
+    /// The members of the object at `pointer` below the pod whose values are strings.
+    pub fn strings(&self, pointer: &str) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+        let members = self.get(pointer).and_then(Value::as_object);
+        members.into_iter().flatten().filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
+    }
+
+    /// The items of the list at `pointer` below the pod.
+    pub fn items(&self, pointer: &str) -> &'a [Value] {
+        self.get(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    /// `metadata.labels[key]`.
+    pub fn label(&self, key: &str) -> Option<&'a str> {
+        self.get("/metadata/labels").and_then(|labels| labels.get(key)).and_then(Value::as_str)
+    }
+
+    /// `metadata.annotations[key]`.
+    pub fn annotation(&self, key: &str) -> Option<&'a str> {
+        self.get("/metadata/annotations").and_then(|all| all.get(key)).and_then(Value::as_str)
+    }
+
+    /// Init, regular and ephemeral containers.
+    pub fn containers(&self) -> impl Iterator<Item = Container<'a>> + use<'a> {
+        let spec = self.get("/spec");
+        CONTAINER_LISTS.into_iter().flat_map(move |list| {
+            let items = spec.and_then(|spec| spec.get(list)).and_then(Value::as_array);
+            items.into_iter().flatten().enumerate().map(move |(index, value)| Container { list, index, value })
+        })
+    }
+
+    /// The absolute pointer of `pointer`, which is below the pod.
+    pub fn at(&self, pointer: &str) -> String {
+        format!("{}{pointer}", self.pointer)
+    }
+
+    /// Whether this is a HostProcess pod: the pod or any container says so (the API server refuses a mixture).
+    pub fn host_process(&self) -> bool {
+        let says = |value: Option<&Value>| value.and_then(Value::as_bool).unwrap_or(false);
+        says(self.get("/spec/securityContext/windowsOptions/hostProcess"))
+            || self
+                .containers()
+                .any(|container| says(member(container.value, "/securityContext/windowsOptions/hostProcess")))
+    }
+
+    /// Whether `spec.os.name` says `windows`.
+    pub fn says_windows_os(&self) -> bool {
+        self.text("/spec/os/name") == Some("windows")
+    }
+}
+
+impl Labels for Pod<'_> {
+    fn label(&self, key: &str) -> Option<&str> {
+        Pod::label(self, key)
+    }
+}
+
+impl<'a> Container<'a> {
+    /// Pointer of the container below the pod: `/spec/containers/0`.
+    pub fn pointer(&self) -> String {
+        format!("/spec/{}/{}", self.list, self.index)
+    }
+
+    /// The value at `pointer` below the container; null counts as absent.
+    pub fn get(&self, pointer: &str) -> Option<&'a Value> {
+        member(self.value, pointer).filter(|value| !value.is_null())
+    }
+
+    /// Its name; empty if it has none.
+    pub fn name(&self) -> &'a str {
+        self.get("/name").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Its image reference.
+    pub fn image(&self) -> Option<&'a str> {
+        self.get("/image").and_then(Value::as_str).filter(|image| !image.is_empty())
+    }
+}

@@ -1,0 +1,271 @@
+//! What a pod asks of its node: nodeSelector and required node affinity, and which nodes that describes.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::model::cluster::nodes::Node;
+use crate::model::json_pointer::escape;
+use crate::model::names::{OS_LABELS, WINDOWS_BUILD_LABEL};
+use crate::model::operating_system::Os;
+use crate::model::pod_view::Pod;
+
+/// Pointer of the required node affinity's terms, below the pod.
+pub const REQUIRED_TERMS: &str =
+    "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+
+/// Labels that only Windows nodes can satisfy: whatever the value, or asked for with a value that starts like this,
+/// without regard to case.
+const WINDOWS_LABELS: [(&str, Option<&str>); 5] = [
+    // kubelet, on Windows only (getOSSpecificLabels)
+    (WINDOWS_BUILD_LABEL, None),
+    // AKS: Windows2019, Windows2022, Windows2025, WindowsAnnual; Linux pools carry Ubuntu, AzureLinux
+    ("kubernetes.azure.com/os-sku", Some("windows")),
+    // GKE: on Windows nodes only
+    ("cloud.google.com/gke-windows-os-version", None),
+    // GKE: windows_ltsc, windows_ltsc_containerd; Linux pools carry cos, ubuntu
+    ("cloud.google.com/gke-os-distribution", Some("windows")),
+    // OpenShift WMCO
+    ("node.openshift.io/os_id", Some("windows")),
+];
+
+/// What a set of constraints says about the operating system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OsWanted {
+    /// Nothing.
+    Silent,
+    /// Only this one.
+    Only(Os),
+    /// Both are asked for by name.
+    Either,
+    /// No node can satisfy it: Linux and Windows at once.
+    Impossible,
+    /// A name that is neither: a template that was not filled in, or an OS Mullion does not know.
+    Unknown,
+}
+
+/// What `nodeSelector` says, and the pointer of the key that says it, below the pod.
+pub fn selector_os(pod: &Pod<'_>) -> (OsWanted, Option<String>) {
+    os_of_pairs(pod.strings("/spec/nodeSelector"))
+}
+
+/// The same of all labels but one, for a selector in which Mullion wrote that one.
+pub fn selector_os_without(pod: &Pod<'_>, label: &str) -> (OsWanted, Option<String>) {
+    os_of_pairs(pod.strings("/spec/nodeSelector").filter(|(key, _)| *key != label))
+}
+
+fn os_of_pairs<'p>(pairs: impl Iterator<Item = (&'p str, &'p str)>) -> (OsWanted, Option<String>) {
+    let mut asked = Asked::default();
+    let mut pointer = None;
+    for (key, value) in pairs {
+        if asked.add(key, "In", &[value]) && pointer.is_none() {
+            pointer = Some(format!("/spec/nodeSelector/{}", escape(key)));
+        }
+    }
+    (asked.wanted(), pointer)
+}
+
+/// What the required node affinity says: terms are alternatives, so each of them must say it.
+pub fn affinity_os(pod: &Pod<'_>) -> OsWanted {
+    let mut verdicts = pod.items(REQUIRED_TERMS).iter().filter(|term| !is_empty_term(term)).map(term_os);
+    let Some(first) = verdicts.next() else { return OsWanted::Silent };
+    verdicts.fold(first, |all, term| match (all, term) {
+        (a, b) if a == b => a,
+        // A term that no node satisfies adds nothing to the alternatives.
+        (OsWanted::Impossible, other) | (other, OsWanted::Impossible) => other,
+        (OsWanted::Silent, _) | (_, OsWanted::Silent) => OsWanted::Silent,
+        _ => OsWanted::Either,
+    })
+}
+
+/// A term without requirements matches no node at all.
+pub fn is_empty_term(term: &Value) -> bool {
+    let empty = |name| term.get(name).and_then(Value::as_array).is_none_or(Vec::is_empty);
+    empty("matchExpressions") && empty("matchFields")
+}
+
+/// The one node name that every term's `matchFields` asks for: how a DaemonSet's pod is bound.
+pub fn affinity_node_name<'a>(pod: &Pod<'a>) -> Option<&'a str> {
+    let mut names = pod.items(REQUIRED_TERMS).iter().map(|term| {
+        let fields = term.get("matchFields").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        fields.iter().find_map(|field| {
+            let (key, operator, values) = requirement(field);
+            match (key, operator, values.as_slice()) {
+                ("metadata.name", "In", [name]) => Some(*name),
+                _ => None,
+            }
+        })
+    });
+    let first = names.next()??;
+    names.all(|name| name == Some(first)).then_some(first)
+}
+
+/// What a pod asks of its node, read once to be held against many. Left out are `matchFields`, which name the node instead
+/// of describing it, and builds that are excluded: they say nothing of the operating system, and may be Mullion's own.
+#[derive(Debug, Default)]
+pub struct NodeConstraints<'a> {
+    equal: Vec<(&'a str, &'a str)>,
+    /// Alternatives, each a conjunction; `None`: no required affinity.
+    terms: Option<Vec<Vec<Requirement<'a>>>>,
+}
+
+/// Key, operator, values.
+type Requirement<'a> = (&'a str, &'a str, Vec<&'a str>);
+
+impl<'a> NodeConstraints<'a> {
+    /// nodeSelector and required node affinity, and more labels that a node must have.
+    pub fn of(pod: &Pod<'a>, more: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+        let terms = pod.items(REQUIRED_TERMS);
+        let all = terms.iter().filter(|term| !is_empty_term(term));
+        let own = |(key, operator, _): &Requirement<'_>| (*key, *operator) == (WINDOWS_BUILD_LABEL, "NotIn");
+        let all = all.map(|term| expressions(term).iter().map(requirement).filter(|asked| !own(asked)).collect());
+        Self {
+            equal: pod.strings("/spec/nodeSelector").chain(more).collect(),
+            terms: (!terms.is_empty()).then(|| all.collect()),
+        }
+    }
+
+    /// The same but for what the nodeSelector asks of one label.
+    #[must_use]
+    pub fn without(mut self, label: &str) -> Self {
+        self.equal.retain(|(key, _)| *key != label);
+        self
+    }
+
+    /// Whether nothing is asked of the node.
+    pub fn is_empty(&self) -> bool {
+        self.equal.is_empty() && self.terms.iter().flatten().all(Vec::is_empty)
+    }
+
+    /// The labels they are about.
+    pub fn keys(&self) -> impl Iterator<Item = &'a str> {
+        let terms = self.terms.iter().flatten().flatten().map(|(key, ..)| *key);
+        self.equal.iter().map(|(key, _)| *key).chain(terms)
+    }
+
+    /// Whether the node satisfies them.
+    pub fn fit(&self, node: &Node) -> bool {
+        let label = |key: &str| node.labels.get(key);
+        self.equal.iter().all(|(key, value)| label(key) == Some(*value))
+            && self.terms.as_ref().is_none_or(|terms| {
+                terms.iter().any(|term| {
+                    term.iter().all(|(key, operator, values)| requirement_holds(operator, values, label(key)))
+                })
+            })
+    }
+}
+
+/// Whether the pod constrains `key` at all, by selector or by required affinity.
+pub fn constrains(pod: &Pod<'_>, key: &str) -> bool {
+    pod.strings("/spec/nodeSelector").any(|(asked, _)| asked == key)
+        || pod
+            .items(REQUIRED_TERMS)
+            .iter()
+            .flat_map(expressions)
+            .any(|expression| expression.get("key").and_then(Value::as_str) == Some(key))
+}
+
+/// Whether the pod's selector and affinity leave nodes with these labels possible.
+pub fn admits(pod: &Pod<'_>, labels: &BTreeMap<String, String>) -> bool {
+    let terms = pod.items(REQUIRED_TERMS);
+    let holds = |expression| {
+        let (key, operator, values) = requirement(expression);
+        labels.get(key).is_none_or(|label| requirement_holds(operator, &values, Some(label)))
+    };
+    pod.strings("/spec/nodeSelector").all(|(key, value)| labels.get(key).is_none_or(|label| label == value))
+        && (terms.is_empty() || terms.iter().any(|term| expressions(term).iter().all(holds)))
+}
+
+/// Whether a label with that value (`None`: absent) satisfies a requirement, as the scheduler has it. An operator
+/// unknown here is satisfied by nothing.
+pub fn requirement_holds(operator: &str, values: &[impl AsRef<str>], label: Option<&str>) -> bool {
+    let listed = |label: &str| values.iter().any(|value| value.as_ref() == label);
+    let numbers = || {
+        let bound = values.first().and_then(|value| value.as_ref().parse::<i64>().ok());
+        label.and_then(|label| label.parse::<i64>().ok()).zip(bound)
+    };
+    match operator {
+        "In" => label.is_some_and(listed),
+        "NotIn" => !label.is_some_and(listed),
+        "Exists" => label.is_some(),
+        "DoesNotExist" => label.is_none(),
+        "Gt" => numbers().is_some_and(|(label, bound)| label > bound),
+        "Lt" => numbers().is_some_and(|(label, bound)| label < bound),
+        _ => false,
+    }
+}
+
+fn term_os(term: &Value) -> OsWanted {
+    let mut asked = Asked::default();
+    for expression in expressions(term) {
+        let (key, operator, values) = requirement(expression);
+        asked.add(key, operator, &values);
+    }
+    asked.wanted()
+}
+
+fn expressions(term: &Value) -> &[Value] {
+    term.get("matchExpressions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn requirement(value: &Value) -> Requirement<'_> {
+    let text = |name| value.get(name).and_then(Value::as_str).unwrap_or_default();
+    let values = value.get("values").and_then(Value::as_array).into_iter().flatten();
+    (text("key"), text("operator"), values.filter_map(Value::as_str).collect())
+}
+
+/// Which operating systems a conjunction of requirements leaves possible.
+#[derive(Default)]
+struct Asked {
+    not_linux: bool,
+    not_windows: bool,
+    /// What is named without excluding one of them: [`OsWanted::Either`] or [`OsWanted::Unknown`].
+    named: Option<OsWanted>,
+}
+
+impl Asked {
+    /// Takes one requirement in; whether it said anything.
+    fn add(&mut self, key: &str, operator: &str, values: &[&str]) -> bool {
+        if OS_LABELS.contains(&key) {
+            let allows = |os: Os| match operator {
+                "In" => values.contains(&os.name()),
+                "NotIn" => !values.contains(&os.name()),
+                _ => true,
+            };
+            let (linux, windows) = (allows(Os::Linux), allows(Os::Windows));
+            if operator == "In" && !linux && !windows {
+                self.named = Some(OsWanted::Unknown);
+                return true;
+            }
+            self.not_linux |= !linux;
+            self.not_windows |= !windows;
+            if operator == "In" && linux && windows {
+                self.named.get_or_insert(OsWanted::Either);
+            }
+            return !(linux && windows) || operator == "In";
+        }
+        let Some((_, start)) = WINDOWS_LABELS.iter().find(|(label, _)| *label == key) else { return false };
+        let windows = match operator {
+            "In" => !values.is_empty() && values.iter().all(|value| start.is_none_or(|start| starts(value, start))),
+            "Exists" | "Gt" | "Lt" => start.is_none(),
+            // What is excluded says nothing of what is asked for.
+            _ => false,
+        };
+        self.not_linux |= windows;
+        windows
+    }
+
+    fn wanted(&self) -> OsWanted {
+        match (self.not_linux, self.not_windows) {
+            (true, true) => OsWanted::Impossible,
+            _ if self.named == Some(OsWanted::Unknown) => OsWanted::Unknown,
+            (true, false) => OsWanted::Only(Os::Windows),
+            (false, true) => OsWanted::Only(Os::Linux),
+            (false, false) => self.named.unwrap_or(OsWanted::Silent),
+        }
+    }
+}
+
+fn starts(value: &str, start: &str) -> bool {
+    value.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start))
+}

@@ -1,0 +1,139 @@
+//! Where pods that run already may go, by Kubernetes' own rules: what the controller keeps of each, typed and small.
+//! The rules themselves are those of [`constraint`](crate::model::scheduling::node_constraints) and `toleration`.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::model::cluster::runtime_class::RuntimeClass;
+use crate::model::cluster::taint::Taint;
+use crate::model::scheduling::node_constraints::requirement_holds;
+use crate::model::scheduling::tolerations;
+
+/// The members of a pod's `spec` that decide between nodes. Anything else, and any member added by a later
+/// Kubernetes, is skipped.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "the Kubernetes fields of these names")]
+pub struct SchedulingConstraints {
+    pub node_name: Option<String>,
+    pub node_selector: Option<BTreeMap<String, String>>,
+    pub affinity: Option<Affinity>,
+    pub tolerations: Option<Vec<TolerationTerm>>,
+}
+
+/// A toleration as it stands in a pod. Unlike a policy's it is read leniently.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "the Kubernetes fields of these names")]
+pub struct TolerationTerm {
+    pub key: Option<String>,
+    pub operator: Option<String>,
+    pub value: Option<String>,
+    pub effect: Option<String>,
+}
+
+/// `spec.affinity`, as far as nodes are concerned.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "the Kubernetes fields of these names")]
+pub struct Affinity {
+    pub node_affinity: Option<NodeAffinity>,
+}
+
+/// `spec.affinity.nodeAffinity`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct NodeAffinity {
+    /// What must hold; preferences decide nothing.
+    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
+    pub required: Option<Terms>,
+}
+
+/// A node selector: any one term has to hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "the Kubernetes fields of these names")]
+pub struct Terms {
+    pub node_selector_terms: Option<Vec<Term>>,
+}
+
+/// One term: everything in it has to hold; an empty one holds nowhere.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "the Kubernetes fields of these names")]
+pub struct Term {
+    pub match_expressions: Option<Vec<Expression>>,
+    pub match_fields: Option<Vec<Expression>>,
+}
+
+/// One requirement.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "the Kubernetes fields of these names")]
+pub struct Expression {
+    pub key: String,
+    pub operator: String,
+    pub values: Option<Vec<String>>,
+}
+
+impl SchedulingConstraints {
+    /// Whether node name, selector and affinity let the pod onto a node; taints are another question.
+    pub fn fits<'l>(&self, name: &str, label: impl Fn(&str) -> Option<&'l str>) -> bool {
+        let wanted = self.node_name.as_deref().filter(|wanted| !wanted.is_empty());
+        let selector = self.node_selector.iter().flatten();
+        let required = self.affinity.iter().filter_map(|affinity| affinity.node_affinity.as_ref()?.required.as_ref());
+        wanted.is_none_or(|wanted| wanted == name)
+            && selector.into_iter().all(|(key, value)| label(key) == Some(value))
+            && required.into_iter().all(|terms| terms.hold(name, &label))
+    }
+
+    /// Adds what the pod's RuntimeClass asks for, as the API server does (`setScheduling` in
+    /// plugin/pkg/admission/runtimeclass/admission.go); false where it refuses the pod, since both select different nodes.
+    pub fn takes_over(&mut self, class: &RuntimeClass) -> bool {
+        let selector = self.node_selector.get_or_insert_default();
+        for (key, value) in &class.node_selector {
+            if selector.entry(key.clone()).or_insert_with(|| value.clone()) != value {
+                return false;
+            }
+        }
+        let brought = class.tolerations.iter().filter_map(|toleration| TolerationTerm::deserialize(toleration).ok());
+        self.tolerations.get_or_insert_default().extend(brought);
+        true
+    }
+
+    /// Whether a toleration covers the taint.
+    pub fn tolerates(&self, taint: &Taint) -> bool {
+        self.tolerations.iter().flatten().any(|toleration| toleration.covers(taint))
+    }
+}
+
+impl TolerationTerm {
+    /// Whether it tolerates the taint.
+    pub fn covers(&self, taint: &Taint) -> bool {
+        let parts = [&self.key, &self.operator, &self.value, &self.effect];
+        tolerations::covers(parts.map(|part| part.as_deref().unwrap_or_default()), taint)
+    }
+}
+
+impl Terms {
+    fn hold<'l>(&self, name: &str, label: &impl Fn(&str) -> Option<&'l str>) -> bool {
+        self.node_selector_terms.iter().flatten().any(|term| term.holds(name, label))
+    }
+}
+
+impl Term {
+    fn holds<'l>(&self, name: &str, label: &impl Fn(&str) -> Option<&'l str>) -> bool {
+        let expressions = || self.match_expressions.iter().flatten();
+        let fields = || self.match_fields.iter().flatten();
+        (expressions().next().is_some() || fields().next().is_some())
+            && expressions().all(|expression| expression.holds(label(&expression.key)))
+            && fields().all(|field| field.key == "metadata.name" && field.holds(Some(name)))
+    }
+}
+
+impl Expression {
+    fn holds(&self, found: Option<&str>) -> bool {
+        requirement_holds(&self.operator, self.values.as_deref().unwrap_or_default(), found)
+    }
+}

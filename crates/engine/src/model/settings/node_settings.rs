@@ -1,0 +1,167 @@
+//! What the NodePolicy sets, with its defaults: the taints that clouds, distributions and their documentation put on nodes.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::cluster::taint::Taint;
+use crate::model::settings::wildcard::{covers, find_ignoring_case};
+use crate::model::settings::workload_settings::Mode;
+use crate::model::windows::build::Build;
+use crate::model::windows::release::ExtraRelease;
+
+/// Whether the taint marks a Windows node under `policy`, by pattern or because it is the policy's own.
+pub fn marks_windows(taint: &Taint, policy: &NodeSettings) -> bool {
+    *taint == policy_taint(policy) || policy.windows_taints.iter().any(|pattern| pattern.matches(taint))
+}
+
+/// The taint of the policy, whether or not it is set.
+pub fn policy_taint(policy: &NodeSettings) -> Taint {
+    let taint = &policy.taint;
+    Taint { key: taint.key.clone(), value: taint.value.clone(), effect: taint.effect.clone() }
+}
+
+impl TaintPattern {
+    /// Whether the taint is one of those meant; its effect does not matter. Keys are compared as they are written,
+    /// values without regard to case (`os=Windows` and `os=windows` are both in use). A pattern without `=` is a key
+    /// with any value; the loader asks for `=*` there.
+    pub fn matches(&self, taint: &Taint) -> bool {
+        let (key, value) = self.0.split_once('=').unwrap_or((&self.0, "*"));
+        covers(key, &taint.key, |rest, piece| rest.find(piece), |a, b| a == b)
+            && covers(value, &taint.value, find_ignoring_case, str::eq_ignore_ascii_case)
+    }
+}
+
+/// `kind: NodePolicy`: what the controller does to Windows nodes, and which taints mark an operating system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct NodeSettings {
+    /// Whether nodes are changed.
+    pub mode: Mode,
+    /// Which labels Windows nodes get.
+    pub labels: Vec<NodeLabel>,
+    /// The taint Windows nodes get.
+    pub taint: NodeTaint,
+    /// Taints that mark a Windows node.
+    pub windows_taints: Vec<TaintPattern>,
+    /// Taints that mark a Linux node.
+    pub linux_taints: Vec<TaintPattern>,
+    /// RuntimeClasses of ours.
+    pub runtime_classes: RuntimeClassSettings,
+    /// Pools that may be at zero.
+    pub expected_pools: Vec<ExpectedPool>,
+    /// Releases newer than this Mullion.
+    pub releases: Vec<ExtraRelease>,
+}
+
+/// A label the controller keeps on Windows nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum NodeLabel {
+    /// `mullion.dev/windows-release`.
+    Release,
+    /// `mullion.dev/windows-revision`.
+    Revision,
+}
+
+/// The taint Windows nodes get.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NodeTaint {
+    /// Default `os`.
+    pub key: String,
+    /// Default `windows`.
+    pub value: String,
+    /// Default `NoSchedule`.
+    pub effect: String,
+    /// When it is set.
+    pub apply: ApplyTaint,
+}
+
+/// When the taint is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum ApplyTaint {
+    /// At once.
+    Always,
+    /// Once everything that belongs on the node tolerates it.
+    #[default]
+    WhenTolerated,
+    /// Not at all.
+    Never,
+}
+
+/// `key=value` in which `*` stands for any run of characters; the value is compared without regard to case.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TaintPattern(pub String);
+
+/// `runtimeClasses` of a NodePolicy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RuntimeClassSettings {
+    /// Whether RuntimeClasses of ours are made.
+    pub mode: RuntimeClassesMode,
+    /// The containerd handler they name.
+    pub handler: String,
+}
+
+/// Whether RuntimeClasses of ours are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum RuntimeClassesMode {
+    /// One for each release.
+    #[default]
+    Manage,
+    /// None.
+    Never,
+}
+
+/// A pool that may be at zero nodes now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExpectedPool {
+    /// Its nodes' build.
+    pub build: Build,
+    /// Its nodes' taints, `key=value:Effect`.
+    #[serde(default)]
+    pub taints: Vec<String>,
+}
+
+// === defaults of the NodePolicy: the taints that clouds, distributions and their documentation put on such nodes ===
+
+impl Default for NodeSettings {
+    fn default() -> Self {
+        let patterns = |list: &[&str]| list.iter().map(|p| TaintPattern((*p).to_owned())).collect();
+        Self {
+            mode: Mode::default(),
+            labels: vec![NodeLabel::Release, NodeLabel::Revision],
+            taint: NodeTaint::default(),
+            windows_taints: patterns(&[
+                "os=win*",
+                "OS=win*",
+                "node.kubernetes.io/os=win*",
+                "kubernetes.io/os=win*",
+                "sku=win*",
+                "windows=*",
+            ]),
+            linux_taints: patterns(&["cattle.io/os=linux"]),
+            runtime_classes: RuntimeClassSettings::default(),
+            expected_pools: Vec::new(),
+            releases: Vec::new(),
+        }
+    }
+}
+
+impl Default for NodeTaint {
+    fn default() -> Self {
+        Self {
+            key: "os".to_owned(),
+            value: "windows".to_owned(),
+            effect: "NoSchedule".to_owned(),
+            apply: ApplyTaint::default(),
+        }
+    }
+}
+
+impl Default for RuntimeClassSettings {
+    fn default() -> Self {
+        Self { mode: RuntimeClassesMode::default(), handler: "runhcs-wcow-process".to_owned() }
+    }
+}

@@ -1,0 +1,275 @@
+//! The settings of one workload: what all policies that match it set together, with their defaults.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::operating_system::ScopeOs;
+use crate::model::settings::image_patterns::ImagePatterns;
+use crate::model::settings::origin::Origin;
+use crate::model::settings::rule_actions::{Action, Denials, RuleAction, match_length};
+
+impl Settings {
+    /// What the findings of a rule do, before `denials`: the action of the entry that decides, else `default`.
+    pub fn action(&self, code: &str, name: &str, default: Action) -> Action {
+        self.action_entry(code, name).map_or(default, |entry| entry.action)
+    }
+
+    /// The entry of `rules.actions` that decides for a rule: the longest match. The name counts as longest, then the
+    /// whole code, then its longer prefix; of equal matches the first, which is that of the higher policy.
+    pub fn action_entry(&self, code: &str, name: &str) -> Option<&RuleAction> {
+        let mut best = None;
+        for entry in &self.actions {
+            let length = match_length(&entry.rule, code, name);
+            // `>` and not `>=`: on a tie the first stays.
+            if length > best.map_or(0, |(length, _)| length) {
+                best = Some((length, entry));
+            }
+        }
+        best.map(|(_, entry)| entry)
+    }
+
+    /// [`action`](Self::action), with every Deny a Warn where `denials: Warn`. Nobody else has to look at `denials`.
+    pub fn effective_action(&self, code: &str, name: &str, default: Action) -> Action {
+        match self.action(code, name, default) {
+            Action::Deny if self.denials == Denials::Warn => Action::Warn,
+            action => action,
+        }
+    }
+
+    /// Whether `rules.translate` lists the rule.
+    pub fn translates(&self, code: &str, name: &str) -> bool {
+        self.translate.iter().any(|rule| match_length(rule, code, name) > 0)
+    }
+
+    /// Whether the policies were made for a Mullion that had `since` (`0.1`) already; without `rules.version` they were
+    /// made for whichever runs.
+    pub fn knows(&self, since: &str) -> bool {
+        let number = |version: &str| {
+            // Of `0.1.3` the last number says nothing: rules come with releases.
+            let mut parts = version.split('.').map(str::parse::<u32>);
+            Some((parts.next()?.ok()?, parts.next()?.ok()?))
+        };
+        self.rules_version.as_deref().is_none_or(|version| number(since) <= number(version))
+    }
+
+    /// Whether `optOut.allow` lets `mullion.dev/allow` wave the rule off.
+    pub fn may_wave_off(&self, code: &str, name: &str) -> bool {
+        self.allow.iter().any(|rule| match_length(rule, code, name) > 0)
+    }
+
+    /// Whether `annotation`, the value of a subject's `mullion.dev/allow`, waves the rule off: names, codes or prefixes
+    /// of codes, separated by commas, as far as `optOut.allow` lets it.
+    pub fn waved_off(&self, annotation: &str, code: &str, name: &str) -> bool {
+        annotation.split(',').any(|written| match_length(written.trim(), code, name) > 0)
+            && self.may_wave_off(code, name)
+    }
+}
+
+/// `spec.mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Mode {
+    /// Changes and refuses.
+    #[default]
+    Enforce,
+    /// Says what it would do; changes and refuses nothing.
+    Audit,
+    /// As if Mullion were not there.
+    Disabled,
+}
+
+/// Where the annotation or label `mullion.dev/ignore` is honoured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum HonourIgnore {
+    /// Nowhere.
+    Never,
+    /// On namespaces only.
+    #[default]
+    Namespaces,
+    /// On namespaces and on pods.
+    Pods,
+}
+
+/// What an undecided subject gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum LinuxDefault {
+    /// Linux, if the cluster has or had Windows nodes.
+    #[default]
+    LinuxWhenMixed,
+    /// Linux.
+    Linux,
+    /// Nothing.
+    Nothing,
+}
+
+/// When registries are asked about an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Lookup {
+    /// Never.
+    #[default]
+    Never,
+    /// After the answer, for the next pod.
+    Background,
+    /// Before the answer, within the review's deadline.
+    Inline,
+}
+
+/// Whether an OS nodeSelector is added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum NodeSelectorMode {
+    /// Where none stands.
+    #[default]
+    Add,
+    /// Never.
+    Never,
+}
+
+/// Which tolerations are added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum TolerationsMode {
+    /// For the OS-marker taints of the cluster's nodes, and those listed.
+    #[default]
+    Learn,
+    /// Those listed under `add` only.
+    Listed,
+    /// None.
+    Never,
+}
+
+/// A Kubernetes toleration.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Toleration {
+    /// Empty only with operator `Exists`: every key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// `Equal` (default) or `Exists`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operator: Option<String>,
+    /// Compared with `Equal`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// Absent: every effect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<String>,
+    /// With effect `NoExecute` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub toleration_seconds: Option<i64>,
+}
+
+/// How a known image build constrains nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum BuildMode {
+    /// Required affinity `NotIn` the builds that cannot run the image.
+    #[default]
+    Compatible,
+    /// nodeSelector equality.
+    Exact,
+    /// Not at all.
+    Never,
+}
+
+/// Which RuntimeClass Windows pods get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum RuntimeClassMode {
+    /// `mullion-windows-<release>` where exactly one release can run the pod.
+    #[default]
+    PerRelease,
+    /// The one named.
+    Named,
+    /// None.
+    Never,
+}
+
+/// Whether Windows pods get `spec.os.name: windows`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum OsFieldMode {
+    /// When the repairs leave no field that it forbids.
+    #[default]
+    WhenClean,
+    /// Never.
+    Never,
+}
+
+/// What happens to templates whose pods could not work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum TemplateDenials {
+    /// Refused.
+    #[default]
+    Refuse,
+    /// Warned about.
+    Warn,
+}
+
+/// What holds for one subject once every matching policy is laid over the others.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Of the highest matching policy that sets it.
+    pub mode: Mode,
+    /// Where `mullion.dev/ignore` is honoured.
+    pub ignore: HonourIgnore,
+    /// Rules that `mullion.dev/allow` may wave off.
+    pub allow: Vec<String>,
+    /// `detect.os`.
+    pub os: Option<ScopeOs>,
+    /// `detect.default`.
+    pub default: LinuxDefault,
+    /// `detect.images`, highest priority first.
+    pub images: ImagePatterns,
+    /// `detect.registry.lookup`.
+    pub lookup: Lookup,
+    /// `place.nodeSelector.mode`.
+    pub node_selector: NodeSelectorMode,
+    /// `place.tolerations.mode`.
+    pub tolerations: TolerationsMode,
+    /// `place.tolerations.add`, highest priority first.
+    pub add_tolerations: Vec<Toleration>,
+    /// `place.build.mode`.
+    pub build: BuildMode,
+    /// `place.runtimeClass.mode`.
+    pub runtime_class: RuntimeClassMode,
+    /// `place.runtimeClass.name`.
+    pub runtime_class_name: Option<String>,
+    /// `place.specOS.mode`.
+    pub spec_os: OsFieldMode,
+    /// `workloads`.
+    pub workloads: TemplateDenials,
+    /// `rules.version`.
+    pub rules_version: Option<String>,
+    /// `rules.denials`.
+    pub denials: Denials,
+    /// `rules.translate`, those of higher policies first.
+    pub translate: Vec<String>,
+    /// `rules.actions`, highest priority first; of entries for the same `rule` only the first, which decides.
+    pub actions: Vec<RuleAction>,
+    /// Which file and line set each key, by dotted path; absent: the built-in default.
+    pub origins: BTreeMap<String, Origin>,
+}
+
+impl Default for Settings {
+    /// What holds where no policy says anything: the shipped defaults of the policy language.
+    fn default() -> Self {
+        Self {
+            mode: Mode::default(),
+            ignore: HonourIgnore::default(),
+            allow: Vec::new(),
+            os: None,
+            default: LinuxDefault::default(),
+            images: ImagePatterns::default(),
+            lookup: Lookup::default(),
+            node_selector: NodeSelectorMode::default(),
+            tolerations: TolerationsMode::default(),
+            add_tolerations: Vec::new(),
+            build: BuildMode::default(),
+            runtime_class: RuntimeClassMode::default(),
+            runtime_class_name: None,
+            spec_os: OsFieldMode::default(),
+            workloads: TemplateDenials::default(),
+            rules_version: None,
+            denials: Denials::default(),
+            translate: Vec::new(),
+            actions: Vec::new(),
+            origins: BTreeMap::new(),
+        }
+    }
+}

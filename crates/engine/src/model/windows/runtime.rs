@@ -1,0 +1,111 @@
+//! Which rule generation a node's container runtime enforces.
+
+use crate::model::windows::build::Build;
+use crate::model::windows::compat::Generation;
+
+/// Up to this build every generation says the same, so a node's runtime need not be looked at.
+pub const SINGLE_RULE_UP_TO: Build = Build::new(26100);
+
+/// One containerd minor line and the generation of its patch releases.
+struct Line {
+    major: u32,
+    minor: u32,
+    /// First patch release of each generation, ascending; a patch before the first is unlisted.
+    steps: &'static [(u32, Generation)],
+}
+
+/// From the version of containerd/platforms (before 2.0: microsoft/hcsshim) that each release's `go.mod` names:
+/// rc.1 up to 2.1.5, rc.2 from 2.1.6, rc.5 from 2.3.5 (containerd/containerd#14001). 1.6.0 to 1.6.22 and 1.7.0 to 1.7.5 ask
+/// for the host's own build (containerd/containerd#8854, #9069; the former is in the notes of 1.6.23); they are listed as R1, because nobody runs them on a host as new as those this is asked for.
+const CONTAINERD: &[Line] = &[
+    Line { major: 1, minor: 6, steps: &[(0, Generation::R1)] },
+    Line { major: 1, minor: 7, steps: &[(0, Generation::R1)] },
+    Line { major: 2, minor: 0, steps: &[(0, Generation::R1)] },
+    Line { major: 2, minor: 1, steps: &[(0, Generation::R1), (6, Generation::R2)] },
+    Line { major: 2, minor: 2, steps: &[(0, Generation::R2)] },
+    Line { major: 2, minor: 3, steps: &[(0, Generation::R2), (5, Generation::R3)] },
+];
+
+/// The generation behind a node's `status.nodeInfo.containerRuntimeVersion`, such as `containerd://2.0.4+azure` or
+/// `containerd://1.7.11-k3s2`. Anything unknown, other runtimes included, is the default, R3.
+pub fn generation_of(container_runtime_version: &str) -> Generation {
+    containerd_version(container_runtime_version)
+        .and_then(|(major, minor, patch)| {
+            let line = CONTAINERD.iter().find(|line| line.major == major && line.minor == minor)?;
+            line.steps.iter().rev().find(|&&(first, _)| first <= patch).map(|&(_, generation)| generation)
+        })
+        .unwrap_or_default()
+}
+
+/// The generation that counts for a host: the default where all agree, else what its runtime says.
+pub fn generation_for(host: Build, container_runtime_version: &str) -> Generation {
+    if host <= SINGLE_RULE_UP_TO { Generation::default() } else { generation_of(container_runtime_version) }
+}
+
+/// Major, minor and patch. Suffixes of vendors and pre-releases do not count.
+fn containerd_version(text: &str) -> Option<(u32, u32, u32)> {
+    let version = text.strip_prefix("containerd://")?;
+    let version = version.strip_prefix('v').unwrap_or(version);
+    let end = version.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(version.len());
+    let mut parts = version.get(..end)?.split('.');
+    let mut next = || crate::model::windows::build::decimal(parts.next()?);
+    Some((next()?, next()?, next()?))
+}
+
+#[cfg(test)]
+mod tests {
+
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn versions() {
+        use Generation::{R1, R2, R3};
+        let cases = [
+            ("containerd://1.6.6+azure", R1),
+            ("containerd://1.6.35+azure", R1),
+            ("containerd://1.7.17+azure", R1),
+            ("containerd://1.7.20", R1),
+            ("containerd://1.7.11-k3s2", R1),
+            ("containerd://v1.7.27-k3s1", R1),
+            ("containerd://2.0.4+azure", R1),
+            ("containerd://2.1.0", R1),
+            ("containerd://2.1.1", R1),
+            ("containerd://2.1.5", R1),
+            ("containerd://2.1.6", R2),
+            ("containerd://2.1.6-k3s1.32", R2),
+            ("containerd://2.2.0", R2),
+            ("containerd://2.2.9~ds1", R2),
+            ("containerd://2.3.0-rc.1", R2),
+            ("containerd://2.3.4", R2),
+            ("containerd://2.3.5", R3),
+            ("containerd://2.4.0", R3),
+            ("containerd://3.0.0", R3),
+            ("containerd://1.4.4+unknown", R3),
+            ("containerd://2.1", R3),
+            ("containerd://Unknown", R3),
+            ("containerd://", R3),
+            ("docker://20.10.9", R3),
+            ("mirantis://25.0.5", R3),
+            ("2.1.6", R3),
+            ("", R3),
+        ];
+        for (version, generation) in cases {
+            assert_eq!(generation_of(version), generation, "{version}");
+        }
+    }
+
+    #[test]
+    fn only_hosts_past_the_last_ltsc_are_asked() {
+        assert_eq!(generation_for(Build::new(26100), "containerd://2.2.0"), Generation::R3);
+        assert_eq!(generation_for(Build::new(26200), "containerd://2.2.0"), Generation::R2);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_has_an_answer(text in ".*", rest in "[0-9.]*.*") {
+            prop_assert_eq!(generation_of(&text), Generation::R3);
+            let _: Generation = generation_of(&format!("containerd://{rest}"));
+        }
+    }
+}

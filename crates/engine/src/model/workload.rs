@@ -1,0 +1,63 @@
+//! A workload: a Pod, or an object with a pod template.
+
+use serde_json::Value;
+
+/// A Pod, or an object with a pod template.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkloadObject<'a> {
+    /// What it is.
+    pub kind: WorkloadKind,
+    /// Its namespace; empty if unknown.
+    pub namespace: &'a str,
+    /// The whole object, as it was received.
+    pub object: &'a Value,
+}
+
+/// Kinds that are, or carry, a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "the Kubernetes kinds of these names")]
+pub enum WorkloadKind {
+    Pod,
+    PodTemplate,
+    ReplicationController,
+    ReplicaSet,
+    Deployment,
+    StatefulSet,
+    DaemonSet,
+    Job,
+    CronJob,
+}
+
+/// Where the pod sits in each kind: name, and JSON pointer to the object that has the pod's `metadata` and `spec`.
+const KINDS: [(WorkloadKind, &str, &str); 9] = [
+    (WorkloadKind::Pod, "Pod", ""),
+    (WorkloadKind::PodTemplate, "PodTemplate", "/template"),
+    (WorkloadKind::ReplicationController, "ReplicationController", "/spec/template"),
+    (WorkloadKind::ReplicaSet, "ReplicaSet", "/spec/template"),
+    (WorkloadKind::Deployment, "Deployment", "/spec/template"),
+    (WorkloadKind::StatefulSet, "StatefulSet", "/spec/template"),
+    (WorkloadKind::DaemonSet, "DaemonSet", "/spec/template"),
+    (WorkloadKind::Job, "Job", "/spec/template"),
+    (WorkloadKind::CronJob, "CronJob", "/spec/jobTemplate/spec/template"),
+];
+
+impl WorkloadKind {
+    /// The kind of that name, whatever its API version (`extensions/v1beta1` too).
+    pub fn from_name(name: &str) -> Option<Self> {
+        KINDS.iter().find(|(_, known, _)| *known == name).map(|(kind, ..)| *kind)
+    }
+
+    /// `Pod`, `DaemonSet`, …
+    pub fn name(self) -> &'static str {
+        self.row().1
+    }
+
+    /// JSON pointer to the object that has the pod's `metadata` and `spec`; empty for a Pod.
+    pub fn pod_pointer(self) -> &'static str {
+        self.row().2
+    }
+
+    fn row(self) -> (Self, &'static str, &'static str) {
+        KINDS.iter().copied().find(|(kind, ..)| *kind == self).unwrap_or((Self::Pod, "Pod", ""))
+    }
+}

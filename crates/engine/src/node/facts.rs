@@ -1,0 +1,74 @@
+//! What a plan reads of a node, and what its labels say.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::model::names::{OS_LABELS, WINDOWS_BUILD_LABEL, WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL};
+use crate::model::operating_system::Os;
+use crate::model::settings::node_settings::NodeSettings;
+use crate::model::windows::build::Build;
+use crate::model::windows::release::release_name;
+
+/// Labels that only virtual-kubelet nodes carry, with their value. Pods there run in another system (a serverless
+/// service, another cluster), so such a node's taints and builds say nothing of the machines here.
+const VIRTUAL_LABELS: [(&str, &str); 2] = [
+    // virtual-kubelet's own, for every provider (ACI, ECI, tensile-kube).
+    ("type", "virtual-kubelet"),
+    // liqo has its own in place of that.
+    ("liqo.io/type", "virtual-node"),
+];
+
+/// Taint keys that only virtual-kubelet nodes carry.
+const VIRTUAL_TAINTS: [&str; 2] = ["virtual-kubelet.io/provider", "virtual-node.liqo.io/not-allowed"];
+
+/// What a plan reads of a node.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeFacts {
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.labels`; for a plan only those that [`is_read`].
+    pub labels: BTreeMap<String, String>,
+    /// `metadata.annotations`; only `OWNED_ANNOTATION` is read.
+    pub annotations: BTreeMap<String, String>,
+    /// `spec.taints`, raw and in order: members unknown here (`timeAdded`) must survive.
+    pub taints: Vec<Value>,
+    /// `status.nodeInfo.kernelVersion`.
+    pub kernel_version: String,
+}
+
+/// The name of a build's release, those that the policy adds included: `ltsc2022`.
+pub fn release(build: Build, policy: &NodeSettings) -> String {
+    release_name(build, &policy.releases).into_owned()
+}
+
+/// Whether a plan depends on the label of that key. Of a fleet's labels the others need not be kept twice.
+pub fn is_read(label: &str) -> bool {
+    OS_LABELS.contains(&label)
+        || [WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL, WINDOWS_BUILD_LABEL].contains(&label)
+        || VIRTUAL_LABELS.iter().any(|(key, _)| *key == label)
+}
+
+/// The OS that a node's labels say.
+pub fn os(labels: &BTreeMap<String, String>) -> Option<Os> {
+    OS_LABELS.iter().find_map(|key| labels.get(*key)).and_then(|name| Os::from_name(name))
+}
+
+/// The build of a Windows node: of the label, else of the kernel version.
+pub fn build(labels: &BTreeMap<String, String>, kernel_version: &str) -> Option<Build> {
+    let label = labels.get(WINDOWS_BUILD_LABEL).and_then(|label| Build::from_label(label));
+    let kernel = || Build::from_kernel_version(kernel_version).map(|(build, _)| build);
+    label.or_else(kernel).filter(|_| os(labels) == Some(Os::Windows))
+}
+
+/// Whether pods of this node run elsewhere: a virtual kubelet.
+pub fn is_virtual(labels: &BTreeMap<String, String>, taints: &[Value]) -> bool {
+    let key = |taint: &Value| taint.get("key").and_then(Value::as_str).is_some_and(|key| VIRTUAL_TAINTS.contains(&key));
+    VIRTUAL_LABELS.iter().any(|(key, value)| labels.get(*key).is_some_and(|have| have == value))
+        || taints.iter().any(key)
+}
+
+pub(crate) fn is_for_us(node: &NodeFacts) -> bool {
+    os(&node.labels) == Some(Os::Windows) && !is_virtual(&node.labels, &node.taints)
+}

@@ -1,0 +1,173 @@
+//! The taint of a Windows node in the moment of its CREATE, when nobody can wait for what does not tolerate it.
+//!
+//! Two questions. [`taint_on_create`]: may new nodes get the taint, whatever their labels will be? The controller asks
+//! it of all it knows, ahead of time. [`on_create`]: what does this new node get? The webhook asks it, with the answer
+//! to the first.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::model::change::{Cause, Change, Edit};
+use crate::model::cluster::taint::Taint;
+use crate::model::names::{OWNED_ANNOTATION, WINDOWS_BUILD_LABEL, WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL};
+use crate::model::scheduling::node_constraints::requirement_holds;
+use crate::model::scheduling::node_fit::{Expression, SchedulingConstraints, Term};
+use crate::model::settings::node_settings::{ApplyTaint, NodeSettings, policy_taint};
+use crate::model::settings::workload_settings::Mode;
+use crate::node::facts::NodeFacts;
+use crate::node::node_patch::{NodePatch, Trust};
+use crate::node::plan::plan_node;
+use crate::node::taint_blockers::Daemon;
+
+/// Every kubelet that works with Kubernetes 1.30 sets it (`initialNode` in `pkg/kubelet/kubelet_node_status.go`).
+const OS: &str = "kubernetes.io/os";
+/// Its name before Kubernetes 1.14: still set, and on its way out.
+const OLD_OS: &str = "beta.kubernetes.io/os";
+
+/// Who may have a claim to Windows nodes, as far as the controller has found out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Claimants {
+    /// Hash of the policies under which that was found out.
+    pub policies: String,
+    /// Every DaemonSet that may be for Windows nodes.
+    pub daemons: Arc<Vec<Daemon>>,
+    /// Whom the taints of nodes wait for now, as [`blockers`](crate::node::taint_blockers::blockers) names them; anything else is
+    /// in words what could not be found out.
+    pub waited_for: BTreeSet<String>,
+}
+
+/// The taint that a new Windows node may get with its CREATE; `None` if it has to come later, or never.
+///
+/// Under `WhenTolerated` no DaemonSet may be left out of a node that is not known yet: each selector but that of an OS
+/// may match it. One that asks for no OS counts where its verdict is for Windows too, or where a taint waits for it, which is so while it has a Ready pod there;
+/// elsewhere the controller would not wait for it on the new node either, where it cannot have a Ready pod yet.
+pub fn taint_on_create(policy: &NodeSettings, claimants: &Claimants) -> Option<Taint> {
+    let taint = conceivable(policy)?;
+    let stranded = |daemon: &Daemon| {
+        !daemon.placement.tolerates(&taint)
+            && match wish(&daemon.placement) {
+                Wish::Elsewhere => false,
+                Wish::Windows => true,
+                Wish::Any => daemon.belongs || claimants.waits_for(daemon),
+            }
+    };
+    let when_tolerated = policy.taint.apply == ApplyTaint::WhenTolerated;
+    if when_tolerated && claimants.daemons.iter().any(stranded) { None } else { Some(taint) }
+}
+
+/// The policy's taint, where it is one that nodes get at all.
+pub fn conceivable(policy: &NodeSettings) -> Option<Taint> {
+    (policy.mode == Mode::Enforce && policy.taint.apply != ApplyTaint::Never).then(|| policy_taint(policy))
+}
+
+/// What a node that is being created gets: all of [`plan_node`], if its taint is the one that is `allowed`.
+///
+/// NodeRestriction judges the node again after this, as if its kubelet had written it (`admitNode` in
+/// `plugin/pkg/admission/noderestriction/admission.go`): at CREATE a kubelet is free to have taints, annotations, labels
+/// outside of `kubernetes.io` and `k8s.io`, and those of `node.kubernetes.io` (`IsKubeletLabel` in
+/// `pkg/kubelet/apis/well_known_labels.go`). A plan has no others.
+pub fn on_create(node: &NodeFacts, policy: &NodeSettings, allowed: &Taint) -> Option<NodePatch> {
+    // Without the label it is not the node that the controller thought of.
+    let thought_of = node.labels.get(OS).is_some_and(|os| os == "windows");
+    if !thought_of || conceivable(policy).as_ref() != Some(allowed) {
+        return None;
+    }
+    // At CREATE a kubelet is free to have any taint, or none: there is nothing that a record could gain it.
+    plan_node(node, policy, &Trust::default(), &[], 0).patch
+}
+
+/// The patch as edits of the whole object.
+pub fn changes(patch: &NodePatch) -> Vec<Change> {
+    let member = |parent: &str, key: &str, value: Option<&String>| {
+        // As RFC 6901 has it.
+        let pointer = format!("/metadata/{parent}/{}", key.replace('~', "~0").replace('/', "~1"));
+        match value {
+            Some(value) => Edit::Set { pointer, value: value.as_str().into() },
+            None => Edit::Remove { pointer },
+        }
+    };
+    let labels = patch.labels.iter().map(|(key, value)| member("labels", key, value.as_ref()));
+    let owned = patch.owned.iter().map(|value| member("annotations", OWNED_ANNOTATION, value.as_ref()));
+    let taints = patch.taints.iter();
+    let taints = taints.map(|taints| Edit::Set { pointer: "/spec/taints".to_owned(), value: taints.clone().into() });
+    let edits = labels.chain(owned).chain(taints);
+    edits.map(|edit| Change { cause: Cause::Placement("a new Windows node"), edit }).collect()
+}
+
+impl Claimants {
+    fn waits_for(&self, daemon: &Daemon) -> bool {
+        let unknown = |name: &String| !name.starts_with("DaemonSet ") && !name.starts_with("Pod ");
+        self.waited_for.contains(&format!("DaemonSet {}", daemon.name)) || self.waited_for.iter().any(unknown)
+    }
+}
+
+/// What a template asks of the OS of nodes whose other labels are unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    /// No Windows node will do.
+    Elsewhere,
+    /// Some Windows node will do that would not if it ran Linux.
+    Windows,
+    /// Some Windows node will do, and would if it ran Linux.
+    Any,
+}
+
+fn wish(placement: &SchedulingConstraints) -> Wish {
+    let affinity = placement.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
+    let terms = affinity.and_then(|affinity| affinity.required.as_ref());
+    let terms: Vec<Option<&Term>> = match terms {
+        Some(terms) => terms.node_selector_terms.iter().flatten().map(Some).collect(),
+        None => vec![None],
+    };
+    let mut wish = Wish::Elsewhere;
+    for term in terms {
+        for old_label in [true, false] {
+            let may =
+                |os| selector_may(placement, NewNode { os, old_label }) && term_may(term, NewNode { os, old_label });
+            match (may("windows"), may("linux")) {
+                (false, _) => {}
+                (true, false) => return Wish::Windows,
+                (true, true) => wish = Wish::Any,
+            }
+        }
+    }
+    wish
+}
+
+/// What is known of a node: its OS, and whether it has the older label of it too.
+#[derive(Debug, Clone, Copy)]
+struct NewNode {
+    os: &'static str,
+    old_label: bool,
+}
+
+fn selector_may(placement: &SchedulingConstraints, node: NewNode) -> bool {
+    placement.node_selector.iter().flatten().all(|(key, value)| may_hold(key, "In", &[value], node))
+}
+
+/// An empty term holds nowhere. Fields know only names, and a node of any name may come.
+fn term_may(term: Option<&Term>, node: NewNode) -> bool {
+    let Some(term) = term else { return true };
+    let expressions = || term.match_expressions.iter().flatten();
+    let may = |wanted: &Expression| {
+        may_hold(&wanted.key, &wanted.operator, wanted.values.as_deref().unwrap_or_default(), node)
+    };
+    (expressions().next().is_some() || term.match_fields.iter().flatten().next().is_some()) && expressions().all(may)
+}
+
+fn may_hold(key: &str, operator: &str, values: &[impl AsRef<str>], node: NewNode) -> bool {
+    if !["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"].contains(&operator) {
+        return true;
+    }
+    let holds = |value: Option<&str>| requirement_holds(operator, values, value);
+    match key {
+        OS => holds(Some(node.os)),
+        OLD_OS => holds(Some(node.os).filter(|_| node.old_label)),
+        // No Linux node has them.
+        WINDOWS_BUILD_LABEL | WINDOWS_RELEASE_LABEL | WINDOWS_REVISION_LABEL if node.os == "linux" => holds(None),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests;

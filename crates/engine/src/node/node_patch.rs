@@ -1,0 +1,106 @@
+//! The plan for one node: its patch, the reasons for it, and what the plan trusts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use crate::model::cluster::taint::Taint;
+use crate::model::names::OWNED_ANNOTATION;
+use crate::model::settings::node_settings::{NodeSettings, marks_windows};
+use crate::node::facts::NodeFacts;
+
+/// What is to be done to a node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodePlan {
+    /// The change; `None` if the node is as it should be, or must be left alone.
+    pub patch: Option<NodePatch>,
+    /// A sentence for each thing done, or under `mode: Audit` what would be done, or why something is not.
+    pub reasons: Vec<String>,
+    /// Why the taint is not there although the policy wants it.
+    pub hold: Hold,
+    /// Whether anything was changed, or waited for, but for `mode: Audit`.
+    pub withheld: bool,
+}
+
+/// What keeps a wanted taint off a node.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Hold {
+    /// Nothing does.
+    #[default]
+    None,
+    /// It waits for what does not tolerate it yet.
+    Waiting,
+    /// Somebody removes it again and again.
+    Contested,
+}
+
+/// A change of one node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NodePatch {
+    /// Labels by key; `None` removes.
+    pub labels: BTreeMap<String, Option<String>>,
+    /// The new value of `OWNED_ANNOTATION`: `Some(None)` removes it, `None` leaves it.
+    pub owned: Option<Option<String>>,
+    /// The whole new list of taints; `None` leaves it.
+    pub taints: Option<Vec<Value>>,
+}
+
+/// Which taints may be Mullion's where a node's record says that they are, besides those that mark Windows nodes under
+/// the policy in force.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trust {
+    /// Policies that were in force: their taints, and what marks Windows nodes under them.
+    pub policies: Vec<NodeSettings>,
+    /// Taints that marked Windows nodes once, the taints of earlier policies among them.
+    pub seen: BTreeSet<Taint>,
+}
+
+impl Trust {
+    /// Whether the taint may be Mullion's.
+    pub fn knows(&self, taint: &Taint) -> bool {
+        self.seen.contains(taint) || self.policies.iter().any(|policy| marks_windows(taint, policy))
+    }
+}
+
+impl NodePatch {
+    /// The body of a JSON merge patch. With the `resourceVersion` the plan was made from, the API server refuses it
+    /// (409) if anyone has changed the node since: the list of taints is replaced as a whole and would undo theirs.
+    pub fn to_merge_patch(&self, resource_version: &str) -> Value {
+        let mut metadata = Map::new();
+        metadata.insert("resourceVersion".to_owned(), json!(resource_version));
+        if !self.labels.is_empty() {
+            metadata.insert("labels".to_owned(), json!(self.labels));
+        }
+        if let Some(owned) = &self.owned {
+            metadata.insert("annotations".to_owned(), json!({ OWNED_ANNOTATION: owned }));
+        }
+        let mut body = json!({ "metadata": metadata });
+        // An empty list, not null: null would be no change of an atomic list that a later default may fill.
+        if let (Some(taints), Value::Object(body)) = (&self.taints, &mut body) {
+            body.insert("spec".to_owned(), json!({ "taints": taints }));
+        }
+        body
+    }
+
+    /// The node as the API server stores it after the patch.
+    #[must_use]
+    pub fn apply(&self, node: &NodeFacts) -> NodeFacts {
+        let mut node = node.clone();
+        let mut set = |map: fn(&mut NodeFacts) -> &mut BTreeMap<String, String>, key: &str, value: &Option<String>| {
+            match value {
+                Some(value) => map(&mut node).insert(key.to_owned(), value.clone()),
+                None => map(&mut node).remove(key),
+            };
+        };
+        for (key, value) in &self.labels {
+            set(|node| &mut node.labels, key, value);
+        }
+        if let Some(owned) = &self.owned {
+            set(|node| &mut node.annotations, OWNED_ANNOTATION, owned);
+        }
+        if let Some(taints) = &self.taints {
+            node.taints.clone_from(taints);
+        }
+        node
+    }
+}

@@ -1,0 +1,145 @@
+//! The record of what is Mullion's on a node: the value of the annotation, and what the node itself says about it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::model::cluster::taint::Taint;
+use crate::model::names::{OWNED_ANNOTATION, WINDOWS_BUILD_LABEL, WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL};
+use crate::model::settings::node_settings::{NodeSettings, marks_windows};
+use crate::node::facts::NodeFacts;
+use crate::node::node_patch::Trust;
+
+/// How often within [`HOUR`] somebody may remove the taint before it is left to them.
+pub(crate) const REMOVALS: usize = 3;
+/// Seconds.
+const HOUR: u64 = 3600;
+
+/// The value of [`OWNED`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Owned {
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) labels: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) taint: Option<OwnedTaint>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) removed: Option<Removed>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct OwnedTaint {
+    key: String,
+    #[serde(default)]
+    value: String,
+    effect: String,
+}
+
+/// When others took the taint off that Mullion had put there. Kept on the node, so that whoever leads next knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Removed {
+    taint: OwnedTaint,
+    /// Seconds since 1970, the oldest first; at most [`REMOVALS`], all within an hour.
+    at: Vec<u64>,
+}
+
+impl Owned {
+    /// What the node's annotation says; a broken one owns nothing. Only the three label keys count: whoever may
+    /// annotate a node (its kubelet may) must not be able to have other labels removed.
+    pub(crate) fn read(node: &NodeFacts) -> Self {
+        let mut owned: Self =
+            node.annotations.get(OWNED_ANNOTATION).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        owned.labels.retain(|key, _| {
+            [WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL, WINDOWS_BUILD_LABEL].contains(&key.as_str())
+        });
+        owned.removed = owned.removed.filter(|removed| !removed.at.is_empty());
+        if let Some(removed) = &mut owned.removed {
+            removed.at.truncate(REMOVALS);
+        }
+        owned
+    }
+
+    /// Without a taint that nothing but the record calls Mullion's, and that taint.
+    pub(crate) fn trusted(mut self, policy: &NodeSettings, trust: &Trust) -> (Self, Option<OwnedTaint>) {
+        let known = |owned: &OwnedTaint| {
+            let taint = owned.clone().into_taint();
+            marks_windows(&taint, policy) || trust.knows(&taint)
+        };
+        let strange = self.taint.take_if(|owned| !known(owned));
+        (self, strange)
+    }
+
+    /// `None` where nothing is Mullion's.
+    pub(crate) fn text(&self) -> Option<String> {
+        if *self == Self::default() {
+            return None;
+        }
+        // Strings and numbers: cannot fail.
+        serde_json::to_string(self).ok()
+    }
+
+    /// What is remembered of removals of the taint `wanted` at `now`, the one included that shows now: it is on record as
+    /// Mullion's, and not on the node.
+    pub(crate) fn removals(&self, node: &NodeFacts, wanted: &Taint, now: u64) -> Option<Removed> {
+        let known = self.removed.clone().filter(|removed| removed.is_of(wanted));
+        let lost = self.taint.as_ref().filter(|owned| owned.same(wanted) && !owned.stands(node));
+        let Some(lost) = lost else { return known };
+        if known.as_ref().is_some_and(Removed::contested) {
+            return known;
+        }
+        let mut at = known.map(|removed| removed.at).unwrap_or_default();
+        // Times to come are nobody's honest word.
+        at.retain(|then| *then <= now && now - *then < HOUR);
+        at.push(now);
+        at.sort_unstable();
+        Some(Removed { taint: lost.clone(), at })
+    }
+}
+
+impl Removed {
+    /// How often.
+    pub(crate) fn count(&self) -> usize {
+        self.at.len()
+    }
+
+    /// Whether it is that taint which was removed.
+    pub(crate) fn is_of(&self, taint: &Taint) -> bool {
+        self.taint.same(taint)
+    }
+
+    /// Whether the taint is left to whoever removes it.
+    pub(crate) fn contested(&self) -> bool {
+        self.at.len() >= REMOVALS
+    }
+}
+
+impl OwnedTaint {
+    /// Whether it is that entry of a node's taints.
+    pub(crate) fn is(&self, raw: &Value) -> bool {
+        Taint::from_json(raw).is_some_and(|taint| self.same(&taint))
+    }
+
+    /// Whether it is on the node.
+    pub(crate) fn stands(&self, node: &NodeFacts) -> bool {
+        node.taints.iter().any(|raw| self.is(raw))
+    }
+
+    /// Whether it is that taint.
+    pub(crate) fn same(&self, taint: &Taint) -> bool {
+        taint.key == self.key && taint.value == self.value && taint.effect == self.effect
+    }
+}
+
+impl OwnedTaint {
+    /// As the rest of the engine has it.
+    pub(crate) fn into_taint(self) -> Taint {
+        Taint { key: self.key, value: self.value, effect: self.effect }
+    }
+}
+
+impl From<Taint> for OwnedTaint {
+    fn from(Taint { key, value, effect }: Taint) -> Self {
+        Self { key, value, effect }
+    }
+}

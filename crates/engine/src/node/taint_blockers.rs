@@ -1,0 +1,239 @@
+//! Who would be worse off if a node got a taint.
+//!
+//! `NoSchedule` evicts nothing, but what goes away does not come back: the DaemonSet controller makes no pod for a
+//! node whose taints the template does not tolerate, after a rollout, an eviction or a failure. So the taint waits
+//! for every DaemonSet that belongs on the node and every pod that runs there, until they tolerate it.
+
+use crate::model::review_request::ReviewRequest;
+use crate::model::settings::node_settings::NodeSettings;
+use crate::model::workload::WorkloadObject;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::detect::container_images::images_of;
+use crate::detect::decide::decide;
+use crate::detect::input::DetectionInput;
+use crate::model::cluster::namespace::{Namespace, says_ignore};
+use crate::model::cluster::snapshot::ClusterSnapshot;
+use crate::model::cluster::taint::Taint;
+use crate::model::image::platform::ImageOs;
+use crate::model::names;
+use crate::model::operating_system::Os;
+use crate::model::os_decision::{Basis, DetectedOs, OsDecision};
+use crate::model::pod_view::Pod;
+use crate::model::scheduling::node_constraints::{OsWanted, selector_os};
+use crate::model::scheduling::node_fit::{SchedulingConstraints, TolerationTerm};
+use crate::model::scheduling::tolerations::{tolerated, toleration_value};
+use crate::model::settings::node_settings::policy_taint;
+use crate::model::settings::workload_settings::{HonourIgnore, Mode, Settings, TolerationsMode};
+use crate::model::workload::WorkloadKind;
+use crate::node::facts::NodeFacts;
+
+/// A DaemonSet, as far as it matters to taints.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Daemon {
+    /// `namespace/name`.
+    pub name: String,
+    /// Its template's.
+    pub placement: SchedulingConstraints,
+    /// See [`belongs`].
+    pub belongs: bool,
+    /// Whether any pod of it is Ready, on whatever node.
+    pub any_ready: bool,
+}
+
+/// A pod that is bound to the node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+pub struct BoundPod {
+    /// `namespace/name`.
+    pub name: String,
+    /// `namespace/name` of the DaemonSet that owns it.
+    pub daemon: Option<String>,
+    /// Condition `Ready`.
+    pub ready: bool,
+    /// See [`is_windows_pod`].
+    pub windows: bool,
+    /// Its tolerations.
+    pub tolerations: Vec<TolerationTerm>,
+    /// Whether its successor will have the toleration: an enforcing policy covers it and adds tolerations.
+    pub covered: bool,
+    /// A mirror of a static pod: the kubelet runs it whatever the taints.
+    pub mirror: bool,
+}
+
+/// How keys of taints begin that come and go with a node's state. What does not tolerate them belongs there all the same.
+const PASSING: [&str; 9] = [
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "node.cluster.x-k8s.io/",
+    // cluster-autoscaler/utils/taints/taints.go of kubernetes/autoscaler
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOfClusterAutoscaler",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "status-taint.cluster-autoscaler.kubernetes.io/",
+    // `unregistered`, `disrupted`: pkg/apis/v1/taints.go of kubernetes-sigs/karpenter
+    "karpenter.sh/",
+];
+
+/// How keys of taints end that network and storage drivers take off once they run: `node.cilium.io/agent-not-ready`,
+/// `ebs.csi.aws.com/agent-not-ready`.
+const STARTING: &str = "/agent-not-ready";
+
+/// Whether the taint says something of the node's state and not of what the node is for.
+pub fn is_passing(taint: &Taint) -> bool {
+    let passing = PASSING.iter().any(|passing| taint.key.starts_with(passing)) || taint.key.ends_with(STARTING);
+    passing && taint.key != "node.kubernetes.io/os"
+}
+
+/// What is known of a DaemonSet's claim to a node from its template alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// It is not for this node, or tolerates the taint.
+    None,
+    /// It asks for Windows nodes, its images are of Windows or of both systems, or its namespace or policy says so:
+    /// see [`belongs`]. Whether its pods are Ready does not matter: a broken one is repaired one day.
+    Certain,
+    /// Nothing says what it is: Linux DaemonSets that were written for clusters of one OS look like this. A Ready pod on
+    /// the node tells.
+    Doubtful,
+}
+
+/// Whether a DaemonSet is meant for Windows nodes too: it was decided for Windows, or it is not for one operating system,
+/// because its images exist for both or its author says `any`. Whether its template fits a certain node is another question.
+///
+/// `settings`: what the policies set for it. Policies that are off or that leave the namespace alone do not matter: what is
+/// there is there.
+pub fn belongs(daemon: WorkloadObject<'_>, snapshot: &ClusterSnapshot, settings: &Settings) -> bool {
+    let Some((decision, multi)) = detect(daemon, snapshot, settings) else { return false };
+    match decision.os {
+        DetectedOs::Windows => true,
+        DetectedOs::Undecided => multi || !decision.placement,
+        DetectedOs::Linux | DetectedOs::Conflict => false,
+    }
+}
+
+/// Whether a bound pod is a Windows pod by what its author, scope or images say: that its node is a Windows node proves
+/// nothing unless it runs there.
+pub fn is_windows_pod(pod: WorkloadObject<'_>, snapshot: &ClusterSnapshot, settings: &Settings) -> bool {
+    detect(pod, snapshot, settings)
+        .is_some_and(|(decision, _)| decision.os == DetectedOs::Windows && decision.basis != Basis::Place)
+}
+
+/// The decision, and whether an image exists for both systems.
+fn detect(workload: WorkloadObject<'_>, snapshot: &ClusterSnapshot, settings: &Settings) -> Option<(OsDecision, bool)> {
+    let pod = Pod::of(workload.kind, workload.object)?;
+    let images = images_of(&pod, settings, None, snapshot);
+    let multi = images.iter().any(|image| image.facts.os == ImageOs::Multi);
+    let decision = decide(&DetectionInput {
+        request: &ReviewRequest::creation(workload),
+        pod,
+        namespace: snapshot.namespaces.get(workload.namespace),
+        snapshot,
+        settings,
+        images: &images,
+        earlier_placement: None,
+        ignores_default: false,
+    });
+    Some((decision, multi))
+}
+
+/// Whether a DaemonSet's nodeSelector keeps it on Linux nodes, whatever else it says.
+pub fn selects_linux(daemon: &Value) -> bool {
+    Pod::of(WorkloadKind::DaemonSet, daemon).is_some_and(|pod| selector_os(&pod).0 == OsWanted::Only(Os::Linux))
+}
+
+/// Whether Windows pods under these settings are given the toleration of the policy's taint: an enforcing policy, which
+/// adds it, and nobody opted out. `pod`: the pod's labels and annotations.
+pub fn reaches(
+    settings: &Settings,
+    namespace: Option<&Namespace>,
+    pod: Option<[&BTreeMap<String, String>; 2]>,
+    nodes: &NodeSettings,
+) -> bool {
+    let taint = policy_taint(nodes);
+    let listed = || settings.add_tolerations.iter().any(|one| tolerated(&[toleration_value(one)], &taint));
+    let adds = match settings.tolerations {
+        TolerationsMode::Learn => true,
+        TolerationsMode::Listed => listed(),
+        TolerationsMode::Never => false,
+    };
+    let ignores = |maps: [&BTreeMap<String, String>; 2]| maps.into_iter().any(says_ignore);
+    let by_namespace = || namespace.is_some_and(|namespace| ignores([&namespace.labels, &namespace.annotations]));
+    let opted_out = match settings.ignore {
+        HonourIgnore::Never => false,
+        HonourIgnore::Namespaces => by_namespace(),
+        HonourIgnore::Pods => by_namespace() || pod.is_some_and(ignores),
+    };
+    settings.mode == Mode::Enforce && adds && !opted_out
+}
+
+/// What the template alone says about the DaemonSet on this node once it has `taint`.
+pub fn claim(daemon: &Daemon, node: &NodeFacts, taint: &Taint) -> Claim {
+    let placement = &daemon.placement;
+    let fits =
+        |labels: &BTreeMap<String, String>| placement.fits(&node.name, |key| labels.get(key).map(String::as_str));
+    let at_home = || {
+        let taints = node.taints.iter().filter_map(Taint::from_json);
+        taints
+            .filter(|taint| taint.effect != "PreferNoSchedule" && !is_passing(taint))
+            .all(|taint| placement.tolerates(&taint))
+    };
+    if placement.tolerates(taint) || !fits(&node.labels) || !at_home() {
+        return Claim::None;
+    }
+    // Would the same machine do if it ran Linux? Then the template asks for no OS.
+    if daemon.belongs || !fits(&as_linux(&node.labels)) {
+        Claim::Certain
+    } else if daemon.any_ready {
+        Claim::Doubtful
+    } else {
+        Claim::None
+    }
+}
+
+/// Whether [`blockers`] could find any among the node's pods, or needs them to settle a doubt. `covered`: see
+/// `all_covered`.
+pub fn needs_pods(node: &NodeFacts, taint: &Taint, daemons: &[Daemon], covered: bool) -> bool {
+    !covered
+        || taint.effect == "NoExecute"
+        || daemons.iter().any(|daemon| claim(daemon, node, taint) == Claim::Doubtful)
+}
+
+/// The names of all that would be worse off, DaemonSets first, for people to read: `DaemonSet ns/name`, `Pod ns/name`.
+///
+/// With a `NoExecute` taint every pod that does not tolerate it counts, covered or not: it would be evicted at once.
+pub fn blockers(node: &NodeFacts, taint: &Taint, daemons: &[Daemon], pods: &[BoundPod]) -> Vec<String> {
+    let present: BTreeSet<&str> = pods.iter().filter(|pod| pod.ready).filter_map(|pod| pod.daemon.as_deref()).collect();
+    let waits = |daemon: &&Daemon| match claim(daemon, node, taint) {
+        Claim::None => false,
+        Claim::Certain => true,
+        Claim::Doubtful => present.contains(daemon.name.as_str()),
+    };
+    let daemons = daemons.iter().filter(waits).map(|daemon| format!("DaemonSet {}", daemon.name));
+    let evicts = taint.effect == "NoExecute";
+    let suffers = |pod: &&BoundPod| {
+        (pod.ready || pod.windows)
+            && !pod.mirror
+            && (evicts || (pod.daemon.is_none() && !pod.covered))
+            && !pod.tolerations.iter().any(|toleration| toleration.covers(taint))
+    };
+    let pods = pods.iter().filter(suffers).map(|pod| format!("Pod {}", pod.name));
+    daemons.chain(pods).collect()
+}
+
+fn as_linux(labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let mut labels = labels.clone();
+    for key in ["kubernetes.io/os", "beta.kubernetes.io/os"] {
+        labels.entry(key.to_owned()).and_modify(|os| "linux".clone_into(os));
+    }
+    for key in [names::WINDOWS_BUILD_LABEL, names::WINDOWS_RELEASE_LABEL, names::WINDOWS_REVISION_LABEL] {
+        labels.remove(key);
+    }
+    labels
+}
+
+#[cfg(test)]
+mod tests;

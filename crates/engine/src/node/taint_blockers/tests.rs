@@ -1,0 +1,164 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn windows_node(taints: Value) -> NodeFacts {
+    NodeFacts {
+        name: "w".to_owned(),
+        labels: BTreeMap::from(
+            [("kubernetes.io/os", "windows"), ("agentpool", "npwin"), (names::WINDOWS_BUILD_LABEL, "10.0.20348")]
+                .map(|(key, value)| (key.to_owned(), value.to_owned())),
+        ),
+        taints: serde_json::from_value(taints).unwrap(),
+        ..NodeFacts::default()
+    }
+}
+
+fn daemon(spec: &Value) -> Daemon {
+    let placement = SchedulingConstraints::deserialize(spec).unwrap();
+    Daemon { name: "kube-system/d".to_owned(), placement, belongs: false, any_ready: true }
+}
+
+fn taint(text: &str) -> Taint {
+    Taint::parse(text).unwrap()
+}
+
+fn affinity(expressions: &Value) -> Value {
+    json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": expressions}]}}}})
+}
+
+#[test]
+fn claims() {
+    let os = taint("os=windows:NoSchedule");
+    let plain = windows_node(json!([]));
+    let spot = windows_node(json!([{"key": "spot", "value": "true", "effect": "NoSchedule"}]));
+    let starting = windows_node(json!([{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]));
+    let preferring = windows_node(json!([{"key": "spot", "effect": "PreferNoSchedule"}]));
+    let windows = json!({"nodeSelector": {"kubernetes.io/os": "windows"}});
+    let cases = [
+        (&plain, windows.clone(), Claim::Certain),
+        (&plain, json!({"nodeSelector": {names::WINDOWS_BUILD_LABEL: "10.0.20348"}}), Claim::Certain),
+        (
+            &plain,
+            affinity(&json!([{"key": "kubernetes.io/os", "operator": "In", "values": ["windows"]}])),
+            Claim::Certain,
+        ),
+        (
+            &plain,
+            affinity(&json!([{"key": "kubernetes.io/os", "operator": "NotIn", "values": ["linux"]}])),
+            Claim::Certain,
+        ),
+        (&plain, json!({}), Claim::Doubtful),
+        (&plain, json!({"nodeSelector": {"agentpool": "npwin"}, "tolerations": null}), Claim::Doubtful),
+        (
+            &plain,
+            affinity(&json!([{"key": "type", "operator": "NotIn", "values": ["virtual-kubelet"]}])),
+            Claim::Doubtful,
+        ),
+        (&plain, json!({"nodeSelector": {"kubernetes.io/os": "linux"}}), Claim::None),
+        (&plain, json!({"nodeSelector": {"agentpool": "other"}}), Claim::None),
+        (&plain, json!({"nodeName": "other"}), Claim::None),
+        (&plain, affinity(&json!([])), Claim::None),
+        (
+            &plain,
+            json!({"nodeSelector": {"kubernetes.io/os": "windows"}, "tolerations": [{"operator": "Exists"}]}),
+            Claim::None,
+        ),
+        (
+            &plain,
+            json!({"nodeSelector": {"kubernetes.io/os": "windows"}, "tolerations": [{"key": "os", "operator": "Exists"}]}),
+            Claim::None,
+        ),
+        (
+            &plain,
+            json!({"nodeSelector": {"kubernetes.io/os": "windows"}, "tolerations": [{"key": "os", "value": "Windows"}]}),
+            Claim::Certain,
+        ),
+        (&spot, windows.clone(), Claim::None),
+        (&starting, windows.clone(), Claim::Certain),
+        (&preferring, windows, Claim::Certain),
+    ];
+    for (node, spec, expected) in cases {
+        assert_eq!(claim(&daemon(&spec), node, &os), expected, "{spec} {:?}", node.taints);
+    }
+}
+
+#[test]
+fn some_taints_only_pass() {
+    for (text, passing) in [
+        ("node.kubernetes.io/unschedulable:NoSchedule", true),
+        ("node.kubernetes.io/os=windows:NoSchedule", false),
+        ("startup-taint.cluster-autoscaler.kubernetes.io/disk:NoSchedule", true),
+        ("karpenter.sh/unregistered:NoExecute", true),
+        ("node.cilium.io/agent-not-ready:NoSchedule", true),
+        ("ebs.csi.aws.com/agent-not-ready:NoExecute", true),
+        ("dedicated=team-a:NoSchedule", false),
+        ("kubernetes.azure.com/scalesetpriority=spot:NoSchedule", false),
+    ] {
+        assert_eq!(is_passing(&taint(text)), passing, "{text}");
+    }
+}
+
+#[test]
+fn a_ready_pod_settles_doubt() {
+    let node = windows_node(json!([]));
+    let os = taint("os=windows:NoSchedule");
+    let doubtful = [daemon(&json!({}))];
+    let pod = |ready| BoundPod {
+        name: "kube-system/d-1".to_owned(),
+        daemon: Some("kube-system/d".to_owned()),
+        ready,
+        ..BoundPod::default()
+    };
+    assert!(blockers(&node, &os, &doubtful, &[]).is_empty());
+    assert!(blockers(&node, &os, &doubtful, &[pod(false)]).is_empty());
+    assert_eq!(blockers(&node, &os, &doubtful, &[pod(true)]), ["DaemonSet kube-system/d"]);
+}
+
+#[test]
+fn running_pods_count_where_nothing_helps_their_successors() {
+    let node = windows_node(json!([]));
+    let base = BoundPod { name: "web/p".to_owned(), ready: true, ..BoundPod::default() };
+    let exists = TolerationTerm { operator: Some("Exists".to_owned()), ..TolerationTerm::default() };
+    let cases = [
+        (base.clone(), "NoSchedule", true),
+        (BoundPod { ready: false, ..base.clone() }, "NoSchedule", false),
+        // Still pulling its image.
+        (BoundPod { ready: false, windows: true, ..base.clone() }, "NoSchedule", true),
+        (BoundPod { covered: true, ..base.clone() }, "NoSchedule", false),
+        (BoundPod { covered: true, ..base.clone() }, "NoExecute", true),
+        (BoundPod { mirror: true, ..base.clone() }, "NoExecute", false),
+        (BoundPod { tolerations: vec![exists], ..base }, "NoExecute", false),
+    ];
+    for (pod, effect, expected) in cases {
+        let found = blockers(&node, &taint(&format!("os=windows:{effect}")), &[], std::slice::from_ref(&pod));
+        assert_eq!(!found.is_empty(), expected, "{pod:?} {effect}");
+    }
+}
+
+#[test]
+fn what_belongs_claims_and_what_is_ready_nowhere_is_no_doubt() {
+    let (node, os) = (windows_node(json!([])), taint("os=windows:NoSchedule"));
+    let known = Daemon { belongs: true, any_ready: false, ..daemon(&json!({})) };
+    assert_eq!(claim(&known, &node, &os), Claim::Certain);
+    let elsewhere = Daemon { belongs: true, ..daemon(&json!({"nodeSelector": {"agentpool": "other"}})) };
+    assert_eq!(claim(&elsewhere, &node, &os), Claim::None);
+    let tolerant = Daemon { belongs: true, ..daemon(&json!({"tolerations": [{"operator": "Exists"}]})) };
+    assert_eq!(claim(&tolerant, &node, &os), Claim::None);
+    let broken = Daemon { any_ready: false, ..daemon(&json!({})) };
+    assert_eq!(claim(&broken, &node, &os), Claim::None);
+    for (daemons, effect, covered, needed) in [
+        (vec![], "NoSchedule", true, false),
+        (vec![], "NoSchedule", false, true),
+        (vec![], "NoExecute", true, true),
+        (vec![known, broken.clone()], "NoSchedule", true, false),
+        (vec![daemon(&json!({}))], "NoSchedule", true, true),
+    ] {
+        let taint = taint(&format!("os=windows:{effect}"));
+        assert_eq!(needs_pods(&node, &taint, &daemons, covered), needed, "{daemons:?} {effect} {covered}");
+    }
+}

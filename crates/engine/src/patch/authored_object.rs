@@ -1,0 +1,121 @@
+//! A live object as its author wrote it, as far as that can be told: without what the API server and Mullion have put
+//! there since. What other admission plugins add (a service account's volume, default tolerations) stays: they run before
+//! Mullion is asked, and so it sees the same at a CREATE.
+
+use crate::model::scheduling::node_constraints::REQUIRED_TERMS;
+use serde_json::{Map, Value};
+
+use crate::model::cluster::snapshot::ClusterSnapshot;
+use crate::model::decision_annotation::DecisionAnnotation;
+use crate::model::names::{DECISION_ANNOTATION, FINDINGS_LABEL, IMAGE_BUILD_LABEL, OS_LABELS, WINDOWS_BUILD_LABEL};
+use crate::model::scheduling::node_constraints::is_empty_term;
+use crate::model::workload::WorkloadKind;
+
+/// Where `kubectl apply` keeps what it was given.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Makes `object`, a subject of that kind as a cluster has it, what its author wrote.
+///
+/// A pod that `kubectl apply` made carries the author's own text, which is taken: little of a pod can be changed later. Of
+/// any other, fields that Mullion repaired are gone for good.
+pub fn as_written(kind: WorkloadKind, object: &mut Value, snapshot: &ClusterSnapshot) {
+    if kind == WorkloadKind::Pod {
+        if let Some(applied) = applied(object) {
+            *object = applied;
+            return;
+        }
+        if let Some(spec) = members(object, "/spec") {
+            // Bound by the scheduler, and debugged by somebody.
+            spec.remove("nodeName");
+            spec.remove("ephemeralContainers");
+        }
+    }
+    if let Some(note) =
+        DecisionAnnotation::of(object).filter(|_| matches!(kind, WorkloadKind::Pod | WorkloadKind::DaemonSet))
+    {
+        let at = format!("{}/spec", kind.pod_pointer());
+        undo(&note, object, &at, snapshot);
+    }
+    for (parent, key) in [
+        ("/metadata/annotations", DECISION_ANNOTATION),
+        ("/metadata/labels", FINDINGS_LABEL),
+        ("/metadata/labels", IMAGE_BUILD_LABEL),
+    ] {
+        if let Some(members) = members(object, parent) {
+            members.remove(key);
+        }
+    }
+    if let Some(members) = object.as_object_mut() {
+        members.remove("status");
+    }
+}
+
+/// What `kubectl apply` was given, if that is the same pod.
+fn applied(object: &Value) -> Option<Value> {
+    let text = object.pointer("/metadata/annotations")?.get(LAST_APPLIED)?.as_str()?;
+    let applied: Value = serde_json::from_str(text).ok()?;
+    let same = |pointer| applied.pointer(pointer) == object.pointer(pointer);
+    let is_pod = applied.get("kind").and_then(Value::as_str) == Some(WorkloadKind::Pod.name());
+    (is_pod && same("/metadata/name") && applied.pointer("/spec/containers").is_some()).then_some(applied)
+}
+
+/// Takes away what the note says that Mullion placed.
+fn undo(note: &DecisionAnnotation, object: &mut Value, spec: &str, snapshot: &ClusterSnapshot) {
+    let [os_label, _] = OS_LABELS;
+    let build = note.has_placed("build");
+    let class = note.has_placed("runtimeClassName").then(|| {
+        let members = members(object, spec)?;
+        // What the server adds for a class.
+        members.remove("overhead");
+        let name = members.remove("runtimeClassName")?;
+        snapshot.runtime_class(name.as_str()?)
+    });
+    let class = class.flatten();
+    if let Some(members) = members(object, spec).filter(|_| note.has_placed("os")) {
+        members.remove("os");
+    }
+    if let Some(selector) = members(object, &format!("{spec}/nodeSelector")) {
+        if note.placed_selector() && selector.get(os_label).and_then(Value::as_str) == Some(&note.os) {
+            selector.remove(os_label);
+        }
+        selector.retain(|key, value| {
+            let of_class = class.and_then(|class| class.node_selector.get(key)).is_some_and(|of| value == of.as_str());
+            !(of_class || build && key == WINDOWS_BUILD_LABEL)
+        });
+    }
+    if let Some(Value::Array(tolerations)) = object.pointer_mut(&format!("{spec}/tolerations")) {
+        let of_class = |one: &Value| class.is_some_and(|class| class.tolerations.contains(one));
+        tolerations.retain(|one| !note.placed_toleration(one) && !of_class(one));
+    }
+    if build {
+        undo_build(object, spec);
+    }
+}
+
+/// Takes away the affinity that keeps a pod off builds.
+fn undo_build(object: &mut Value, spec: &str) {
+    let pod = spec.strip_suffix("/spec").unwrap_or(spec);
+    let terms = format!("{pod}{REQUIRED_TERMS}");
+    let Some(Value::Array(list)) = object.pointer_mut(&terms) else { return };
+    for term in list.iter_mut() {
+        if let Some(Value::Array(all)) = term.get_mut("matchExpressions") {
+            let ours = |one: &Value| {
+                let is = |name, value| one.get(name).and_then(Value::as_str) == Some(value);
+                is("key", WINDOWS_BUILD_LABEL) && is("operator", "NotIn")
+            };
+            all.retain(|one| !ours(one));
+        }
+    }
+    list.retain(|term| !is_empty_term(term));
+    if !list.is_empty() {
+        return;
+    }
+    // Ours alone: without terms it would let the pod run nowhere.
+    if let Some(affinity) = members(object, &format!("{spec}/affinity/nodeAffinity")) {
+        affinity.remove("requiredDuringSchedulingIgnoredDuringExecution");
+    }
+}
+
+fn members<'o>(object: &'o mut Value, pointer: &str) -> Option<&'o mut Map<String, Value>> {
+    object.pointer_mut(pointer)?.as_object_mut()
+}

@@ -1,0 +1,113 @@
+//! From changes to one JSON Patch (RFC 6902).
+//!
+//! Hand-built operations rather than a diff: audit logs store the patch as it is, and index-wise diffs of lists are unreadable
+//! there and dangerous beside other webhooks.
+
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation};
+use serde_json::{Value, json};
+
+use crate::model::change::{Change, Edit};
+use crate::model::json_pointer::member;
+
+/// Compiles `changes` into the operations that turn `object` into the changed object, in an order in which each
+/// applies: parents before children, removals last and list items from the highest index down.
+///
+/// An edit that cannot apply (its parent is no object) is left out: a patch that fails is an internal error to the
+/// user, even where the webhook's failures are ignored.
+pub fn compile(object: &Value, changes: &[Change]) -> Vec<PatchOperation> {
+    let mut compiler = Compiler { object, made: Vec::new(), operations: Vec::new() };
+    let mut removals: Vec<&str> = Vec::new();
+    for change in changes {
+        match &change.edit {
+            Edit::Set { pointer, value } => compiler.set(pointer, value),
+            Edit::Append { pointer, value } => compiler.append(pointer, value),
+            Edit::Remove { pointer } => removals.push(pointer),
+        }
+    }
+    removals.sort_by(|a, b| descending(a, b));
+    removals.dedup();
+    for pointer in removals {
+        if member(object, pointer).is_some() {
+            compiler.push(pointer, |path| PatchOperation::Remove(RemoveOperation { path }));
+        }
+    }
+    compiler.operations
+}
+
+/// Later list items before earlier ones, so that no removal moves what another names.
+fn descending(a: &str, b: &str) -> std::cmp::Ordering {
+    let key = |pointer: &str| -> Vec<(u64, String)> {
+        let tokens = pointer.split('/');
+        tokens.map(|token| (token.parse().unwrap_or(0), token.to_owned())).collect()
+    };
+    key(b).cmp(&key(a))
+}
+
+struct Compiler<'a> {
+    object: &'a Value,
+    /// Parents and lists that earlier operations made.
+    made: Vec<String>,
+    operations: Vec<PatchOperation>,
+}
+
+impl Compiler<'_> {
+    fn set(&mut self, pointer: &str, value: &Value) {
+        let Some((parent, _)) = pointer.rsplit_once('/') else { return };
+        if !self.make_object(parent) {
+            return;
+        }
+        let value = value.clone();
+        let present = member(self.object, pointer);
+        // What is appended later joins what is written here.
+        if value.is_array() && !present.is_some_and(Value::is_array) {
+            self.made.push(pointer.to_owned());
+        }
+        match present {
+            Some(present) if *present == value => {}
+            Some(_) => self.push(pointer, |path| PatchOperation::Replace(ReplaceOperation { path, value })),
+            None => self.push(pointer, |path| PatchOperation::Add(AddOperation { path, value })),
+        }
+    }
+
+    fn append(&mut self, pointer: &str, value: &Value) {
+        let present = member(self.object, pointer).is_some_and(Value::is_array);
+        if present || self.made.iter().any(|made| made == pointer) {
+            let value = value.clone();
+            self.push(&format!("{pointer}/-"), |path| PatchOperation::Add(AddOperation { path, value }));
+            return;
+        }
+        let Some((parent, _)) = pointer.rsplit_once('/') else { return };
+        let absent = member(self.object, pointer).is_none_or(Value::is_null);
+        if absent && self.make_object(parent) {
+            let value = json!([value]);
+            self.push(pointer, |path| PatchOperation::Add(AddOperation { path, value }));
+            self.made.push(pointer.to_owned());
+        }
+    }
+
+    /// Makes `pointer` an object, its parents first; false if something else stands there.
+    fn make_object(&mut self, pointer: &str) -> bool {
+        match member(self.object, pointer) {
+            Some(Value::Object(_)) => return true,
+            Some(Value::Null) | None => {}
+            Some(_) => return false,
+        }
+        if self.made.iter().any(|made| made == pointer) {
+            return true;
+        }
+        let Some((parent, _)) = pointer.rsplit_once('/') else { return false };
+        if !self.make_object(parent) {
+            return false;
+        }
+        self.push(pointer, |path| PatchOperation::Add(AddOperation { path, value: json!({}) }));
+        self.made.push(pointer.to_owned());
+        true
+    }
+
+    fn push(&mut self, pointer: &str, operation: impl FnOnce(PointerBuf) -> PatchOperation) {
+        if let Ok(path) = PointerBuf::parse(pointer) {
+            self.operations.push(operation(path));
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The update of a DaemonSet: what Mullion put into its template earlier, over the updates that follow.
+//!
+//! A changed template replaces every pod, so Mullion's own part must never be what changes. The decision annotation on the old object
+//! is the memory of it: whatever is known of the cluster by now, an author who writes his own version again gets the
+//! stored template back, byte for byte.
+
+use serde_json::Value;
+
+use crate::detect::input::EarlierPlacement;
+use crate::model::change::{Cause, Change, Edit};
+use crate::model::decision_annotation::{DecisionAnnotation, SELECTOR};
+use crate::model::json_pointer::escape;
+use crate::model::names::OS_LABELS;
+use crate::model::operating_system::{Os, ScopeOs};
+use crate::model::os_decision::{DetectedOs, EvidenceOs, OsDecision};
+use crate::model::pod_view::Pod;
+use crate::model::review_request::{Operation, ReviewRequest};
+use crate::model::scheduling::tolerations::toleration_word;
+use crate::model::workload::WorkloadKind;
+use crate::patch::compile::compile;
+use crate::place::placement_changes::PlacementChanges;
+
+const STOOD: &str = "it stood there before this update";
+const OVER: &str = "what decided for it no longer does";
+
+/// An update of a DaemonSet, and what the annotation says of the template before it.
+pub struct DaemonSetUpdate<'a> {
+    request: &'a ReviewRequest<'a>,
+    old: Pod<'a>,
+    new: Pod<'a>,
+    annotation: Option<DecisionAnnotation>,
+}
+
+/// What becomes of an earlier placement in a template that changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlacementFate {
+    /// Nothing speaks against it.
+    Holds,
+    /// Another operating system is meant now, or all of them.
+    Over,
+    /// Its author contradicts himself: nobody knows.
+    Open,
+}
+
+impl<'a> DaemonSetUpdate<'a> {
+    /// `None` where the request is no update of a DaemonSet.
+    pub fn of(request: &'a ReviewRequest<'a>) -> Option<Self> {
+        let object = request.workload.object;
+        let old = request.old.filter(|_| request.operation == Operation::Update)?;
+        let pod = |object| {
+            (request.workload.kind == WorkloadKind::DaemonSet)
+                .then(|| Pod::of(WorkloadKind::DaemonSet, object))
+                .flatten()
+        };
+        Some(Self { request, old: pod(old)?, new: pod(object)?, annotation: DecisionAnnotation::of(old) })
+    }
+
+    /// The decision annotation on the old object, or, where that has none, the one its author brings along.
+    pub fn annotation(&self) -> Option<DecisionAnnotation> {
+        self.annotation.clone().or_else(|| DecisionAnnotation::of(self.request.workload.object))
+    }
+
+    /// What a decision about the new template may go by; `annotation`: [`annotation`](Self::annotation).
+    pub fn earlier<'n>(&self, annotation: &'n DecisionAnnotation) -> EarlierPlacement<'n> {
+        EarlierPlacement { annotation, selector_returns: self.lacks_selector() }
+    }
+
+    /// The changes after which the old template stands, annotation included: the request drops nothing but what Mullion had
+    /// changed there. `repairs`: of what the API server would refuse; `asks`: the author's annotation, which may take a
+    /// placement back.
+    pub fn put_back(&self, repairs: Vec<Change>, asks: Option<ScopeOs>) -> Option<Vec<Change>> {
+        let mut changes = repairs;
+        let another =
+            |annotation: &DecisionAnnotation| asks.is_some_and(|asks| asks.os().map(Os::name) != Some(&annotation.os));
+        if !self.annotation.as_ref().is_some_and(another) {
+            changes.extend(self.lost().changes);
+        }
+        if !self.restored_by(&changes) {
+            return None;
+        }
+        changes.extend(self.kept_annotation());
+        Some(changes)
+    }
+
+    /// Whether the request, of which the template differs, has the old object's with these changes.
+    fn restored_by(&self, changes: &[Change]) -> bool {
+        let (Some(old), false) = (self.request.old, changes.is_empty()) else { return false };
+        let at = self.request.workload.kind.pod_pointer();
+        let mut object = self.request.workload.object.clone();
+        json_patch::patch(&mut object, &compile(self.request.workload.object, changes)).is_ok()
+            && object.pointer(at) == old.pointer(at)
+    }
+
+    /// What becomes of the placement that the annotation names.
+    pub fn fate(&self, decision: &OsDecision) -> PlacementFate {
+        let Some(annotation) = &self.annotation else { return PlacementFate::Open };
+        match decision.os {
+            DetectedOs::Conflict => PlacementFate::Open,
+            DetectedOs::Undecided if decision.evidence.iter().any(|evidence| evidence.os == EvidenceOs::Any) => {
+                PlacementFate::Over
+            }
+            DetectedOs::Undecided => PlacementFate::Holds,
+            DetectedOs::Windows | DetectedOs::Linux if decision.decided() == Os::from_name(&annotation.os) => {
+                PlacementFate::Holds
+            }
+            DetectedOs::Windows | DetectedOs::Linux => PlacementFate::Over,
+        }
+    }
+
+    /// What Mullion had put into the old template and the new one lacks.
+    pub fn lost(&self) -> PlacementChanges<'a> {
+        let mut placed = PlacementChanges::on(self.request.workload.object);
+        let Some(annotation) = &self.annotation else { return placed };
+        if self.lacks_selector() {
+            let edit = Edit::Set { pointer: self.selector(), value: Value::from(annotation.os.as_str()) };
+            placed.push(STOOD, edit, SELECTOR);
+        }
+        self.lost_tolerations(annotation, &mut placed);
+        placed
+    }
+
+    /// Whether Mullion had put a selector into the old template and the new one has none of that label.
+    fn lacks_selector(&self) -> bool {
+        let [label, _] = OS_LABELS;
+        let stood = |annotation: &DecisionAnnotation| {
+            let mut pairs = self.old.strings("/spec/nodeSelector");
+            annotation.placed_selector() && pairs.any(|pair| pair == (label, annotation.os.as_str()))
+        };
+        self.annotation.as_ref().is_some_and(stood)
+            && !self.new.strings("/spec/nodeSelector").any(|(key, _)| key == label)
+    }
+
+    fn lost_tolerations(&self, annotation: &DecisionAnnotation, placed: &mut PlacementChanges<'_>) {
+        let (old, present) = (self.old.items("/spec/tolerations"), self.new.items("/spec/tolerations"));
+        let missing = || old.iter().filter(|toleration| !present.contains(toleration));
+        let lost: Vec<&Value> = missing().filter(|toleration| annotation.placed_toleration(toleration)).collect();
+        let pointer = self.new.at("/spec/tolerations");
+        let words = lost.iter().map(|toleration| toleration_word(toleration));
+        // Where the list is the old one but for those, they go back to their own places.
+        if !lost.is_empty() && lost.len() == missing().count() && present.iter().all(|one| old.contains(one)) {
+            let edit = Edit::Set { pointer, value: Value::from(old) };
+            let words: Vec<String> = words.collect();
+            placed.push_all(STOOD, edit, words);
+            return;
+        }
+        for (toleration, word) in lost.iter().zip(words) {
+            let edit = Edit::Append { pointer: pointer.clone(), value: (*toleration).clone() };
+            placed.push(STOOD, edit, word);
+        }
+    }
+
+    /// Removes what Mullion had put there and still stands, for an operating system that is not meant any more. `fresh`:
+    /// what is placed for the one that is, whose selector takes the place of the old one; `wanted`: the tolerations that
+    /// one needs too.
+    pub fn take_away(&self, fresh: &PlacementChanges<'_>, wanted: impl Fn(&Value) -> bool) -> Vec<Change> {
+        let Some(annotation) = &self.annotation else { return Vec::new() };
+        let old = self.old.items("/spec/tolerations");
+        let over = |one: &Value| annotation.placed_toleration(one) && old.contains(one) && !wanted(one);
+        let tolerations = self.new.items("/spec/tolerations").iter().enumerate();
+        let tolerations = tolerations
+            .filter(|(_, toleration)| over(toleration))
+            .map(|(index, _)| self.new.at(&format!("/spec/tolerations/{index}")));
+        let [label, _] = OS_LABELS;
+        let stands = self.new.strings("/spec/nodeSelector").any(|pair| pair == (label, annotation.os.as_str()));
+        let replaced = fresh.words.iter().any(|word| word == SELECTOR);
+        let selector = (annotation.placed_selector() && stands && !replaced).then(|| self.selector());
+        tolerations.chain(selector).map(removed).collect()
+    }
+
+    /// Removes the annotation, unless it is one for that operating system: the first call for this request wrote that.
+    pub fn without_annotation(&self, os: Option<Os>) -> Option<Change> {
+        let object = self.request.workload.object;
+        let written = DecisionAnnotation::of(object).is_some_and(|annotation| Os::from_name(&annotation.os) == os);
+        object
+            .pointer(&DecisionAnnotation::pointer())
+            .filter(|_| !written)
+            .map(|_| removed(DecisionAnnotation::pointer()))
+    }
+
+    fn selector(&self) -> String {
+        let [label, _] = OS_LABELS;
+        self.new.at(&format!("/spec/nodeSelector/{}", escape(label)))
+    }
+
+    /// The old annotation, with more words where it lacks some. A second call for one request sees what the first wrote, and
+    /// leaves it.
+    pub fn annotation_with(&self, words: Vec<String>) -> Option<Change> {
+        let old = self.annotation.as_ref()?;
+        let written = DecisionAnnotation::of(self.request.workload.object).filter(|annotation| annotation.extends(old));
+        let base = written.as_ref().unwrap_or(old);
+        if !words.iter().all(|word| base.has_placed(word)) {
+            return Some(base.clone().beside(words).change());
+        }
+        if written.is_some() { None } else { self.kept_annotation() }
+    }
+
+    /// The old annotation as it was written, where the request drops it or has another.
+    pub fn kept_annotation(&self) -> Option<Change> {
+        let value = self.request.old?.pointer(&DecisionAnnotation::pointer()).filter(|_| self.annotation.is_some())?;
+        let stands = self.request.workload.object.pointer(&DecisionAnnotation::pointer()) == Some(value);
+        let edit = Edit::Set { pointer: DecisionAnnotation::pointer(), value: value.clone() };
+        (!stands).then_some(Change { cause: Cause::Placement(STOOD), edit })
+    }
+}
+
+fn removed(pointer: String) -> Change {
+    Change { cause: Cause::Placement(OVER), edit: Edit::Remove { pointer } }
+}

@@ -1,0 +1,39 @@
+//! The OS field of a pod, `spec.os.name`: set on a Windows pod once nothing is left that it forbids.
+
+use serde_json::json;
+
+use crate::model::change::Edit;
+use crate::model::cluster::namespace_restrictions::PodSecurity;
+use crate::model::settings::rule_actions::Action;
+use crate::model::settings::workload_settings::OsFieldMode;
+use crate::patch::repair::repair;
+use crate::place::context::WorkloadContext;
+use crate::place::placement_changes::PlacementChanges;
+use crate::rules::finding::Finding;
+
+impl WorkloadContext<'_> {
+    /// Sets the OS field to `windows`, with the removal of every field it forbids, all or nothing. Not where Pod Security
+    /// would refuse the pod for it: with the fields it passes there, and runs.
+    ///
+    /// `selector_stands`: whether the pod has, or is given, the Windows nodeSelector.
+    pub fn set_os_field(&self, findings: &[Finding], selector_stands: bool, placed: &mut PlacementChanges<'_>) {
+        let forbidden = || findings.iter().filter(|finding| finding.forbidden_by_os);
+        let stays = |finding: &Finding| finding.action != Action::Repair && finding.rejected_beside_os;
+        let clean = !findings.iter().any(stays);
+        let stands = self.input.pod.says_windows_os();
+        let wanted = self.input.settings.spec_os == OsFieldMode::WhenClean
+            && selector_stands
+            && clean
+            && !PodSecurity::of(self.input.namespace).refuses_windows_os();
+        // What the author wrote stays, even a name Mullion does not know, or none.
+        let taken = self.input.pod.get("/spec/os").is_some();
+        if !stands && (!wanted || taken) {
+            return;
+        }
+        repair(forbidden(), &mut placed.changes);
+        if !stands {
+            let edit = Edit::Set { pointer: self.input.pod.at("/spec/os"), value: json!({"name": "windows"}) };
+            placed.push("nothing is left that it forbids", edit, "os");
+        }
+    }
+}

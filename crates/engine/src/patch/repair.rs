@@ -1,0 +1,20 @@
+//! Repairs: the fields that go because Windows cannot have them, and what takes their place.
+
+use crate::model::change::{Cause, Change, Edit};
+use crate::model::settings::rule_actions::Action;
+use crate::rules::finding::{Finding, RejectedBy};
+
+/// Removes the field of each finding whose action is `Repair`, and writes what takes its place.
+pub fn repair<'f>(findings: impl Iterator<Item = &'f Finding>, changes: &mut Vec<Change>) {
+    for finding in findings.filter(|finding| finding.action == Action::Repair) {
+        let edit = Edit::Remove { pointer: finding.pointer.clone() };
+        let cause = Cause::Rule(finding.code);
+        changes.extend(finding.replacement.clone().map(|edit| Change { cause, edit }));
+        changes.push(Change { cause, edit });
+    }
+}
+
+/// The findings for which the API server would reject the object.
+pub fn rejected_by_server(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
+    findings.iter().filter(|finding| finding.refused_by == RejectedBy::ApiServer)
+}

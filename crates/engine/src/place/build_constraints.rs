@@ -1,0 +1,80 @@
+//! Build constraints: node selector, node affinity and label for the Windows builds of a pod's images.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::model::change::Edit;
+use crate::model::json_pointer::escape;
+use crate::model::names::{IMAGE_BUILD_LABEL, WINDOWS_BUILD_LABEL};
+use crate::model::scheduling::node_constraints;
+use crate::model::settings::workload_settings::BuildMode;
+use crate::model::windows::build::Build;
+use crate::place::context::WorkloadContext;
+use crate::place::placement_changes::PlacementChanges;
+
+impl WorkloadContext<'_> {
+    /// Builds: see the modes of `place.build`. Nothing where the author constrains the build himself.
+    pub fn constrain_build(&self, placed: &mut PlacementChanges<'_>) {
+        match self.input.settings.build {
+            BuildMode::Never => {}
+            _ if !self.wants_build() => {}
+            BuildMode::Exact if self.builds.single().is_some() => {
+                if let Some(build) = self.builds.single()
+                    && self.contradiction(WINDOWS_BUILD_LABEL, &build.to_string()).is_none()
+                {
+                    let pointer = self.input.pod.at(&format!("/spec/nodeSelector/{}", escape(WINDOWS_BUILD_LABEL)));
+                    let edit = Edit::Set { pointer, value: Value::from(build.to_string()) };
+                    placed.push("the policy asks for nodes of the image's own build", edit, "build");
+                }
+            }
+            // Equality names one build; a pod with several is kept off those that cannot run it, as ever.
+            BuildMode::Exact | BuildMode::Compatible => self.exclude_builds(&self.builds.incompatible, placed),
+        }
+    }
+
+    /// Whether there is a build to ask for or to keep away from, and nobody did: neither the author nor the RuntimeClass he
+    /// named, whose selector the API server adds.
+    pub fn wants_build(&self) -> bool {
+        let hopeless = !self.builds.common || self.builds.incompatible.is_empty();
+        let by_class =
+            || self.own_runtime_class().is_some_and(|class| class.node_selector.contains_key(WINDOWS_BUILD_LABEL));
+        !hopeless && !node_constraints::constrains(&self.input.pod, WINDOWS_BUILD_LABEL) && !by_class()
+    }
+
+    /// Required affinity away from builds that cannot run the pod. `NotIn` also lets nodes through that do not carry
+    /// the label: autoscaler templates and virtual nodes. Terms are alternatives, so each of them gets it; appending a
+    /// term would widen what the author asked for.
+    fn exclude_builds(&self, builds: &BTreeSet<Build>, placed: &mut PlacementChanges<'_>) {
+        let values: Vec<String> = builds.iter().map(ToString::to_string).collect();
+        let requirement = json!({"key": WINDOWS_BUILD_LABEL, "operator": "NotIn", "values": values});
+        let terms_pointer = self.input.pod.at(node_constraints::REQUIRED_TERMS);
+        let terms = self.input.pod.items(node_constraints::REQUIRED_TERMS);
+        let reason = "nodes of these builds cannot run its images";
+        if terms.is_empty() {
+            let value = json!([{"matchExpressions": [requirement]}]);
+            placed.push(reason, Edit::Set { pointer: terms_pointer, value }, "build");
+            return;
+        }
+        for (index, term) in terms.iter().enumerate() {
+            // A term without requirements matches no node; with one it would match some.
+            if node_constraints::is_empty_term(term) {
+                continue;
+            }
+            let pointer = format!("{terms_pointer}/{index}/matchExpressions");
+            placed.push(reason, Edit::Append { pointer, value: requirement.clone() }, "build");
+        }
+    }
+}
+
+impl WorkloadContext<'_> {
+    /// The label with the build of the pod's images, where it has one.
+    pub fn add_build_label(&self, placed: &mut PlacementChanges<'_>) {
+        let Some(build) = self.builds.single() else { return };
+        if self.input.pod.label(IMAGE_BUILD_LABEL).is_none() {
+            let pointer = self.input.pod.at(&format!("/metadata/labels/{}", escape(IMAGE_BUILD_LABEL)));
+            let edit = Edit::Set { pointer, value: Value::from(build.to_string()) };
+            placed.push("its images are for this build", edit, "label");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The context of one workload whose operating system is known: what placement, rules and patch read.
+//!
+//! It is immutable. [`DetectionInput`] is what the decision was made from; the rest follows from the decision.
+
+use serde_json::Value;
+
+use crate::detect::input::DetectionInput;
+use crate::detect::linux_default::NoDefault;
+use crate::detect::node_evidence::place_of;
+use crate::model::decision_annotation::DecisionAnnotation;
+use crate::model::operating_system::Os;
+use crate::model::os_decision::{DetectedOs, OsDecision};
+use crate::model::pod_view::Container;
+use crate::model::settings::node_settings::NodeSettings;
+use crate::place::builds::PodBuilds;
+
+/// One workload with its decision.
+#[derive(Clone, Copy)]
+pub struct WorkloadContext<'a> {
+    /// What the decision was made from.
+    pub input: DetectionInput<'a>,
+    /// What the NodePolicy sets.
+    pub node_settings: &'a NodeSettings,
+    /// Which OS, and why.
+    pub decision: &'a OsDecision,
+    /// Why an undecided workload was not given Linux by default; `None` if it was, or if that was never the question.
+    pub no_default: Option<NoDefault>,
+    /// Which Windows builds run the images.
+    pub builds: &'a PodBuilds<'a>,
+    /// What Mullion itself wrote about the pod earlier; what differs now, others have changed.
+    pub annotation: Option<&'a DecisionAnnotation>,
+    /// Which containers the rules look at.
+    pub containers: ContainerScope<'a>,
+}
+
+/// Which containers the rules look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContainerScope<'a> {
+    /// The pod and all its containers.
+    Everything,
+    /// Ephemeral containers that a request adds to these. The API server knows them by name, wherever they stand.
+    EphemeralBeside(&'a [Value]),
+}
+
+impl<'a> WorkloadContext<'a> {
+    /// Containers to look at: all, or the new ephemeral ones.
+    pub fn containers(&self) -> impl Iterator<Item = Container<'a>> + use<'a> {
+        let scope = self.containers;
+        self.input.pod.containers().filter(move |container| match scope {
+            ContainerScope::Everything => true,
+            ContainerScope::EphemeralBeside(old) => {
+                let name = |old: &Value| old.get("name") == container.value.get("name");
+                container.list == "ephemeralContainers" && !old.iter().any(name)
+            }
+        })
+    }
+
+    /// Whether the rules look at the whole pod.
+    pub fn is_whole_pod(&self) -> bool {
+        self.containers == ContainerScope::Everything
+    }
+
+    /// The absolute pointer of `below`, which counts from a container.
+    pub fn at(&self, container: &Container<'_>, below: &str) -> String {
+        self.input.pod.at(&(container.pointer() + below))
+    }
+
+    /// Whether another webhook or policy added the container after Mullion had seen the pod.
+    pub fn came_later(&self, container: &Container<'_>) -> bool {
+        self.annotation.is_some_and(|annotation| annotation.is_younger(container))
+    }
+
+    /// Whether this is a Windows pod: to Mullion, or (`spec.os.name: windows` beside the annotation `any`) to the API
+    /// server.
+    pub fn is_windows(&self) -> bool {
+        self.decision.os == DetectedOs::Windows || self.input.pod.says_windows_os()
+    }
+
+    /// The operating system the workload is placed on: one was decided, nobody asked for no placement, and the pod is not
+    /// bound to a node of the other one, which no selector would change.
+    pub fn placed_on(&self) -> Option<Os> {
+        let os = self.decision.decided().filter(|_| self.decision.placement)?;
+        let elsewhere = place_of(&self.input.pod, self.input.snapshot).is_some_and(|place| place != os);
+        (!elsewhere).then_some(os)
+    }
+}

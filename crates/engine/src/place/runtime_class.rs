@@ -1,0 +1,149 @@
+//! The RuntimeClass of a Windows pod.
+
+use crate::model::names::RUNTIME_CLASS_PREFIX;
+use serde_json::Value;
+
+use crate::model::change::Edit;
+use crate::model::cluster::namespace_restrictions;
+use crate::model::cluster::nodes::Node;
+use crate::model::cluster::runtime_class::RuntimeClass;
+use crate::model::names::{OS_LABELS, WINDOWS_BUILD_LABEL};
+use crate::model::operating_system::Os;
+use crate::model::scheduling::node_constraints;
+use crate::model::scheduling::node_constraints::NodeConstraints;
+use crate::model::settings::node_settings::NodeSettings;
+use crate::model::settings::workload_settings::{BuildMode, RuntimeClassMode};
+use crate::model::windows::build::Build;
+use crate::model::windows::release::{release_name, server_releases};
+use crate::place::context::WorkloadContext;
+use crate::place::placement_changes::PlacementChanges;
+
+/// The RuntimeClass that Mullion keeps for a build.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClassOfBuild {
+    /// Ours, with the handler of the policy.
+    Standing(String),
+    /// To be made under this name.
+    Missing(String),
+    /// Somebody else made one of this name: it is left alone, and pods are not given it.
+    Foreign(String),
+}
+
+/// Which class is the one for a build. `standing` says of a name whether the class is ours, and its handler.
+///
+/// `mullion-windows-<release>`; and where that is ours with another handler, which no one can change and running pods
+/// need at every sandbox, `mullion-windows-<release>-<handler>` beside it.
+pub fn class_of_build<'a>(
+    build: Build,
+    nodes: &NodeSettings,
+    standing: impl Fn(&str) -> Option<(bool, &'a str)>,
+) -> ClassOfBuild {
+    let handler = nodes.runtime_classes.handler.as_str();
+    let plain = format!("{RUNTIME_CLASS_PREFIX}{}", release_name(build, &nodes.releases));
+    let judge = |name: String| match standing(&name) {
+        None => Ok(ClassOfBuild::Missing(name)),
+        Some((false, _)) => Ok(ClassOfBuild::Foreign(name)),
+        Some((true, found)) if found == handler => Ok(ClassOfBuild::Standing(name)),
+        Some((true, _)) => Err(name),
+    };
+    let with_handler = |name: String| judge(format!("{name}-{handler}"));
+    // Of the second name only its maker could have given it another handler: then it is as good as somebody else's.
+    judge(plain).or_else(with_handler).unwrap_or_else(ClassOfBuild::Foreign)
+}
+
+impl<'a> WorkloadContext<'a> {
+    /// The RuntimeClass the pod names, where it is known.
+    pub fn own_runtime_class(&self) -> Option<&'a RuntimeClass> {
+        self.input.pod.text("/spec/runtimeClassName").and_then(|name| self.input.snapshot.runtime_class(name))
+    }
+
+    /// The RuntimeClass, if one is given: see the modes of `place.runtimeClass`. The API server refuses a class that is
+    /// missing, whose selector contradicts the pod's, or whose selector or tolerations the namespace refuses, so none of
+    /// these is ever assigned.
+    pub fn assign_runtime_class(&self, placed: &mut PlacementChanges<'_>) -> Option<&'a RuntimeClass> {
+        if self.input.pod.get("/spec/runtimeClassName").is_some() || self.input.pod.get("/spec/overhead").is_some() {
+            return None;
+        }
+        let name = match self.input.settings.runtime_class {
+            RuntimeClassMode::Never => None,
+            RuntimeClassMode::Named => self.input.settings.runtime_class_name.clone(),
+            RuntimeClassMode::PerRelease => self.class_of_release(),
+        };
+        let name = name?;
+        let class = self.input.snapshot.runtime_class(&name)?;
+        if !self.agrees(class) || !self.lets_in(class) {
+            return None;
+        }
+        let edit = Edit::Set { pointer: self.input.pod.at("/spec/runtimeClassName"), value: Value::from(name) };
+        placed.push(
+            "the policy asks for it, or it belongs to the one release that can run the pod",
+            edit,
+            "runtimeClassName",
+        );
+        Some(class)
+    }
+
+    /// Whether a class's nodeSelector leaves nodes for a Windows pod: nothing that the pod asks for, or is given,
+    /// excludes it.
+    fn agrees(&self, class: &RuntimeClass) -> bool {
+        let [os, _] = OS_LABELS;
+        let given = |key: &str, value: &str| match key {
+            _ if key == os => value == Os::Windows.name(),
+            WINDOWS_BUILD_LABEL if !class.is_hypervisor() => {
+                let wanted = self.builds.single().filter(|_| self.input.settings.build == BuildMode::Exact);
+                wanted.is_none_or(|build| build.to_string() == value)
+                    && !self.builds.incompatible.iter().any(|build| build.to_string() == value)
+            }
+            _ => true,
+        };
+        class.node_selector.iter().all(|(key, value)| given(key, value))
+            && node_constraints::admits(&self.input.pod, &class.node_selector)
+    }
+
+    /// Whether the namespace lets pods have what the class brings.
+    fn lets_in(&self, class: &RuntimeClass) -> bool {
+        let refused = |(key, value): (&String, &String)| self.contradiction(key, value).is_some();
+        let whitelist = self.whitelist();
+        !class.node_selector.iter().any(refused) && !class.tolerations.iter().any(|one| whitelist.refuses(one))
+    }
+
+    /// `mullion-windows-<release>`, if exactly one server release can run the pod (or the policy wants equality), a
+    /// live node has that build, and the class is ours.
+    fn class_of_release(&self) -> Option<String> {
+        let build = if self.input.settings.build == BuildMode::Exact {
+            self.builds.single()?
+        } else {
+            let mut servers = self.builds.hosts.iter().filter(|host| {
+                server_releases().any(|release| release.build == **host)
+                    || self.node_settings.releases.iter().any(|release| release.build == **host)
+            });
+            let only = servers.next()?;
+            if servers.next().is_some() {
+                return None;
+            }
+            *only
+        };
+        // A class is of one build: not while a node of another, such as a Windows 11, runs the pod as well.
+        // And one that satisfies what the pod asks for: a virtual node, or a pool that is at zero, has no build.
+        let asked = NodeConstraints::of(
+            &self.input.pod,
+            namespace_restrictions::node_selector(self.input.namespace).map(|(_, key, value)| (key, value)),
+        );
+        let live = self.input.snapshot.nodes.as_ref().is_some_and(|nodes| {
+            let exact = self.input.settings.build == BuildMode::Exact;
+            let others =
+                || nodes.windows_builds().iter().any(|other| *other != build && self.builds.hosts.contains(other));
+            let fits = |node: &Node| node.build == Some(build) && asked.fit(node);
+            nodes.windows_builds().contains(&build)
+                && (asked.is_empty() || nodes.samples(asked.keys()).any(fits))
+                && (exact || !others())
+        });
+        let class = class_of_build(build, self.node_settings, |name| {
+            self.input.snapshot.runtime_class(name).map(|class| (class.ours, class.handler.as_str()))
+        });
+        match class {
+            ClassOfBuild::Standing(name) if live => Some(name),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Tolerations for the taints that mark the nodes of an operating system.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::model::change::Edit;
+use crate::model::cluster::namespace_restrictions::TolerationsWhitelist;
+use crate::model::cluster::taint::Taint;
+use crate::model::operating_system::Os;
+use crate::model::scheduling::tolerations::{
+    includes, marks, tolerated, toleration_of, toleration_value, toleration_word,
+};
+use crate::model::settings::node_settings::{ApplyTaint, NodeSettings, policy_taint};
+use crate::model::settings::workload_settings::{Mode, TolerationsMode};
+use crate::place::context::WorkloadContext;
+use crate::place::placement_changes::PlacementChanges;
+
+/// A toleration that a pod is to have and lacks.
+#[derive(Debug)]
+pub struct MissingToleration {
+    /// As a pod spec has it.
+    pub value: Value,
+    /// Its word.
+    pub word: String,
+    /// Why it is to have it, as a clause.
+    pub why: &'static str,
+}
+
+impl MissingToleration {
+    fn new(value: Value, why: &'static str) -> Self {
+        Self { word: toleration_word(&value), value, why }
+    }
+}
+
+impl WorkloadContext<'_> {
+    /// The tolerations the pod lacks, but those that its namespace would refuse.
+    pub fn add_tolerations(&self, os: Os, placed: &mut PlacementChanges<'_>) {
+        let missing = self.missing_tolerations(os);
+        if missing.is_empty() {
+            return;
+        }
+        let whitelist = self.whitelist();
+        for MissingToleration { value, word, why } in missing.into_iter().filter(|it| !whitelist.refuses(&it.value)) {
+            let edit = Edit::Append { pointer: self.input.pod.at("/spec/tolerations"), value };
+            placed.push(why, edit, word);
+        }
+    }
+
+    /// Which tolerations its namespace lets the pod have.
+    pub fn whitelist(&self) -> TolerationsWhitelist {
+        TolerationsWhitelist::of(self.input.namespace, self.input.pod.items("/spec/tolerations"))
+    }
+
+    /// Tolerations for the taints that mark nodes of that OS, and those the policy lists, where the pod lacks them.
+    pub fn missing_tolerations(&self, os: Os) -> Vec<MissingToleration> {
+        let present = self.input.pod.items("/spec/tolerations");
+        let mut missing: Vec<MissingToleration> = Vec::new();
+        if self.input.settings.tolerations == TolerationsMode::Learn {
+            let taints = self.marker_taints(os);
+            let lacking = taints.iter().filter(|taint| !tolerated(present, taint)).map(toleration_of);
+            missing.extend(
+                lacking.map(|value| MissingToleration::new(value, "nodes of that operating system carry this taint")),
+            );
+        }
+        if os == Os::Windows && self.input.settings.tolerations != TolerationsMode::Never {
+            let learned = missing.len();
+            for value in self.input.settings.add_tolerations.iter().map(toleration_value) {
+                let mut wider = present.iter().chain(missing.iter().take(learned).map(|it| &it.value));
+                if !wider.any(|wide| includes(wide, &value)) && !missing.iter().any(|it| it.value == value) {
+                    missing.push(MissingToleration::new(value, "a policy lists it under place.tolerations.add"));
+                }
+            }
+        }
+        missing
+    }
+
+    /// Whether pods of that OS are to have that toleration, or one that it includes.
+    pub fn wants_toleration(&self, os: Os, toleration: &Value) -> bool {
+        let pod = std::slice::from_ref(toleration);
+        let marker = || self.marker_taints(os).iter().any(|taint| tolerated(pod, taint));
+        let listed =
+            || self.input.settings.add_tolerations.iter().any(|one| includes(toleration, &toleration_value(one)));
+        match self.input.settings.tolerations {
+            TolerationsMode::Never => false,
+            TolerationsMode::Learn if marker() => true,
+            TolerationsMode::Learn | TolerationsMode::Listed => os == Os::Windows && listed(),
+        }
+    }
+
+    /// Taints that mark nodes of that OS: seen now or before, expected, or our own. Never spot, GPU or tenant taints.
+    pub fn marker_taints(&self, os: Os) -> BTreeSet<Taint> {
+        let (snapshot, nodes) = (self.input.snapshot, self.node_settings);
+        let live = snapshot.nodes.iter();
+        match os {
+            Os::Linux => {
+                let seen = live.flat_map(crate::model::cluster::nodes::Nodes::linux_taints);
+                seen.filter(|taint| marks(&nodes.linux_taints, taint)).cloned().collect()
+            }
+            Os::Windows => {
+                let seen = live
+                    .flat_map(crate::model::cluster::nodes::Nodes::windows_taints)
+                    .chain(&snapshot.seen_taints)
+                    .cloned();
+                let expected = nodes.expected_pools.iter().flat_map(|pool| &pool.taints);
+                let mut all: BTreeSet<Taint> = seen
+                    .chain(expected.filter_map(|taint| Taint::parse(taint)))
+                    .filter(|taint| marks(&nodes.windows_taints, taint))
+                    .collect();
+                all.extend(own_taint(nodes));
+                all
+            }
+        }
+    }
+}
+
+/// The taint Mullion itself puts on Windows nodes, if it does.
+fn own_taint(nodes: &NodeSettings) -> Option<Taint> {
+    let sets = nodes.mode == Mode::Enforce && nodes.taint.apply != ApplyTaint::Never;
+    sets.then(|| policy_taint(nodes))
+}

@@ -1,0 +1,82 @@
+//! The rule catalogue: every check with a stable code and name.
+//!
+//! Rules that differ only in field, harmless values and text are rows of one table ([`linux_only`]); the others stand in
+//! the file of their family. Codes are never reused. A rule's page is its text under `pages/`, with what the catalogue
+//! knows above it: see `report/rule_page.rs`.
+
+use crate::place::context::WorkloadContext;
+use crate::rules::finding::Finding;
+use crate::rules::images::platforms;
+use crate::rules::linux_only::{app_armor, table};
+use crate::rules::rule::Rule;
+use crate::rules::{cluster, field_types, identity, images, linux_only, os_intent, resources, storage};
+
+/// Every rule, in order of code.
+pub fn catalogue() -> impl Iterator<Item = &'static Rule> {
+    os_intent::rules::RULES
+        .iter()
+        .chain(table::FIELDS.iter().map(|field| &field.rule))
+        .chain([&app_armor::RULE])
+        .chain(&storage::rules::RULES)
+        .chain(&identity::rules::RULES)
+        .chain(&images::rules::RULES)
+        .chain(&platforms::RULES)
+        .chain(&resources::RULES)
+        .chain(&cluster::rules::RULES)
+        .chain(&field_types::rules::RULES)
+}
+
+/// Everything that is wrong with one workload.
+pub fn check(cx: &WorkloadContext<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let whole = cx.is_whole_pod();
+    if whole {
+        os_intent::check::check(cx, &mut found);
+    } else {
+        os_intent::check::check_ephemeral(cx, &mut found);
+    }
+    // What the API server demands of these it demands whatever the operating system.
+    identity::check::check(cx, &mut found);
+    if cx.is_windows() {
+        linux_only::check::check(cx, &mut found);
+        if whole {
+            app_armor::check(cx, &mut found);
+        }
+        storage::check::check(cx, &mut found);
+        resources::check(cx, &mut found);
+        if whole {
+            images::check::check(cx, &mut found);
+            platforms::check(cx, &mut found);
+        }
+        os_intent::images::blame_injectors(cx, &mut found);
+    }
+    if whole {
+        cluster::check::check(cx, &mut found);
+    }
+    found
+}
+
+/// The rule of that code or name.
+pub fn find(code_or_name: &str) -> Option<&'static Rule> {
+    catalogue().find(|rule| rule.name == code_or_name || rule.code.eq_ignore_ascii_case(code_or_name))
+}
+
+#[cfg(test)]
+mod tests {
+
+    use super::*;
+
+    #[test]
+    fn codes_and_names_are_unique_sorted_and_well_formed() {
+        let rules: Vec<&Rule> = catalogue().collect();
+        assert!(rules.is_sorted_by(|a, b| a.code < b.code));
+        for rule in &rules {
+            assert!(rule.code.len() == 6 && rule.code.starts_with("MUL"), "{}", rule.code);
+            assert!(rule.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", rule.name);
+            assert!(rule.summary.len() <= 80 && !rule.summary.ends_with('.'), "{}", rule.summary);
+            assert!(!rule.why.is_empty() && !rule.why.ends_with('.'), "{}", rule.name);
+            assert_eq!(rules.iter().filter(|other| other.name == rule.name).count(), 1, "{}", rule.name);
+            assert_eq!(find(rule.code), find(rule.name));
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! A namespace's annotations against what the pod says, and against what Mullion would add.
+//!
+//! What they refuse is not added: see `engine/placement.rs`. The sentence says so, and how the annotation must read.
+
+use serde_json::Value;
+
+use crate::model::cluster::namespace_restrictions;
+use crate::model::cluster::namespace_restrictions::TolerationsWhitelist;
+use crate::model::json_pointer::escape;
+use crate::model::names;
+use crate::model::names::{OS_LABELS, WINDOWS_BUILD_LABEL};
+use crate::model::operating_system::Os;
+use crate::model::os_decision::{Basis, DetectedOs};
+use crate::model::settings::workload_settings::BuildMode;
+use crate::place::builds::build_matters;
+use crate::place::context::WorkloadContext;
+use crate::rules::finding::Finding;
+use crate::rules::rule::Rule;
+
+/// Findings of `namespace-node-selector`.
+pub(crate) fn node_selector(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
+    if namespace_restrictions::node_selector(cx.input.namespace).next().is_none()
+        || cx.decision.os == DetectedOs::Conflict
+    {
+        return;
+    }
+    // `what` makes a sentence of the value that the namespace asks for; short ones: a warning has 120 characters.
+    let mut add = |pointer: &str, key: &str, value: &str, what: &dyn Fn(&str) -> String| {
+        let Some((annotation, asked)) = cx.contradiction(key, value) else { return };
+        let mut found = cx.finding(rule, cx.input.pod.at(pointer), what(asked));
+        found.help = annotate(cx, annotation, &without(cx, annotation, key));
+        out.push(found);
+    };
+    for (key, value) in cx.input.pod.strings("/spec/nodeSelector") {
+        if cx.is_windows() || OS_LABELS.contains(&key) {
+            let pointer = format!("/spec/nodeSelector/{}", escape(key));
+            add(&pointer, key, value, &|asked| {
+                format!("the namespace asks for {asked}, and admission refuses all else")
+            });
+        }
+    }
+    let [os_label, _] = OS_LABELS;
+    if let Some(os) = given(cx).filter(|os| cx.lacks_node_selector(*os)) {
+        let added = |asked: &str| {
+            format!("the namespace asks for {os_label}={asked}, so {os_label}={} is not added", os.name())
+        };
+        add("/spec/nodeSelector", os_label, os.name(), &added);
+    }
+    if let Some(build) = exact_build(cx) {
+        let added = |asked: &str| format!("the namespace asks for build {asked}, so the image's {build} is not added");
+        add("/spec/nodeSelector", WINDOWS_BUILD_LABEL, &build, &added);
+    }
+    if let Some(class) = cx.own_runtime_class().filter(|_| cx.is_windows()) {
+        for (key, value) in &class.node_selector {
+            let brought = |asked: &str| format!("this RuntimeClass asks for {value}, the namespace for {key}={asked}");
+            add("/spec/runtimeClassName", key, value, &brought);
+        }
+    }
+}
+
+/// Findings of `namespace-tolerations`.
+pub(crate) fn tolerations(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
+    let Some(text) =
+        cx.input.namespace.and_then(|namespace| namespace.annotations.get(names::TOLERATIONS_WHITELIST_ANNOTATION))
+    else {
+        return;
+    };
+    let whitelist = cx.whitelist();
+    if whitelist == TolerationsWhitelist::Anything {
+        return;
+    }
+    let refused = |all: Vec<Value>| -> Vec<Value> { all.into_iter().filter(|one| whitelist.refuses(one)).collect() };
+    let missing = given(cx).map(|os| cx.missing_tolerations(os)).unwrap_or_default();
+    let missing = refused(missing.into_iter().map(|missing| missing.value).collect());
+    if !missing.is_empty() {
+        let message = match &whitelist {
+            TolerationsWhitelist::Unreadable(_) => {
+                "the namespace's tolerationsWhitelist cannot be read, so none is added".to_owned()
+            }
+            _ => format!("the namespace's tolerationsWhitelist refuses {}, so the pod may wait", shown(&missing)),
+        };
+        out.push(with_advice(
+            cx,
+            cx.finding(rule, cx.input.pod.at("/spec/tolerations"), message),
+            &whitelist,
+            text,
+            missing,
+        ));
+    }
+    let class = cx.own_runtime_class().filter(|_| cx.is_windows());
+    let brought = class.map(|class| refused(class.tolerations.clone())).unwrap_or_default();
+    if !brought.is_empty() {
+        let message = format!("the namespace's tolerationsWhitelist refuses {}, which this brings", shown(&brought));
+        let found = cx.finding(rule, cx.input.pod.at("/spec/runtimeClassName"), message);
+        out.push(with_advice(cx, found, &whitelist, text, brought));
+    }
+}
+
+/// The operating system whose selector and tolerations the pod is given.
+fn given(cx: &WorkloadContext<'_>) -> Option<Os> {
+    cx.placed_on().filter(|os| *os == Os::Windows || cx.decision.basis != Basis::Place)
+}
+
+/// The build that policy has the pod ask for by nodeSelector.
+fn exact_build(cx: &WorkloadContext<'_>) -> Option<String> {
+    let asked = cx.placed_on() == Some(Os::Windows)
+        && cx.decision.basis != Basis::Place
+        && cx.input.settings.build == BuildMode::Exact
+        && cx.input.pod.text("/spec/nodeName").is_none()
+        && build_matters(&cx.input.pod, cx.input.snapshot)
+        && cx.wants_build();
+    cx.builds.single().filter(|_| asked).map(|build| build.to_string())
+}
+
+fn with_advice(
+    cx: &WorkloadContext<'_>,
+    mut found: Finding,
+    whitelist: &TolerationsWhitelist,
+    text: &str,
+    refused: Vec<Value>,
+) -> Finding {
+    found.help = if let TolerationsWhitelist::Unreadable(error) = whitelist {
+        format!("write a JSON list that holds {}: {error}", Value::from(refused))
+    } else {
+        let mut list: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
+        list.extend(refused);
+        // Inside a JSON text a quote can be written so, and the shell leaves it alone.
+        let list = Value::from(list).to_string().replace('\'', "\\u0027");
+        annotate(cx, names::TOLERATIONS_WHITELIST_ANNOTATION, &list)
+    };
+    found
+}
+
+/// Tolerations as `key=value:Effect`.
+fn shown(tolerations: &[Value]) -> String {
+    let one = |toleration: &Value| {
+        let text = |name| toleration.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let value = text("value").map(|value| format!("={value}")).unwrap_or_default();
+        let effect = text("effect").map(|effect| format!(":{effect}")).unwrap_or_default();
+        format!("{}{value}{effect}", text("key").unwrap_or("*"))
+    };
+    tolerations.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// The namespace's node selector without that key. Never no annotation at all: then the plugin's default for the whole
+/// cluster would count.
+fn without(cx: &WorkloadContext<'_>, annotation: &str, key: &str) -> String {
+    let kept = namespace_restrictions::node_selector(cx.input.namespace)
+        .filter(|(of, other, _)| *of == annotation && *other != key);
+    kept.map(|(_, key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
+}
+
+fn annotate(cx: &WorkloadContext<'_>, annotation: &str, value: &str) -> String {
+    format!("kubectl annotate namespace {} --overwrite '{annotation}={value}'", cx.input.request.workload.namespace)
+}

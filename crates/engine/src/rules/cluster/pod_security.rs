@@ -1,0 +1,65 @@
+//! Pod Security: what the labels of a namespace refuse of Windows pods.
+
+use crate::model::cluster::namespace_restrictions::{PodSecurity, PodSecurityLevel};
+use crate::model::names::POD_SECURITY_ENFORCE_LABEL;
+use crate::model::names::POD_SECURITY_ENFORCE_VERSION_LABEL;
+use crate::model::operating_system::Os;
+use crate::model::os_decision::Basis;
+use crate::model::pod_view::Pod;
+use crate::model::settings::workload_settings::OsFieldMode;
+use crate::place::context::WorkloadContext;
+use crate::rules::finding::Finding;
+use crate::rules::rule::Rule;
+
+/// The first version whose `restricted` lets Windows pods off.
+const FIRST_FOR_WINDOWS: &str = "v1.25";
+
+/// Findings of `pod-security`.
+pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
+    let security = PodSecurity::of(cx.input.namespace);
+    if security.level == PodSecurityLevel::Privileged || !cx.is_windows() {
+        return;
+    }
+    if let Some(pointer) = host_process(&cx.input.pod) {
+        let level = security.level.name();
+        let message = format!("the namespace enforces Pod Security {level}, which refuses it");
+        let mut found = cx.finding(rule, cx.input.pod.at(&pointer), message);
+        found.help = format!("use a namespace with label {POD_SECURITY_ENFORCE_LABEL}: privileged");
+        out.push(found);
+        return;
+    }
+    let Some(minor) = security.minor.filter(|_| security.refuses_windows_os()) else { return };
+    let (pointer, message) = if cx.input.pod.says_windows_os() {
+        ("/spec/os/name", format!("Pod Security restricted of v1.{minor} demands fields that windows forbids"))
+    } else if seals(cx) {
+        let message = format!("spec.os is not set: Pod Security restricted of v1.{minor} demands what it forbids");
+        ("/spec", message)
+    } else {
+        return;
+    };
+    let mut found = cx.finding(rule, cx.input.pod.at(pointer), message);
+    found.help = format!(
+        "kubectl label namespace {} --overwrite {POD_SECURITY_ENFORCE_VERSION_LABEL}={FIRST_FOR_WINDOWS}",
+        cx.input.request.workload.namespace
+    );
+    out.push(found);
+}
+
+/// Whether `spec.os` would be set, were it not for Pod Security.
+fn seals(cx: &WorkloadContext<'_>) -> bool {
+    cx.placed_on() == Some(Os::Windows)
+        && cx.decision.basis != Basis::Place
+        && cx.input.settings.spec_os == OsFieldMode::WhenClean
+        && cx.input.pod.get("/spec/os").is_none()
+}
+
+/// Where the pod says that it is a HostProcess pod, below the pod.
+fn host_process(pod: &Pod<'_>) -> Option<String> {
+    const OPTION: &str = "/securityContext/windowsOptions/hostProcess";
+    let says = |value: Option<&serde_json::Value>| value.and_then(serde_json::Value::as_bool).unwrap_or(false);
+    if says(pod.get(&format!("/spec{OPTION}"))) {
+        return Some(format!("/spec{OPTION}"));
+    }
+    let container = pod.containers().find(|container| says(container.get(OPTION)))?;
+    Some(container.pointer() + OPTION)
+}

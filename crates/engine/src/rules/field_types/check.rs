@@ -1,0 +1,223 @@
+//! 8xx: what the API server could not take as it is written.
+//!
+//! For files alone. A request that reaches the webhook was decoded by the API server, which refused what had a wrong
+//! type and dropped what it does not know; a file still has all of that in it, and the other [`rules`](crate::rules::catalogue)
+//! read what they know and pass over the rest.
+//!
+//! [`check`] walks an object along a table of fields (`fields.txt`) that was taken from an API server. What Go's
+//! decoder takes is taken: null for anything, a number for a quantity, no other letter case for a field's name
+//! (sigs.k8s.io/json, `UnmarshalCaseSensitivePreserveInts`); an integer is one without a point and within its 32 or 64
+//! bits. What it takes and validation then refuses is not looked at, nor the text of a time (`creationTimestamp`), nor what
+//! a status holds: nobody writes these.
+
+use serde_json::Value;
+
+use crate::model::json_pointer::{escape, field_path};
+use crate::model::names::ALLOW_ANNOTATION;
+use crate::model::pod_view::Pod;
+use crate::model::quantity::is_quantity;
+use crate::model::settings::rule_actions::Action;
+use crate::model::settings::workload_settings::Settings;
+use crate::model::text::shown;
+use crate::model::workload::WorkloadKind;
+use crate::rules::field_types::messages;
+use crate::rules::field_types::rules::RULES;
+use crate::rules::field_types::table::{FieldTable, FieldType, TABLE};
+use crate::rules::finding::{Finding, RejectedBy};
+use crate::rules::rule::Rule;
+
+/// How many findings of one rule an object gets; one more says how many were left out. It is where the API server
+/// stops, too (sigs.k8s.io/json, `saveStrictError`): whoever has that many has one mistake, made by a generator. Counted
+/// per rule, so that a hundred warnings hide no error.
+const MOST: usize = 100;
+
+/// What the API server could not take of `object`, a subject of that kind: wrong types first, then unknown fields, each
+/// in the order of the walk.
+///
+/// The action is the policies', where they name these rules, else the rule's default. It is final: neither
+/// `rules.denials`, `workloads` nor `mode` moves it, which are about what Mullion refuses, and this the API server does.
+pub fn check(kind: WorkloadKind, object: &Value, settings: &Settings) -> Vec<Finding> {
+    let [wrong_type, unknown_field] = &RULES;
+    let waved = Pod::of(kind, object).and_then(|pod| pod.annotation(ALLOW_ANNOTATION)).unwrap_or_default();
+    let mut walk = Walk {
+        table: &TABLE,
+        pointer: String::new(),
+        above: Vec::new(),
+        wrong: Found::new(wrong_type, RejectedBy::ApiServer, waved, settings),
+        unknown: Found::new(unknown_field, RejectedBy::Nobody, waved, settings),
+    };
+    walk.value(&TABLE.kind(kind), object);
+    let Walk { wrong, unknown, .. } = walk;
+    wrong.finish().chain(unknown.finish()).collect()
+}
+
+/// One walk down an object. As deep as the types are nested, however deep the object is.
+struct Walk<'a> {
+    table: &'a FieldTable,
+    /// Where it is.
+    pointer: String,
+    /// The types it is in, each with its pointer's length, the object's own first.
+    above: Vec<(usize, usize)>,
+    wrong: Found,
+    unknown: Found,
+}
+
+impl Walk<'_> {
+    fn value(&mut self, shape: &FieldType, value: &Value) {
+        match (shape, value) {
+            // Null is absent to Go's decoder, in lists and maps the empty value.
+            (FieldType::Any, _) | (_, Value::Null) => {}
+            (FieldType::Object(at), Value::Object(members)) => {
+                let table = self.table;
+                let Some(object) = table.object(*at) else { return };
+                self.above.push((*at, self.pointer.len()));
+                for (key, value) in members {
+                    self.step(key, |walk| match object.fields.get(key.as_str()) {
+                        Some(field) => walk.value(field, value),
+                        None => walk.unknown(key),
+                    });
+                }
+                self.above.pop();
+            }
+            (FieldType::Map(inner), Value::Object(members)) => {
+                for (key, value) in members {
+                    self.step(key, |walk| walk.value(inner, value));
+                }
+            }
+            (FieldType::List(inner), Value::Array(items)) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.step(&index.to_string(), |walk| walk.value(inner, item));
+                }
+            }
+            _ if takes(shape, value) => {}
+            _ => {
+                let Self { table, pointer, wrong, .. } = self;
+                wrong.add(pointer, || messages::wrong_type(table, shape, value, field_name(pointer)));
+            }
+        }
+    }
+
+    fn step(&mut self, token: &str, then: impl FnOnce(&mut Self)) {
+        let length = self.pointer.len();
+        self.pointer.push('/');
+        self.pointer.push_str(&escape(token));
+        then(self);
+        self.pointer.truncate(length);
+    }
+
+    fn unknown(&mut self, key: &str) {
+        let Self { table, pointer, above, unknown, .. } = self;
+        unknown.add(pointer, || {
+            let above: Vec<_> = above.iter().map(|(at, length)| (*at, pointer.get(..*length).unwrap_or(""))).collect();
+            messages::unknown_field(table, &above, key)
+        });
+    }
+}
+
+/// Whether a value that holds no others is one the decoder takes.
+fn takes(shape: &FieldType, value: &Value) -> bool {
+    match (shape, value) {
+        (FieldType::Text | FieldType::Time | FieldType::IntOrText, Value::String(_))
+        | (FieldType::Boolean, Value::Bool(_))
+        | (FieldType::Quantity, Value::Number(_)) => true,
+        (FieldType::Quantity, Value::String(text)) => is_quantity(text),
+        (FieldType::Int64, Value::Number(number)) => number.as_i64().is_some(),
+        // A number with a point is none even if it is whole; kubectl sends 8080 where the file says 8080.0, and
+        // `manifest` reads it so.
+        (FieldType::Int32 | FieldType::IntOrText, Value::Number(number)) => {
+            number.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
+        }
+        _ => false,
+    }
+}
+
+/// The name of the field a pointer leads to, over list indices.
+fn field_name(pointer: &str) -> &str {
+    let token = pointer.rsplit('/').find(|token| !token.bytes().all(|byte| byte.is_ascii_digit()));
+    token.unwrap_or_default()
+}
+
+/// The findings of one rule.
+struct Found {
+    rule: &'static Rule,
+    refused_by: RejectedBy,
+    action: Action,
+    findings: Vec<Finding>,
+    /// The first that found no room, and how many there were.
+    more: Option<(Finding, usize)>,
+}
+
+impl Found {
+    fn new(rule: &'static Rule, refused_by: RejectedBy, waved: &str, settings: &Settings) -> Self {
+        let action = if settings.waved_off(waved, rule.code, rule.name) {
+            Action::Allow
+        } else {
+            match settings.action(rule.code, rule.name, rule.default) {
+                // Asked for by a prefix: there is no repair.
+                Action::Repair => rule.default,
+                action => action,
+            }
+        };
+        Self { rule, refused_by, action, findings: Vec::new(), more: None }
+    }
+
+    /// `texts`: message and help.
+    fn add(&mut self, pointer: &str, texts: impl FnOnce() -> (String, String)) {
+        if self.action == Action::Allow {
+            return;
+        }
+        if let Some((_, count)) = &mut self.more {
+            *count += 1;
+            return;
+        }
+        let finding = self.finding(pointer.to_owned(), texts());
+        if self.findings.len() < MOST {
+            self.findings.push(finding);
+        } else {
+            self.more = Some((finding, 1));
+        }
+    }
+
+    fn finish(self) -> impl Iterator<Item = Finding> {
+        let last = self.more.map(|(mut finding, count)| {
+            if count > 1 {
+                finding.message = format!("this and {} more like it are not listed", count - 1);
+                "mend those above first".clone_into(&mut finding.help);
+            }
+            finding
+        });
+        self.findings.into_iter().chain(last)
+    }
+
+    fn finding(&self, pointer: String, (message, help): (String, String)) -> Finding {
+        Finding {
+            code: self.rule.code,
+            rule: self.rule.name,
+            action: self.action,
+            quiet: false,
+            advice: false,
+            path: printable_path(&pointer),
+            pointer,
+            message,
+            help,
+            replacement: None,
+            refused_by: self.refused_by,
+            forbidden_by_os: false,
+            rejected_beside_os: false,
+            known_before: false,
+        }
+    }
+}
+
+/// The field path for people. A key can be any text: it must not break a line or fill a screen.
+fn printable_path(pointer: &str) -> String {
+    /// A label's key has at most 253 + 1 + 63 characters.
+    const LONGEST_KEY: usize = 317;
+    let odd = |token: &str| token.len() > LONGEST_KEY || token.contains(char::is_control);
+    if !pointer.split('/').any(odd) {
+        return field_path(pointer);
+    }
+    let tokens: Vec<String> =
+        pointer.split('/').map(|token| if odd(token) { shown(token) } else { token.to_owned() }).collect();
+    field_path(&tokens.join("/"))
+}

@@ -1,0 +1,24 @@
+//! The rules of this family.
+
+use crate::model::settings::rule_actions::Action;
+use crate::rules::rule::{Rule, rule};
+
+/// The rules of this module, in order of code.
+pub static RULES: [Rule; 2] = [
+    rule!(
+        "MUL801",
+        "wrong-type",
+        Action::Deny,
+        "a value of another type than its field has",
+        "the API server cannot read the value and refuses the object",
+        "write a value of the type the field has",
+    ),
+    rule!(
+        "MUL802",
+        "unknown-field",
+        Action::Warn,
+        "a field that Kubernetes does not know",
+        "kubectl refuses the object, and other clients have the field dropped",
+        "remove it, or write the name the field has",
+    ),
+];

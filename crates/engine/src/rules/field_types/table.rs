@@ -1,0 +1,174 @@
+//! The fields of the nine kinds, read from `fields.txt`.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use crate::model::workload::WorkloadKind;
+
+/// One line for each field, as `Container.args []string`, sorted; one line says which Kubernetes it is.
+const FIELDS: &str = include_str!("fields.txt");
+
+/// The table. 650 short lines are read within a millisecond, and only by who asks: a server never does.
+pub(crate) static TABLE: LazyLock<FieldTable> = LazyLock::new(|| FieldTable::read(FIELDS));
+
+/// What a value has to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum FieldType {
+    /// Whatever.
+    Any,
+    /// `string`.
+    Text,
+    /// `time`: a string to this check.
+    Time,
+    /// `boolean`.
+    Boolean,
+    /// `int32`.
+    Int32,
+    /// `int64`.
+    Int64,
+    /// `quantity`: `500m` or a number.
+    Quantity,
+    /// `int-or-string`: a port or its name, a count or a percentage.
+    IntOrText,
+    /// `[]…`.
+    List(Box<FieldType>),
+    /// `map[string]…`: keys are free.
+    Map(Box<FieldType>),
+    /// A type with fields, by its place in [`Table::types`].
+    Object(usize),
+}
+
+/// A type with fields.
+#[derive(Debug)]
+pub(crate) struct ObjectType {
+    /// `Toleration`, as Kubernetes' API reference calls it.
+    pub(crate) name: &'static str,
+    /// What each field has to be.
+    pub(crate) fields: BTreeMap<&'static str, FieldType>,
+}
+
+/// All types that the nine kinds are made of.
+#[derive(Debug)]
+pub(crate) struct FieldTable {
+    /// `1.36`.
+    pub(crate) kubernetes: &'static str,
+    types: Vec<ObjectType>,
+    by_name: BTreeMap<&'static str, usize>,
+}
+
+impl FieldTable {
+    /// The fields of a kind as a whole.
+    pub(crate) fn kind(&self, kind: WorkloadKind) -> FieldType {
+        self.by_name.get(kind.name()).map_or(FieldType::Any, |at| FieldType::Object(*at))
+    }
+
+    /// The type at that place.
+    pub(crate) fn object(&self, at: usize) -> Option<&ObjectType> {
+        self.types.get(at)
+    }
+
+    /// Lines that make no sense are passed over: the file is part of the program, and a test reads every line of it.
+    fn read(text: &'static str) -> Self {
+        let mut table = Self { kubernetes: "", types: Vec::new(), by_name: BTreeMap::new() };
+        let lines = || text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' '));
+        let fields = || lines().filter_map(|(field, shape)| Some((field.split_once('.')?, shape)));
+        for ((name, _), _) in fields() {
+            table.by_name.entry(name).or_insert_with(|| {
+                table.types.push(ObjectType { name, fields: BTreeMap::new() });
+                table.types.len() - 1
+            });
+        }
+        for ((name, field), shape) in fields() {
+            let shape = table.shape(shape);
+            let object = table.by_name.get(name).and_then(|at| table.types.get_mut(*at));
+            object.and_then(|object| object.fields.insert(field, shape));
+        }
+        table.kubernetes = lines().find_map(|(word, version)| (word == "kubernetes").then_some(version)).unwrap_or("");
+        table
+    }
+
+    fn shape(&self, text: &str) -> FieldType {
+        if let Some(item) = text.strip_prefix("[]") {
+            return FieldType::List(Box::new(self.shape(item)));
+        }
+        if let Some(value) = text.strip_prefix("map[string]") {
+            return FieldType::Map(Box::new(self.shape(value)));
+        }
+        match text {
+            "string" => FieldType::Text,
+            "time" => FieldType::Time,
+            "boolean" => FieldType::Boolean,
+            "int32" => FieldType::Int32,
+            "int64" => FieldType::Int64,
+            "quantity" => FieldType::Quantity,
+            "int-or-string" => FieldType::IntOrText,
+            name => self.by_name.get(name).map_or(FieldType::Any, |at| FieldType::Object(*at)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+    use super::*;
+
+    const KINDS: [WorkloadKind; 9] = [
+        WorkloadKind::Pod,
+        WorkloadKind::PodTemplate,
+        WorkloadKind::ReplicationController,
+        WorkloadKind::ReplicaSet,
+        WorkloadKind::Deployment,
+        WorkloadKind::StatefulSet,
+        WorkloadKind::DaemonSet,
+        WorkloadKind::Job,
+        WorkloadKind::CronJob,
+    ];
+
+    #[test]
+    fn every_line_is_read() {
+        let (comments, lines): (Vec<&str>, Vec<&str>) = FIELDS.lines().partition(|line| line.starts_with('#'));
+        assert_eq!(comments.len(), 2);
+        assert_eq!(lines.first().unwrap().strip_prefix("kubernetes "), Some(TABLE.kubernetes));
+        let fields: usize = TABLE.types.iter().map(|object| object.fields.len()).sum();
+        assert_eq!(fields, lines.len() - 1);
+        for line in lines.iter().skip(1) {
+            let (path, shape) = line.split_once(' ').unwrap();
+            let (name, field) = path.split_once('.').unwrap();
+            let read = TABLE.types.get(TABLE.by_name[name]).unwrap().fields.get(field).unwrap();
+            let mut inner = read;
+            while let FieldType::List(next) | FieldType::Map(next) = inner {
+                inner = next;
+            }
+            assert_eq!(*inner == FieldType::Any, shape.ends_with("any"), "{line}");
+        }
+    }
+
+    /// So the walk ends: a type that held itself could be nested as deep as a file goes.
+    #[test]
+    fn no_type_holds_itself_and_all_are_used() {
+        fn deepest(shape: &FieldType, above: &mut Vec<usize>, seen: &mut [bool]) -> usize {
+            match shape {
+                FieldType::List(inner) | FieldType::Map(inner) => deepest(inner, above, seen),
+                FieldType::Object(at) => {
+                    let object = TABLE.object(*at).unwrap();
+                    assert!(!above.contains(at), "{} holds itself", object.name);
+                    *seen.get_mut(*at).unwrap() = true;
+                    above.push(*at);
+                    let below = object.fields.values().map(|field| deepest(field, above, seen)).max().unwrap_or(0);
+                    above.pop();
+                    below + 1
+                }
+                _ => 0,
+            }
+        }
+        let mut seen = vec![false; TABLE.types.len()];
+        for kind in KINDS {
+            let depth = deepest(&TABLE.kind(kind), &mut Vec::new(), &mut seen);
+            assert!((3..=12).contains(&depth), "{kind:?}: {depth}");
+        }
+        let unused = TABLE.types.iter().zip(&seen).filter(|(_, seen)| !**seen).map(|(object, _)| object.name);
+        assert_eq!(unused.collect::<Vec<_>>(), Vec::<&str>::new());
+    }
+}

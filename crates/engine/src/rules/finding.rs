@@ -1,0 +1,89 @@
+//! What is wrong, and where.
+
+use crate::model::change::Edit;
+use crate::model::settings::rule_actions::Action;
+
+/// One place in one subject where one rule fired.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+pub struct Finding {
+    /// `MUL201`.
+    pub code: &'static str,
+    /// `run-as-user`.
+    pub rule: &'static str,
+    /// What the policy does with it, before [`answer`](crate::admission::response::respond()) looks at whose subject it is.
+    pub action: Action,
+    /// Whether a repair is worth no sentence: the value changed nothing on Linux either.
+    pub quiet: bool,
+    /// Whether its rule is [advice](crate::rules::rule::Rule::advice).
+    pub advice: bool,
+    /// JSON pointer into the object.
+    pub pointer: String,
+    /// The same place as the API server writes it: `spec.containers[0].securityContext.runAsUser`.
+    pub path: String,
+    /// Why it cannot work: one sentence without a full stop.
+    pub message: String,
+    /// What to write instead: one clause; may be empty.
+    pub help: String,
+    /// What a repair writes where it removes the field; `None`: nothing.
+    pub replacement: Option<Edit>,
+    /// Who else would refuse the pod.
+    pub refused_by: RejectedBy,
+    /// Whether it is about a field that `spec.os.name: windows` forbids.
+    pub forbidden_by_os: bool,
+    /// Whether the API server rejects its value beside `spec.os.name: windows`: the field is forbidden there, or takes
+    /// other values.
+    pub rejected_beside_os: bool,
+    /// On UPDATE: whether the object had it before; then it refuses nothing.
+    pub known_before: bool,
+}
+
+/// Who would refuse a pod that carries a finding, were Mullion not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RejectedBy {
+    /// Nobody: it runs, perhaps not as meant.
+    Nobody,
+    /// The kubelet, once the pod is bound.
+    Kubelet,
+    /// The API server, with 422.
+    ApiServer,
+}
+
+impl Finding {
+    /// `MUL201 run-as-user: spec.…runAsUser: Windows has no numeric user ids; use windowsOptions.runAsUserName`.
+    pub fn sentence(&self) -> String {
+        format!("{} {}: {}: {}", self.code, self.rule, self.path, self.advice())
+    }
+
+    /// As much of [`sentence`](Self::sentence) as `limit` characters hold, the reason last to go: what to write instead
+    /// gives way first, then the path, then the rule's name. `before` stands at its front, `done` says what became of
+    /// the field; then nothing is left to write instead.
+    pub fn line(&self, before: &str, done: &str, limit: usize) -> String {
+        let Self { code, rule, path, message, .. } = self;
+        let advice = if done.is_empty() { self.advice() } else { message.clone() };
+        let short = short_path(path);
+        let lines = [
+            format!("{before}{code} {rule}: {path}{done}: {advice}"),
+            format!("{before}{code} {rule}: {short}{done}: {advice}"),
+            format!("{before}{code} {rule}: {short}{done}: {message}"),
+            format!("{before}{code}: {short}{done}: {message}"),
+        ];
+        let [.., shortest] = &lines;
+        let shortest = shortest.clone();
+        lines.into_iter().find(|line| line.chars().count() <= limit).unwrap_or(shortest)
+    }
+
+    /// Why, and what to write instead: `Windows has no numeric user ids; use windowsOptions.runAsUserName`.
+    pub fn advice(&self) -> String {
+        if self.help.is_empty() { self.message.clone() } else { format!("{}; {}", self.message, self.help) }
+    }
+}
+
+/// A field path without what every pod has: `spec.template.spec.containers[0].securityContext.privileged` is
+/// `containers[0]…privileged`.
+fn short_path(path: &str) -> String {
+    const STARTS: [&str; 4] =
+        ["spec.jobTemplate.spec.template.spec.", "spec.template.spec.", "template.spec.", "spec."];
+    let below = STARTS.into_iter().find_map(|start| path.strip_prefix(start)).unwrap_or(path);
+    below.replacen("].securityContext.", "]…", 1)
+}

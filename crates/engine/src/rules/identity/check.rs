@@ -1,0 +1,31 @@
+//! 4xx: who a container runs as: runAsUserName, gMSA, HostProcess.
+//!
+//! MUL401 to MUL404 are what the API server itself refuses, whatever the pod's operating system (Kubernetes 1.36,
+//! pkg/apis/core/validation/validation.go, `validateWindowsSecurityContextOptions` and `validateWindowsHostProcessPod`):
+//! no more, no less, and at the same field paths. `--allow-privileged=false` is the cluster's own setting and no
+//! finding. The others are what the server lets pass and a Windows node does not do.
+
+use crate::place::context::WorkloadContext;
+use crate::rules::finding::Finding;
+use crate::rules::identity::security_context::{SecurityContext, places};
+use crate::rules::identity::{gmsa, host_process, non_root, user_name};
+
+/// Findings about user names, gMSA and HostProcess.
+pub fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    let pod = SecurityContext::of_pod(&cx.input.pod);
+    let mut containers = cx.input.pod.containers().map(SecurityContext::of_container);
+    // Every rule is about one of the options, and most pods have none.
+    if pod.options().is_none() && !containers.any(|container| container.options().is_some()) {
+        return;
+    }
+    let windows = cx.is_windows();
+    for place in places(cx) {
+        user_name::check(place, cx, out);
+        gmsa::check(place, windows, cx, out);
+    }
+    host_process::check(pod, cx, out);
+    if windows {
+        host_process::users(pod, cx, out);
+        non_root::check(pod, cx, out);
+    }
+}

@@ -1,0 +1,57 @@
+//! Group managed service accounts.
+
+use crate::place::context::WorkloadContext;
+use crate::rules::finding::{Finding, RejectedBy};
+use crate::rules::identity::rules::{GMSA_CREDENTIAL_SPEC, GMSA_WITHOUT_NAME};
+use crate::rules::identity::security_context::SecurityContext;
+
+/// `maxGMSACredentialSpecLength`, in bytes.
+const CONTENTS_LIMIT: usize = 64 * 1024;
+
+/// `validation.DNS1123SubdomainMaxLength`, in bytes.
+const NAME_LIMIT: usize = 253;
+
+/// The findings about the credential spec of one `securityContext`. Never its contents: they name accounts.
+pub(crate) fn check(place: SecurityContext<'_>, windows: bool, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    let mut refused = |option: &str, message: String, help: Option<String>| {
+        let mut found = cx.finding(&GMSA_CREDENTIAL_SPEC, place.option_at(cx, option), message);
+        found.refused_by = RejectedBy::ApiServer;
+        if let Some(help) = help {
+            found.help = help;
+        }
+        out.push(found);
+    };
+    let name = place.text("gmsaCredentialSpecName");
+    if let Some(name) = name.filter(|name| !is_subdomain(name)) {
+        let lower = name.to_ascii_lowercase();
+        let message = match name.len() {
+            0 => "the name is empty".to_owned(),
+            1..=NAME_LIMIT => "resources are named with lower case letters and digits, - or . between".to_owned(),
+            bytes => format!("the name has {bytes} bytes and may have {NAME_LIMIT}"),
+        };
+        refused("gmsaCredentialSpecName", message, is_subdomain(&lower).then(|| format!("write {lower}")));
+    }
+    let Some(contents) = place.text("gmsaCredentialSpec") else { return };
+    let leave_out = || Some("write gmsaCredentialSpecName and leave gmsaCredentialSpec out".to_owned());
+    if contents.is_empty() {
+        refused("gmsaCredentialSpec", "a credential spec cannot be empty".to_owned(), leave_out());
+    } else if contents.len() > CONTENTS_LIMIT {
+        let message = format!("the credential spec has {} bytes and may have {CONTENTS_LIMIT}", contents.len());
+        refused("gmsaCredentialSpec", message, leave_out());
+    } else if windows && name.is_none() {
+        // kubernetes-sigs/windows-gmsa, admission-webhook/webhook.go, validateCreateRequest: it looks at the pod and at
+        // each container by itself, as does DetermineEffectiveSecurityContext of the kubelet.
+        out.push(cx.finding(&GMSA_WITHOUT_NAME, place.option_at(cx, "gmsaCredentialSpec"), GMSA_WITHOUT_NAME.why));
+    }
+}
+
+/// `validation.IsDNS1123Subdomain`.
+fn is_subdomain(name: &str) -> bool {
+    let is_label = |label: &str| {
+        !label.is_empty()
+            && label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    name.len() <= NAME_LIMIT && name.split('.').all(is_label)
+}

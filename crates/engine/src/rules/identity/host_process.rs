@@ -1,0 +1,143 @@
+//! HostProcess containers.
+
+use serde_json::Value;
+
+use crate::place::context::WorkloadContext;
+use crate::rules::finding::{Finding, RejectedBy};
+use crate::rules::identity::rules::{HOST_PROCESS_MIXED, HOST_PROCESS_NETWORK, HOST_PROCESS_USER};
+use crate::rules::identity::security_context::SecurityContext;
+use crate::rules::identity::user_name::faults;
+
+/// With `true` hcsshim runs the container with the rights of containerd and never looks at the user
+/// (internal/jobcontainers/oci.go, `inheritUserTokenIsSet`).
+const INHERIT_USER: &str = "microsoft.com/hostprocess-inherit-user";
+
+/// The domain of the service accounts. hcsshim compares it letter by letter before it logs on as a service
+/// (internal/jobcontainers/logon.go, `processToken`); the user Windows takes in any case.
+const SERVICE_DOMAIN: &str = "NT AUTHORITY";
+
+/// The accounts that need no password, in the spellings that are met, and what the documentation of HostProcess pods
+/// calls them. `LocalSystem` is what services call SYSTEM; it is not known by that name.
+const SERVICE_ACCOUNTS: [(&str, &str); 6] = [
+    ("SYSTEM", "SYSTEM"),
+    ("LocalSystem", "SYSTEM"),
+    ("LocalService", "Local service"),
+    ("Local service", "Local service"),
+    ("NetworkService", "NetworkService"),
+    ("Network service", "NetworkService"),
+];
+
+/// Users of images, which no host has.
+const IMAGE_USERS: [&str; 2] = ["ContainerAdministrator", "ContainerUser"];
+
+/// What the API server checks: `validateWindowsHostProcessPod`. An ephemeral container makes it check the whole pod
+/// again, at the same paths.
+pub(crate) fn check(pod: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    let mut refused = |mut found: Finding| {
+        found.refused_by = RejectedBy::ApiServer;
+        out.push(found);
+    };
+    for container in cx.containers().map(SecurityContext::of_container) {
+        if let (Some(whole), Some(own)) = (pod.host_process(), container.host_process())
+            && whole != own
+        {
+            let message = format!("the pod says hostProcess: {whole}, and this container {own}");
+            refused(cx.finding(&HOST_PROCESS_MIXED, container.option_at(cx, "hostProcess"), message));
+        }
+    }
+    let mut containers = cx.input.pod.containers();
+    let runs_on_host = |container: &_| SecurityContext::of_container(*container).runs_on_host(pod);
+    let Some(inside) = containers.find(runs_on_host) else { return };
+    if let Some(outside) = cx.input.pod.containers().find(|container| !runs_on_host(container)) {
+        let message = format!("container {} is a HostProcess container and {} is not", inside.name(), outside.name());
+        let mut found = cx.finding(&HOST_PROCESS_MIXED, cx.input.pod.at("/spec"), message);
+        if !cx.is_whole_pod() {
+            // The other containers cannot change any more.
+            found.help = if cx.containers().any(|container| runs_on_host(&container)) {
+                "leave hostProcess out of the new container".to_owned()
+            } else {
+                "write windowsOptions.hostProcess: true into the new container (kubectl debug --custom)".to_owned()
+            };
+        }
+        refused(found);
+    }
+    if cx.input.pod.get("/spec/hostNetwork").and_then(Value::as_bool) != Some(true) {
+        let pointer = cx.input.pod.at("/spec/hostNetwork");
+        let mut found = cx.finding(&HOST_PROCESS_NETWORK, pointer, HOST_PROCESS_NETWORK.why);
+        if !cx.is_whole_pod() {
+            "leave hostProcess out: hostNetwork of a running pod cannot change".clone_into(&mut found.help);
+        }
+        refused(found);
+    }
+}
+
+/// What the API server lets pass: users that the host cannot run a process as.
+pub(crate) fn users(pod: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    if cx.input.pod.annotation(INHERIT_USER) == Some("true") {
+        return;
+    }
+    // Said once, however many containers take it from the pod.
+    let mut of_pod = None;
+    for container in cx.containers().map(SecurityContext::of_container) {
+        let Some((place, message, help)) = wrong_user(container, pod, cx) else { continue };
+        let found = || {
+            let mut found = cx.finding(&HOST_PROCESS_USER, place.option_at(cx, "runAsUserName"), message);
+            if let Some(help) = help {
+                found.help = help;
+            }
+            found
+        };
+        if place.container.is_some() {
+            out.push(found());
+        } else if cx.is_whole_pod() {
+            of_pod.get_or_insert_with(found);
+        }
+    }
+    out.extend(of_pod);
+}
+
+/// Where the user of a HostProcess container should be another, why, and what to write instead of the rule's own advice.
+fn wrong_user<'a>(
+    container: SecurityContext<'a>,
+    pod: SecurityContext<'a>,
+    cx: &WorkloadContext<'_>,
+) -> Option<(SecurityContext<'a>, &'static str, Option<String>)> {
+    if !container.runs_on_host(pod) {
+        return None;
+    }
+    let named = [container, pod].into_iter().find_map(|place| Some((place, place.text("runAsUserName")?)));
+    let Some((place, name)) = named else {
+        let inherits = container.host_process().is_none() && cx.is_whole_pod();
+        let message = "no runAsUserName says which account of the host it runs as";
+        return Some((if inherits { pod } else { container }, message, None));
+    };
+    // An invalid name is MUL401's.
+    if !faults(name).is_empty() {
+        return None;
+    }
+    let (message, help) = wrong_account(name)?;
+    Some((place, message, help))
+}
+
+/// Why the host cannot run a process as that name, and what to write instead of the rule's own advice.
+fn wrong_account(name: &str) -> Option<(&'static str, Option<String>)> {
+    let service = |user: &str| {
+        let known = SERVICE_ACCOUNTS.iter().find(|(known, _)| known.eq_ignore_ascii_case(user));
+        known.map(|(_, documented)| format!(r"write {SERVICE_DOMAIN}\{documented}"))
+    };
+    match name.split_once('\\') {
+        Some((domain, user)) if domain.eq_ignore_ascii_case(SERVICE_DOMAIN) && service(user).is_some() => {
+            let known = domain == SERVICE_DOMAIN && !user.eq_ignore_ascii_case("LocalSystem");
+            (!known).then(|| ("service accounts are known by their exact names only", service(user)))
+        }
+        Some(_) => Some(("containerd has no password for accounts of a domain", None)),
+        None if service(name).is_some() => Some(("service accounts need their domain", service(name))),
+        None if IMAGE_USERS.iter().any(|user| user.eq_ignore_ascii_case(name)) => {
+            Some(("the host has no such account: images have it", None))
+        }
+        None => Some((
+            "a name without domain is a local group of the host",
+            Some(r"keep it if all nodes have that group and containerd 1.7, else write NT AUTHORITY\SYSTEM".to_owned()),
+        )),
+    }
+}

@@ -1,0 +1,21 @@
+//! 5xx: image builds against node builds, and what becomes of them.
+
+use crate::place::builds::build_matters;
+use crate::place::context::WorkloadContext;
+use crate::rules::finding::Finding;
+use crate::rules::images::rules::RULES;
+use crate::rules::images::{hosts, tags};
+
+/// Findings about builds of a Windows pod.
+pub fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    let [no_common_build, no_node_for_build, build_end_of_life, floating_windows_tag] = &RULES;
+    if !cx.builds.known.is_empty() && build_matters(&cx.input.pod, cx.input.snapshot) {
+        if cx.builds.common {
+            hosts::no_node_for_build(cx, no_node_for_build, out);
+        } else {
+            hosts::no_common_build(cx, no_common_build, out);
+        }
+    }
+    tags::build_end_of_life(cx, build_end_of_life, out);
+    tags::floating_windows_tag(cx, floating_windows_tag, out);
+}

@@ -1,0 +1,151 @@
+//! Image builds that no host, or no node, runs; and the tags that would fit.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::detect::container_images::ContainerImage;
+use crate::detect::image_names::release_tag::for_build;
+use crate::model::cluster::nodes::Nodes;
+use crate::model::image::reference::ImageRef;
+use crate::model::names::WINDOWS_BUILD_LABEL;
+use crate::model::operating_system::Os;
+use crate::model::scheduling::node_constraints::{NodeConstraints, admits};
+use crate::model::settings::workload_settings::BuildMode;
+use crate::model::windows::build::Build;
+use crate::model::windows::release::{is_image_build, known_host_builds, release_name};
+use crate::place::builds::runs_on;
+use crate::place::context::WorkloadContext;
+use crate::rules::finding::Finding;
+use crate::rules::images::build_list::list;
+use crate::rules::rule::Rule;
+
+/// No build there is runs all images: the pod cannot run anywhere.
+pub(crate) fn no_common_build(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
+    let Some(first) = cx.builds.known.first() else { return };
+    let images: Vec<String> =
+        cx.builds.known.iter().map(|image| format!("{} is for {}", image.image, list(&image.facts.builds))).collect();
+    let mut found = cx.finding(rule, cx.at(&first.container, "/image"), rule.why);
+    found.help = format!("{}; {}", images.join(", "), rule.instead);
+    if let Some(tags) = one_release(cx) {
+        found.help.push_str(", such as ");
+        found.help.push_str(&tags.join(" and "));
+    }
+    out.push(found);
+}
+
+/// The images that need other tags, with these tags, if all are to be for one release that some of them are for already: one
+/// that a node runs, and else the newest.
+fn one_release(cx: &WorkloadContext<'_>) -> Option<Vec<String>> {
+    let builds: BTreeSet<Build> = cx.builds.known.iter().flat_map(|image| &image.facts.builds).copied().collect();
+    let live = cx.input.snapshot.nodes.as_ref().map(Nodes::windows_builds);
+    let has_node = |build: Build| {
+        live.is_some_and(|live| live.iter().any(|host| runs_on(*host, &[build], cx.input.snapshot, cx.node_settings)))
+    };
+    let mut targets: Vec<Build> = builds.into_iter().rev().collect();
+    targets.sort_by_key(|build| !has_node(*build));
+    targets.into_iter().find_map(|target| {
+        let mut tags = Vec::new();
+        for image in misfits(cx, target) {
+            let tag = for_build(&ImageRef::parse(image.image).ok()?, target)?;
+            if !tags.contains(&tag) {
+                tags.push(tag);
+            }
+        }
+        Some(tags)
+    })
+}
+
+/// Known images that hosts of that build do not run.
+fn misfits<'a>(cx: &WorkloadContext<'a>, host: Build) -> impl Iterator<Item = &'a ContainerImage<'a>> {
+    let (builds, snapshot, nodes) = (cx.builds, cx.input.snapshot, cx.node_settings);
+    builds.known.iter().copied().filter(move |image| !runs_on(host, &image.facts.builds, snapshot, nodes))
+}
+
+/// Some build runs all images, but no Windows node that the pod may go to has it.
+pub(crate) fn no_node_for_build(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
+    // Equality, where the policy asks for it and the author for nothing else: then only its own build will do.
+    let exact = cx.input.settings.build == BuildMode::Exact;
+    let equal = cx.builds.single().filter(|own| {
+        let own = || own.to_string();
+        exact
+            && (cx.wants_build()
+                || cx
+                    .input
+                    .pod
+                    .strings("/spec/nodeSelector")
+                    .any(|(key, value)| key == WINDOWS_BUILD_LABEL && value == own()))
+    });
+    let will_do = |build: &Build| match equal {
+        Some(own) => own == *build,
+        None => cx.builds.hosts.contains(build),
+    };
+    let Some(all) = cx.input.snapshot.nodes.as_ref().map(Nodes::windows_builds) else { return };
+    if all.is_empty() || all.iter().all(will_do) {
+        return;
+    }
+    let open = if equal.is_some() { all.clone() } else { open_to(cx, all) };
+    let expected = cx.node_settings.expected_pools.iter().map(|pool| pool.build);
+    let expected = expected.filter(|build| admits(&cx.input.pod, &label(*build)));
+    if open.is_empty() || open.iter().copied().chain(expected).any(|build| will_do(&build)) {
+        return;
+    }
+    let nodes = if open.len() < all.len() { "the nodes it asks for" } else { "Windows nodes" };
+    let releases: Vec<_> = open.iter().map(|build| release_name(*build, &cx.node_settings.releases)).collect();
+    let releases = releases.join(", ");
+    let report = |image: &ContainerImage<'_>, fit: Option<(String, Build)>, out: &mut Vec<Finding>| {
+        let wanted = list(&image.facts.builds);
+        let alone = open.iter().any(|host| runs_on(*host, &image.facts.builds, cx.input.snapshot, cx.node_settings));
+        let short = match equal {
+            Some(own) => format!("no node is of {own}, as the policy asks"),
+            None if alone => format!("no node runs {wanted} and its other images"),
+            None => format!("no node runs {wanted}"),
+        };
+        // What would do comes before the list, which is as long as the cluster is colourful: warnings are cut.
+        let release = fit.as_ref().map(|(_, build)| release_name(*build, &cx.node_settings.releases));
+        let fits = release.map(|release| format!("; {release} would fit")).unwrap_or_default();
+        let message = format!("{short}{fits}; {nodes} have {releases}");
+        let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
+        found.help = match fit {
+            Some((tag, _)) => format!("it cannot start; use {tag}, or add nodes for {wanted}"),
+            None => format!("it cannot start; {} instead of {}", rule.instead, image.image),
+        };
+        out.push(found);
+    };
+    if let Some(own) = equal {
+        let fitting = open.iter().rev().copied().find(|host| is_image_build(*host) && *host != own);
+        for image in &cx.builds.known {
+            report(image, fitting.and_then(|build| retag(image, &[build])), out);
+        }
+        return;
+    }
+    // The build with the fewest images to change, of several the newest.
+    let Some(best) = open.iter().rev().min_by_key(|host| misfits(cx, **host).count()) else { return };
+    let images: Vec<Build> = known_host_builds()
+        .filter(|image| is_image_build(*image) && runs_on(*best, &[*image], cx.input.snapshot, cx.node_settings))
+        .collect();
+    for image in misfits(cx, *best) {
+        report(image, retag(image, &images), out);
+    }
+}
+
+fn label(build: Build) -> BTreeMap<String, String> {
+    [(WINDOWS_BUILD_LABEL.to_owned(), build.to_string())].into()
+}
+
+/// The image for the newest of these builds that its tag has a form for.
+fn retag(image: &ContainerImage<'_>, builds: &[Build]) -> Option<(String, Build)> {
+    let image = ImageRef::parse(image.image).ok()?;
+    builds.iter().rev().find_map(|build| Some((for_build(&image, *build)?, *build)))
+}
+
+/// Builds of the Windows nodes that the pod's own selector and affinity leave: all of them for most pods.
+fn open_to(cx: &WorkloadContext<'_>, all: &BTreeSet<Build>) -> BTreeSet<Build> {
+    let asked = NodeConstraints::of(&cx.input.pod, std::iter::empty());
+    let Some(nodes) = cx.input.snapshot.nodes.as_ref().filter(|_| !asked.is_empty()) else { return all.clone() };
+    let windows =
+        || nodes.samples(asked.keys().chain([WINDOWS_BUILD_LABEL])).filter(|node| node.os == Some(Os::Windows));
+    // Samples are alike in their labels: a build that the kernel's version alone tells may be one of several.
+    if windows().any(|node| node.labels.get(WINDOWS_BUILD_LABEL).is_none()) {
+        return all.clone();
+    }
+    windows().filter(|node| asked.fit(node)).filter_map(|node| node.build).collect()
+}

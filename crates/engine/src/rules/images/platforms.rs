@@ -1,0 +1,107 @@
+//! 5xx: what the registry says of an image, against how nodes choose from it.
+
+use std::collections::BTreeSet;
+
+use crate::detect::container_images::ContainerImage;
+use crate::model::cluster::nodes::Nodes;
+use crate::model::image::platform::{OsVersion, Platform, Platforms};
+use crate::model::names::WINDOWS_BUILD_LABEL;
+use crate::model::scheduling::node_constraints::{affinity_node_name, constrains};
+use crate::model::settings::rule_actions::Action;
+use crate::model::windows::build::Build;
+use crate::model::windows::release::release_name;
+use crate::place::builds::{build_matters, runs_on};
+use crate::place::context::WorkloadContext;
+use crate::rules::finding::Finding;
+use crate::rules::rule::{Rule, rule};
+
+/// The rules of this file.
+pub static RULES: [Rule; 2] = [
+    rule!(
+        "MUL505",
+        "missing-os-version",
+        Action::Warn,
+        "a Windows image whose os.version is missing or malformed in the registry",
+        "without os.version any node pulls it, and not every node can run it",
+        "write it with docker manifest annotate --os-version",
+    ),
+    rule!(
+        "MUL506",
+        "host-process-entry",
+        Action::Warn,
+        "a HostProcess image whose index has no entry for a build of the nodes",
+        "nodes of a build without an entry in its index cannot pull it",
+        "add an entry for that build, or keep the pod off those nodes",
+    ),
+];
+
+/// Findings about Windows images of which the registry was asked.
+pub fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    let [missing_os_version, host_process_entry] = &RULES;
+    let asked = cx.input.images.iter().filter_map(|image| Some((image, image.facts.platforms.as_deref()?)));
+    let counts = build_matters(&cx.input.pod, cx.input.snapshot);
+    for (image, platforms) in asked {
+        let (rule, message) = if counts {
+            (missing_os_version, unclear_version(image, platforms, missing_os_version))
+        } else if cx.input.pod.host_process() {
+            (host_process_entry, no_entry(cx, platforms))
+        } else {
+            continue;
+        };
+        if let Some(message) = message {
+            out.push(cx.finding(rule, cx.at(&image.container, "/image"), message));
+        }
+    }
+}
+
+/// What is wrong with the versions of an image, if anything is.
+fn unclear_version(image: &ContainerImage<'_>, platforms: &Platforms, rule: &Rule) -> Option<String> {
+    // A single manifest is pulled whatever it says, so it only matters where nothing else tells the build.
+    if !platforms.index && !image.facts.builds.is_empty() {
+        return None;
+    }
+    let all = platforms.windows().count();
+    let missing = platforms.windows().filter(|entry| entry.version() == OsVersion::Missing).count();
+    match missing {
+        0 => {
+            let malformed = platforms.windows().find(|entry| entry.version() == OsVersion::Malformed)?;
+            let text: String = malformed.os_version.as_deref().unwrap_or_default().chars().take(40).collect();
+            let so = if platforms.index { "no node takes that entry" } else { "which nodes run it is unknown" };
+            Some(format!("os.version {text:?} is no Windows version: {so}"))
+        }
+        _ if all == 1 => Some(rule.why.to_owned()),
+        _ => Some(format!("{missing} of {all} Windows entries: {}", rule.why)),
+    }
+}
+
+/// For which nodes of a HostProcess pod the index has nothing, if there are such nodes.
+fn no_entry(cx: &WorkloadContext<'_>, platforms: &Platforms) -> Option<String> {
+    let hosts = possible_hosts(cx);
+    let left_out = hosts.iter().filter(|host| !takes(**host, platforms, cx));
+    let left_out: Vec<String> =
+        left_out.map(|host| format!("{} ({host})", release_name(*host, &cx.node_settings.releases))).collect();
+    (!left_out.is_empty())
+        .then(|| format!("its index has no entry for nodes of {}: they cannot pull it", left_out.join(", ")))
+}
+
+/// Builds of the nodes on which the pod may run; none where its author says himself which.
+fn possible_hosts(cx: &WorkloadContext<'_>) -> BTreeSet<Build> {
+    let Some(nodes) = cx.input.snapshot.nodes.as_ref() else { return BTreeSet::new() };
+    if let Some(name) = cx.input.pod.text("/spec/nodeName").or_else(|| affinity_node_name(&cx.input.pod)) {
+        return nodes.get(name).and_then(|node| node.build).into_iter().collect();
+    }
+    if constrains(&cx.input.pod, WINDOWS_BUILD_LABEL) {
+        return BTreeSet::new();
+    }
+    Nodes::windows_builds(nodes).clone()
+}
+
+/// Whether a node of that build finds something to pull.
+fn takes(host: Build, platforms: &Platforms, cx: &WorkloadContext<'_>) -> bool {
+    let takes = |entry: &Platform| match entry.version() {
+        OsVersion::Build(build) => runs_on(host, &[build], cx.input.snapshot, cx.node_settings),
+        OsVersion::Missing => true,
+        OsVersion::Malformed => false,
+    };
+    !platforms.index || platforms.windows().next().is_none() || platforms.windows().any(takes)
+}

@@ -1,0 +1,77 @@
+//! Tags of releases that have ended, and tags that move.
+
+use crate::detect::image_names::floating_tag::floating;
+use crate::detect::image_names::name::ImageSource;
+use crate::detect::image_names::release_tag::for_build;
+use crate::model::cluster::nodes::Nodes;
+use crate::model::image::platform::ImageOs;
+use crate::model::image::reference::ImageRef;
+use crate::model::windows::build::Build;
+use crate::model::windows::compat::{LTSC, STABLE_ABI_FROM};
+use crate::model::windows::support::out_of_support;
+use crate::place::builds::runs_on;
+use crate::place::context::WorkloadContext;
+use crate::rules::finding::Finding;
+use crate::rules::images::build_list::list;
+use crate::rules::rule::Rule;
+
+/// Images whose every build is of a release that gets no security updates; and those that have no other nodes.
+pub(crate) fn build_end_of_life(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
+    let before = out.len();
+    for image in &cx.builds.known {
+        let builds = &image.facts.builds;
+        let Some(newest) = builds.iter().max().and_then(|build| out_of_support(*build)) else { continue };
+        if builds.iter().any(|build| out_of_support(*build).is_none()) {
+            continue;
+        }
+        let message = format!("Windows Server {} gets no security updates since {}", newest.name, newest.end);
+        let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
+        let target = best_of(LTSC, cx);
+        let later = ImageRef::parse(image.image).ok().and_then(|image| for_build(&image, target?));
+        found.help = match later {
+            Some(later) => format!("use {later}, built again on that release"),
+            None => format!("{} than {}", rule.instead, list(builds)),
+        };
+        out.push(found);
+    }
+    let live = cx.input.snapshot.nodes.as_ref().map(Nodes::windows_builds);
+    let newest = live.and_then(|live| live.last()).and_then(|build| out_of_support(*build));
+    if let (Some(newest), Some(live), Some(first), true) = (newest, live, cx.builds.known.first(), out.len() == before)
+        && live.iter().all(|build| out_of_support(*build).is_some())
+    {
+        let message = format!("the Windows nodes get no security updates since {} ({})", newest.end, newest.name);
+        let mut found = cx.finding(rule, cx.at(&first.container, "/image"), message);
+        "add nodes of a later release, which run it too".clone_into(&mut found.help);
+        out.push(found);
+    }
+}
+
+/// Images with a tag that is known to move between releases. A policy that lists the image has decided what it is.
+pub(crate) fn floating_windows_tag(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
+    for image in cx
+        .input
+        .images
+        .iter()
+        .filter(|image| image.facts.os == ImageOs::Windows && image.facts.source != ImageSource::Policy)
+    {
+        let Ok(reference) = ImageRef::parse(image.image) else { continue };
+        let Some(tag) = floating(&reference) else { continue };
+        let message = format!("its tag names no release: {}", tag.moved);
+        let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
+        if let Some(build) = best_of(tag.releases, cx) {
+            found.help = format!("use one that does, such as {}", tag.pinned(&reference, build));
+        }
+        out.push(found);
+    }
+}
+
+/// The newest of these image builds, ascending, that a Windows node runs. Where none does or no node is known: 2022, which the
+/// most hosts run, or the newest there is.
+fn best_of(builds: &[Build], cx: &WorkloadContext<'_>) -> Option<Build> {
+    let live = cx.input.snapshot.nodes.as_ref().map(Nodes::windows_builds);
+    let runs = |build: &&Build| {
+        live.is_some_and(|live| live.iter().any(|host| runs_on(*host, &[**build], cx.input.snapshot, cx.node_settings)))
+    };
+    let widest = || builds.iter().find(|build| **build == STABLE_ABI_FROM).or(builds.last());
+    builds.iter().rev().find(runs).or_else(widest).copied()
+}

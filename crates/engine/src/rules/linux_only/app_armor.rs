@@ -1,0 +1,44 @@
+//! MUL225: the AppArmor annotation of the time before `appArmorProfile`.
+//!
+//! For pods without `spec.os.name: windows` the API server copies it into the field after all mutating webhooks
+//! (kubernetes: pkg/registry/core/pod/strategy.go, `applyAppArmorVersionSkew`), and a Windows kubelet refuses the pod for
+//! the field (`pkg/security/apparmor/validate_disabled.go`). Not a row of [`linux_only`](crate::rules::linux_only::check): it is no
+//! field, and its key names the container.
+
+use crate::model::json_pointer::escape;
+use crate::model::settings::rule_actions::Action;
+use crate::place::context::WorkloadContext;
+use crate::rules::finding::{Finding, RejectedBy};
+use crate::rules::rule::{Rule, rule};
+
+/// The rule of this file.
+pub static RULE: Rule = Rule {
+    repair: true,
+    ..rule!(
+        "MUL225",
+        "app-armor-annotation",
+        Action::Repair,
+        "the AppArmor annotation on a Windows pod",
+        "Windows has no AppArmor",
+        "leave it out",
+    )
+};
+
+/// The annotation's key, up to the container's name.
+const PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
+
+/// Findings about the annotation on a Windows pod that its author did not seal: on a sealed one it comes to nothing.
+pub fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    if cx.input.pod.says_windows_os() {
+        return;
+    }
+    for (key, profile) in cx.input.pod.strings("/metadata/annotations").filter(|(key, _)| key.starts_with(PREFIX)) {
+        let pointer = cx.input.pod.at(&format!("/metadata/annotations/{}", escape(key)));
+        let mut found = cx.finding(&RULE, pointer, RULE.why);
+        found.quiet = matches!(profile, "runtime/default" | "unconfined" | "");
+        if profile != "unconfined" {
+            found.refused_by = RejectedBy::Kubelet;
+        }
+        out.push(found);
+    }
+}

@@ -1,0 +1,156 @@
+//! The check of fields that mean something on Linux only: one function for all rows of the table.
+
+use serde_json::Value;
+
+use crate::model::change::Edit;
+use crate::model::settings::rule_actions::Action;
+use crate::place::context::WorkloadContext;
+use crate::rules::finding::{Finding, RejectedBy};
+use crate::rules::linux_only::openshift;
+use crate::rules::linux_only::table::{FIELDS, Grade, HostProcess, LinuxOnlyField};
+use crate::rules::rule::{OTHERS, Rule};
+
+/// Findings about Linux-only fields of a Windows pod.
+pub fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    let host_process = cx.input.pod.host_process();
+    for field in &FIELDS {
+        let grade = |value| field.grade(value, host_process);
+        if cx.is_whole_pod()
+            && let Some(pointer) = field.pod
+            && let Some((value, grade)) = cx.input.pod.get(pointer).and_then(|value| Some((value, grade(value)?)))
+        {
+            out.push(found(field, grade, value, cx.input.pod.at(pointer), cx));
+        }
+        let Some(below) = field.container else { continue };
+        for container in cx.containers() {
+            if let Some((value, grade)) = container.get(below).and_then(|v| Some((v, grade(v)?))) {
+                out.push(found(field, grade, value, cx.at(&container, below), cx));
+            }
+        }
+    }
+}
+
+fn found(
+    field: &'static LinuxOnlyField,
+    grade: Grade,
+    value: &Value,
+    pointer: String,
+    cx: &WorkloadContext<'_>,
+) -> Finding {
+    let (pod, actions) = (&cx.input.pod, cx.actions());
+    let rule = &field.rule;
+    let stamped = openshift::stamped(rule.name, value, pod, cx.input.namespace);
+    let grade = if stamped { Grade::Soft } else { grade };
+    let by_grade = match grade {
+        Grade::Fine | Grade::Harmless | Grade::Soft => Action::Repair,
+        Grade::Hard => rule.default,
+    };
+    let mut finding = cx.finding(rule, pointer, rule.why);
+    let asked = actions.action(rule, by_grade);
+    // A policy's action is about values that mean something; what is harmless or stamped by the cluster is repaired
+    // unless the policy waves the whole rule off.
+    finding.action =
+        if (grade == Grade::Harmless || stamped) && asked != Action::Allow { Action::Repair } else { asked };
+    finding.quiet = grade == Grade::Harmless || stamped;
+    if let HostProcess::Soft(anyway) = field.host_process
+        && pod.host_process()
+    {
+        anyway.clone_into(&mut finding.message);
+        "leave it out".clone_into(&mut finding.help);
+    }
+    if finding.action == Action::Deny
+        && let Some(help) = debugging(rule, cx)
+    {
+        help.clone_into(&mut finding.help);
+    }
+    if asked != Action::Allow
+        && !stamped
+        && actions.translates(rule)
+        && let Some((pointer, user)) = user_for(value, &finding.pointer, cx)
+    {
+        finding.action = Action::Repair;
+        finding.message = format!("{}; as {user} it runs", rule.why);
+        finding.help.clear();
+        finding.replacement = Some(Edit::Set { pointer, value: Value::from(user) });
+    }
+    if field.kubelet_refuses.is_some_and(|values| values.holds(value)) {
+        finding.refused_by = RejectedBy::Kubelet;
+    }
+    finding.forbidden_by_os = field.forbidden_by_os;
+    finding.rejected_beside_os = field.forbidden_by_os || field.server_refuses.is_some();
+    let refused = field.forbidden_by_os || field.server_refuses.is_some_and(|values| values.holds(value));
+    if refused && pod.says_windows_os() {
+        finding.refused_by = RejectedBy::ApiServer;
+        // The author asked for the seal himself: what would only be said must be repaired, or the server refuses it.
+        if matches!(finding.action, Action::Allow | Action::Warn) {
+            finding.action = if rule.repair { Action::Repair } else { actions.soften(Action::Deny) };
+        }
+        // A template never gets the OS field from Mullion: a note that says so is somebody else's.
+        let is_pod = pod.pointer.is_empty();
+        if field.forbidden_by_os && is_pod && cx.annotation.is_some_and(|note| note.has_placed("os")) {
+            came_after_the_os_field(&mut finding);
+        }
+    }
+    finding
+}
+
+/// What to do about a field that `kubectl debug` writes by itself (kubectl: pkg/cmd/debug/profiles.go): nobody wrote it who
+/// could leave it out, but there is a profile without it. Debugged is by an ephemeral container, by a pod bound to a node,
+/// which says so, or by a copy of the pod, for which every profile with such fields writes `shareProcessNamespace`.
+fn debugging(rule: &Rule, cx: &WorkloadContext<'_>) -> Option<&'static str> {
+    let is_pod = cx.input.pod.pointer.is_empty();
+    let on_node = is_pod && cx.input.pod.label("app.kubernetes.io/managed-by") == Some("kubectl-debug");
+    let copy = || is_pod && cx.input.pod.get("/spec/shareProcessNamespace").and_then(Value::as_bool) == Some(true);
+    match rule.name {
+        "privileged" | "capabilities" if !cx.is_whole_pod() || on_node || copy() => {
+            Some("leave it out, as kubectl debug --profile=baseline does")
+        }
+        "host-network" | "host-pid" | "host-ipc" if on_node => Some(
+            "leave it out, as kubectl debug --profile=baseline does, or have a HostProcess container by \
+             --custom with windowsOptions.hostProcess: true and a runAsUserName",
+        ),
+        _ => None,
+    }
+}
+
+/// A field that is in a pod which Mullion sealed came after the seal: no author asked for it. It goes again, and that is said
+/// however little it means, since who put it there may do so once more, and then the API server refuses the pod.
+fn came_after_the_os_field(finding: &mut Finding) {
+    finding.action = Action::Repair;
+    finding.quiet = false;
+    finding.replacement = None;
+    finding.message = format!("{OTHERS} added it after Mullion had set spec.os");
+    "keep that off Windows pods, or set place.specOS to Never".clone_into(&mut finding.help);
+}
+
+/// The Windows user that a numeric one stands for, and where its name goes: 0 is ContainerAdministrator, and any other
+/// that must not be root is ContainerUser. Others are somebody in particular, and only the author knows who. Nothing
+/// where a user is named already, or for HostProcess pods, which run as users of the host.
+fn user_for(value: &Value, pointer: &str, cx: &WorkloadContext<'_>) -> Option<(String, &'static str)> {
+    const NAME: &str = "/windowsOptions/runAsUserName";
+    let below = pointer.strip_prefix(cx.input.pod.pointer)?;
+    let (level, _) = below.rsplit_once('/')?;
+    let own = |field: &str| cx.input.pod.get(&format!("{level}{field}"));
+    let inherited = |field: &str| own(field).or_else(|| cx.input.pod.get(&format!("/spec/securityContext{field}")));
+    let not_root = inherited("/runAsNonRoot").and_then(Value::as_bool).unwrap_or(false);
+    let user = match value.as_u64()? {
+        0 if !not_root && (level != "/spec/securityContext" || !any_container_refuses_root(cx)) => {
+            "ContainerAdministrator"
+        }
+        1.. if not_root => "ContainerUser",
+        _ => return None,
+    };
+    (inherited(NAME).is_none() && !cx.input.pod.host_process())
+        .then(|| (cx.input.pod.at(&format!("{level}{NAME}")), user))
+}
+
+/// Whether a container must not be root and would inherit the pod's user: the kubelet rejects it as ContainerAdministrator,
+/// as it does for user 0 on Linux.
+fn any_container_refuses_root(cx: &WorkloadContext<'_>) -> bool {
+    cx.input.pod.containers().any(|container| {
+        let own = |field: &str| container.get(&format!("/securityContext{field}"));
+        own("/runAsNonRoot").and_then(Value::as_bool) == Some(true)
+            && own("/windowsOptions/runAsUserName").is_none()
+            && own("/runAsUser").and_then(Value::as_u64).is_none_or(|user| user == 0)
+    })
+}

@@ -1,0 +1,6 @@
+//! 2xx: fields that mean something on Linux only.
+
+pub mod app_armor;
+pub mod check;
+pub mod openshift;
+pub mod table;

@@ -1,0 +1,98 @@
+//! What OpenShift's admission of Security Context Constraints writes into every pod, so that no author asked for it.
+//!
+//! It takes the values from annotations of the namespace (openshift/apiserver-library-go,
+//! `pkg/securitycontextconstraints/sccmatching/matcher.go`), and says on the pod which constraint it was.
+
+use serde_json::Value;
+
+use crate::model::cluster::namespace::Namespace;
+use crate::model::names::{OPENSHIFT_GROUPS_ANNOTATION, OPENSHIFT_LEVEL_ANNOTATION, OPENSHIFT_UID_RANGE_ANNOTATION};
+use crate::model::pod_view::Pod;
+
+/// Annotation of a pod: the constraint that admitted it.
+const SCC: &str = "openshift.io/scc";
+
+/// Whether `value`, which the rule of that name found, is one that OpenShift gave the pod.
+pub(crate) fn stamped(rule: &str, value: &Value, pod: &Pod<'_>, namespace: Option<&Namespace>) -> bool {
+    let annotation = |key: &str| namespace.and_then(|namespace| namespace.annotations.get(key)).map(String::as_str);
+    let given = || match rule {
+        "run-as-user" => in_ranges(value, annotation(OPENSHIFT_UID_RANGE_ANNOTATION)),
+        "fs-group" => {
+            in_ranges(value, annotation(OPENSHIFT_GROUPS_ANNOTATION).or(annotation(OPENSHIFT_UID_RANGE_ANNOTATION)))
+        }
+        "se-linux-options" => {
+            let level = value.get("level").and_then(Value::as_str);
+            level.is_some()
+                && level == annotation(OPENSHIFT_LEVEL_ANNOTATION)
+                && value.as_object().is_some_and(|all| all.len() == 1)
+        }
+        _ => false,
+    };
+    pod.annotation(SCC).is_some() && given()
+}
+
+fn in_ranges(value: &Value, ranges: Option<&str>) -> bool {
+    let number = |text: &str| text.trim().parse::<u64>().ok();
+    let holds = |range: &str, id: u64| {
+        let bounds = match (range.split_once('/'), range.split_once('-')) {
+            (Some((start, size)), _) => {
+                number(start).zip(number(size)).map(|(start, size)| (start, start.saturating_add(size)))
+            }
+            (None, Some((start, end))) => {
+                number(start).zip(number(end)).map(|(start, end)| (start, end.saturating_add(1)))
+            }
+            (None, None) => None,
+        };
+        bounds.is_some_and(|(start, end)| (start..end).contains(&id))
+    };
+    value.as_u64().zip(ranges).is_some_and(|(id, ranges)| ranges.split(',').any(|range| holds(range, id)))
+}
+
+#[cfg(test)]
+mod tests {
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::workload::WorkloadKind;
+
+    #[test]
+    fn only_values_of_the_namespace_are_stamped() {
+        let range = |groups: Option<&str>| {
+            let groups = groups.map(|groups| (OPENSHIFT_GROUPS_ANNOTATION.to_owned(), groups.to_owned()));
+            let rest = [
+                (OPENSHIFT_UID_RANGE_ANNOTATION.to_owned(), "1000650000/10000".to_owned()),
+                (OPENSHIFT_LEVEL_ANNOTATION.to_owned(), "s0:c26,c5".to_owned()),
+            ];
+            Namespace { annotations: rest.into_iter().chain(groups).collect(), ..Namespace::default() }
+        };
+        let cases = [
+            ("run-as-user", json!(1_000_650_000), None, true),
+            ("run-as-user", json!(1_000_659_999), None, true),
+            ("run-as-user", json!(1_000_660_000), None, false),
+            ("run-as-user", json!(0), None, false),
+            ("run-as-user", json!("1000650000"), None, false),
+            ("fs-group", json!(1_000_650_000), None, true),
+            ("fs-group", json!(1_000_650_000), Some("5-9,20/2"), false),
+            ("fs-group", json!(9), Some("5-9,20/2"), true),
+            ("fs-group", json!(21), Some("5-9,20/2"), true),
+            ("fs-group", json!(22), Some("5-9,20/2"), false),
+            ("fs-group", json!(9), Some("5,x/1,-"), false),
+            ("se-linux-options", json!({"level": "s0:c26,c5"}), None, true),
+            ("se-linux-options", json!({"level": "s0:c26,c5", "type": "spc_t"}), None, false),
+            ("se-linux-options", json!({"level": "s0"}), None, false),
+            ("se-linux-options", json!({}), None, false),
+            ("run-as-group", json!(1_000_650_000), None, false),
+        ];
+        let by_scc = json!({"metadata": {"annotations": {SCC: "restricted-v2"}}});
+        let by_hand = json!({"metadata": {}});
+        for (rule, value, groups, expected) in cases {
+            let namespace = range(groups);
+            let judge = |object: &Value, namespace| {
+                Pod::of(WorkloadKind::Pod, object).is_some_and(|pod| stamped(rule, &value, &pod, namespace))
+            };
+            assert_eq!(judge(&by_scc, Some(&namespace)), expected, "{rule} {value} {groups:?}");
+            assert!(!judge(&by_hand, Some(&namespace)) && !judge(&by_scc, None), "{rule} {value}");
+        }
+    }
+}

@@ -1,0 +1,560 @@
+//! The table of fields that mean something on Linux only.
+//!
+//! Each row is a field of a pod or of its containers (or of both), what its values
+//! come to on Windows, and what to write instead. Which fields `spec.os.name: windows` forbids is what the API server's
+//! `validateWindows` and `validatePodResources` refuse (Kubernetes 1.36, pkg/apis/core/validation/validation.go);
+//! what the kubelet refuses is its `lifecycle/predicate.go` and `pkg/security/apparmor/validate_disabled.go`.
+
+use serde_json::Value;
+
+use crate::model::settings::rule_actions::Action;
+use crate::rules::rule::{Rule, rule};
+
+/// One row: a field, and what its values come to.
+#[derive(Debug, Clone, Copy)]
+pub struct LinuxOnlyField {
+    /// Code, name and texts.
+    pub rule: Rule,
+    /// Pointer below the pod; `None`: no such field there.
+    pub pod: Option<&'static str>,
+    /// Pointer below each container; `None`: no such field there.
+    pub container: Option<&'static str>,
+    /// Whether `spec.os.name: windows` forbids it.
+    pub forbidden_by_os: bool,
+    /// What its values come to; the first that matches counts, and a value that matches none is [`Grade::Hard`].
+    pub grades: &'static [(Values, Grade)],
+    /// What it comes to on HostProcess pods, where that differs.
+    pub host_process: HostProcess,
+    /// Values with which the API server refuses a pod that says `spec.os.name: windows`, where it takes others.
+    pub server_refuses: Option<Values>,
+    /// Values with which the kubelet of a Windows node refuses the pod.
+    pub kubelet_refuses: Option<Values>,
+}
+
+/// What a value of a Linux-only field comes to on Windows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grade {
+    /// Nothing is wrong with it: it is left alone, also by the seal.
+    Fine,
+    /// It says what holds on Windows anyway: removed without a word.
+    Harmless,
+    /// Windows does not do it, and pods usually live without: removed, and said.
+    Soft,
+    /// The pod relies on what Windows cannot give: the rule's own action.
+    Hard,
+}
+
+/// A set of values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Values {
+    /// This boolean.
+    Bool(bool),
+    /// One of these strings.
+    Text(&'static [&'static str]),
+    /// A string that is none of these.
+    TextBeyond(&'static [&'static str]),
+    /// An empty list or object.
+    Empty,
+    /// An object whose `type` is one of these.
+    Type(&'static [&'static str]),
+    /// Capabilities that add nothing but these.
+    AddsOnly(&'static [&'static str]),
+    /// A list of objects whose `name` is one of these.
+    NamesOnly(&'static [&'static str]),
+    /// A list of objects of which one is not named so.
+    NamesBeyond(&'static [&'static str]),
+    /// Any.
+    Any,
+}
+
+/// What a field comes to on HostProcess pods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostProcess {
+    /// The same.
+    Same,
+    /// Whatever the value: removed, and said, because they have what it asks for, as this clause says. Azure CNS and others
+    /// ship these.
+    Soft(&'static str),
+    /// It is needed there.
+    Needed,
+}
+
+/// Sysctls the kubelet takes without being told to (`pkg/kubelet/sysctl/safe_sysctls.go`).
+const SAFE_SYSCTLS: &[&str] = &[
+    "kernel.shm_rmid_forced",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.ip_local_reserved_ports",
+    "net.ipv4.ip_unprivileged_port_start",
+    "net.ipv4.ping_group_range",
+    "net.ipv4.tcp_fin_timeout",
+    "net.ipv4.tcp_keepalive_intvl",
+    "net.ipv4.tcp_keepalive_probes",
+    "net.ipv4.tcp_keepalive_time",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_syncookies",
+    "net.ipv4.tcp_wmem",
+];
+
+/// Signals that Windows containers can be stopped by (`supportedStopSignalsWindows`).
+const WINDOWS_SIGNALS: &[&str] = &["SIGTERM", "SIGKILL"];
+
+const RUNTIME_PROFILES: Values = Values::Type(&["RuntimeDefault", "Unconfined"]);
+
+/// The usual grades.
+const HARD: &[(Values, Grade)] = &[(Values::Any, Grade::Hard)];
+const SOFT: &[(Values, Grade)] = &[(Values::Empty, Grade::Harmless), (Values::Any, Grade::Soft)];
+const HARMLESS: &[(Values, Grade)] = &[(Values::Any, Grade::Harmless)];
+const FALSE_OR_SOFT: &[(Values, Grade)] = &[(Values::Bool(false), Grade::Harmless), (Values::Any, Grade::Soft)];
+const FALSE_OR_HARD: &[(Values, Grade)] = &[(Values::Bool(false), Grade::Harmless), (Values::Any, Grade::Hard)];
+/// For plain booleans: the API server stores `false` as no value at all (`omitempty`).
+const TRUE_IS_HARD: &[(Values, Grade)] = &[(Values::Bool(false), Grade::Fine), (Values::Any, Grade::Hard)];
+const PROFILE: &[(Values, Grade)] = &[(RUNTIME_PROFILES, Grade::Harmless), (Values::Any, Grade::Soft)];
+
+/// A row with the usual answers; the table below overrides what differs.
+const fn field(rule: Rule, pod: Option<&'static str>, container: Option<&'static str>) -> LinuxOnlyField {
+    LinuxOnlyField {
+        rule: Rule { repair: true, ..rule },
+        pod,
+        container,
+        forbidden_by_os: true,
+        grades: SOFT,
+        host_process: HostProcess::Same,
+        server_refuses: None,
+        kubelet_refuses: None,
+    }
+}
+
+const fn without_repair(field: &LinuxOnlyField) -> LinuxOnlyField {
+    LinuxOnlyField { rule: Rule { repair: false, ..field.rule }, ..*field }
+}
+
+/// The table, in order of code.
+pub static FIELDS: [LinuxOnlyField; 24] = [
+    LinuxOnlyField {
+        grades: HARD,
+        ..field(
+            Rule {
+                translation: Some(
+                    "0 becomes windowsOptions.runAsUserName ContainerAdministrator, any other beside runAsNonRoot: true \
+                     becomes ContainerUser",
+                ),
+                ..rule!(
+                    "MUL201",
+                    "run-as-user",
+                    Action::Deny,
+                    "runAsUser on a Windows pod",
+                    "Windows has no numeric user ids",
+                    "use windowsOptions.runAsUserName",
+                )
+            },
+            Some("/spec/securityContext/runAsUser"),
+            Some("/securityContext/runAsUser"),
+        )
+    },
+    field(
+        rule!(
+            "MUL202",
+            "run-as-group",
+            Action::Repair,
+            "runAsGroup on a Windows pod",
+            "Windows has no numeric group ids",
+            "use windowsOptions.runAsUserName",
+        ),
+        Some("/spec/securityContext/runAsGroup"),
+        Some("/securityContext/runAsGroup"),
+    ),
+    LinuxOnlyField {
+        grades: FALSE_OR_HARD,
+        host_process: HostProcess::Soft("a HostProcess container has its user's rights on the host anyway"),
+        ..field(
+            rule!(
+                "MUL203",
+                "privileged",
+                Action::Deny,
+                "privileged on a Windows pod",
+                "Windows has no privileged containers",
+                "use a HostProcess pod (windowsOptions.hostProcess: true with hostNetwork: true)",
+            ),
+            None,
+            Some("/securityContext/privileged"),
+        )
+    },
+    LinuxOnlyField {
+        forbidden_by_os: false,
+        grades: TRUE_IS_HARD,
+        host_process: HostProcess::Needed,
+        ..without_repair(&field(
+            rule!(
+                "MUL204",
+                "host-network",
+                Action::Deny,
+                "hostNetwork on a Windows pod that is no HostProcess pod",
+                "a Windows pod gets its own network whatever this says",
+                "use ports with hostPort, or a HostProcess pod",
+            ),
+            Some("/spec/hostNetwork"),
+            None,
+        ))
+    },
+    LinuxOnlyField {
+        grades: TRUE_IS_HARD,
+        host_process: HostProcess::Soft("a HostProcess container sees the host's processes anyway"),
+        ..field(
+            rule!(
+                "MUL205",
+                "host-pid",
+                Action::Deny,
+                "hostPID on a Windows pod",
+                "Windows containers cannot share the host's processes",
+                "use a HostProcess pod",
+            ),
+            Some("/spec/hostPID"),
+            None,
+        )
+    },
+    LinuxOnlyField {
+        grades: TRUE_IS_HARD,
+        host_process: HostProcess::Soft("a HostProcess container shares the host's IPC anyway"),
+        ..field(
+            rule!(
+                "MUL206",
+                "host-ipc",
+                Action::Deny,
+                "hostIPC on a Windows pod",
+                "Windows containers cannot share the host's IPC",
+                "use a named pipe mounted by hostPath",
+            ),
+            Some("/spec/hostIPC"),
+            None,
+        )
+    },
+    LinuxOnlyField {
+        grades: &[(Values::Bool(true), Grade::Harmless), (Values::Any, Grade::Soft)],
+        ..field(
+            rule!(
+                "MUL207",
+                "host-users",
+                Action::Repair,
+                "hostUsers on a Windows pod",
+                "Windows has no user namespaces",
+                "leave it out",
+            ),
+            Some("/spec/hostUsers"),
+            None,
+        )
+    },
+    LinuxOnlyField {
+        grades: FALSE_OR_SOFT,
+        ..field(
+            rule!(
+                "MUL208",
+                "share-process-namespace",
+                Action::Repair,
+                "shareProcessNamespace on a Windows pod",
+                "containers of a Windows pod cannot see each other's processes",
+                "leave it out",
+            ),
+            Some("/spec/shareProcessNamespace"),
+            None,
+        )
+    },
+    LinuxOnlyField {
+        grades: &[
+            (Values::Empty, Grade::Harmless),
+            (Values::AddsOnly(&[]), Grade::Harmless),
+            (Values::AddsOnly(&["NET_BIND_SERVICE"]), Grade::Soft),
+            (Values::Any, Grade::Hard),
+        ],
+        ..field(
+            rule!(
+                "MUL209",
+                "capabilities",
+                Action::Deny,
+                "capabilities on a Windows container",
+                "Windows has no Linux capabilities",
+                "choose a user with the right that is needed: windowsOptions.runAsUserName",
+            ),
+            None,
+            Some("/securityContext/capabilities"),
+        )
+    },
+    LinuxOnlyField {
+        grades: FALSE_OR_SOFT,
+        ..field(
+            rule!(
+                "MUL210",
+                "read-only-root-filesystem",
+                Action::Repair,
+                "readOnlyRootFilesystem on a Windows container",
+                "Windows needs to write to its registry and system files",
+                "mount read-only volumes where it matters",
+            ),
+            None,
+            Some("/securityContext/readOnlyRootFilesystem"),
+        )
+    },
+    LinuxOnlyField {
+        grades: FALSE_OR_SOFT,
+        ..field(
+            rule!(
+                "MUL211",
+                "allow-privilege-escalation",
+                Action::Repair,
+                "allowPrivilegeEscalation on a Windows container",
+                "Windows has no setuid programs to escalate by",
+                "leave it out",
+            ),
+            None,
+            Some("/securityContext/allowPrivilegeEscalation"),
+        )
+    },
+    LinuxOnlyField {
+        grades: &[(Values::Text(&["Default"]), Grade::Harmless), (Values::Any, Grade::Hard)],
+        ..field(
+            rule!(
+                "MUL212",
+                "proc-mount",
+                Action::Deny,
+                "procMount on a Windows container",
+                "Windows has no /proc",
+                "leave it out",
+            ),
+            None,
+            Some("/securityContext/procMount"),
+        )
+    },
+    LinuxOnlyField {
+        grades: PROFILE,
+        ..field(
+            rule!(
+                "MUL213",
+                "seccomp-profile",
+                Action::Repair,
+                "seccompProfile on a Windows pod",
+                "Windows has no seccomp",
+                "leave it out",
+            ),
+            Some("/spec/securityContext/seccompProfile"),
+            Some("/securityContext/seccompProfile"),
+        )
+    },
+    LinuxOnlyField {
+        grades: PROFILE,
+        kubelet_refuses: Some(Values::Type(&["RuntimeDefault", "Localhost"])),
+        ..field(
+            rule!(
+                "MUL214",
+                "app-armor-profile",
+                Action::Repair,
+                "appArmorProfile on a Windows pod",
+                "Windows has no AppArmor",
+                "leave it out",
+            ),
+            Some("/spec/securityContext/appArmorProfile"),
+            Some("/securityContext/appArmorProfile"),
+        )
+    },
+    field(
+        rule!(
+            "MUL215",
+            "se-linux-options",
+            Action::Repair,
+            "seLinuxOptions on a Windows pod",
+            "Windows has no SELinux",
+            "leave it out",
+        ),
+        Some("/spec/securityContext/seLinuxOptions"),
+        Some("/securityContext/seLinuxOptions"),
+    ),
+    LinuxOnlyField {
+        grades: HARMLESS,
+        ..field(
+            rule!(
+                "MUL216",
+                "se-linux-change-policy",
+                Action::Repair,
+                "seLinuxChangePolicy on a Windows pod",
+                "Windows has no SELinux",
+                "leave it out",
+            ),
+            Some("/spec/securityContext/seLinuxChangePolicy"),
+            None,
+        )
+    },
+    field(
+        rule!(
+            "MUL217",
+            "fs-group",
+            Action::Repair,
+            "fsGroup on a Windows pod",
+            "Windows volumes have no group owner",
+            "grant rights by access control lists",
+        ),
+        Some("/spec/securityContext/fsGroup"),
+        None,
+    ),
+    LinuxOnlyField {
+        grades: HARMLESS,
+        ..field(
+            rule!(
+                "MUL218",
+                "fs-group-change-policy",
+                Action::Repair,
+                "fsGroupChangePolicy on a Windows pod",
+                "Windows volumes have no group owner",
+                "leave it out",
+            ),
+            Some("/spec/securityContext/fsGroupChangePolicy"),
+            None,
+        )
+    },
+    field(
+        rule!(
+            "MUL219",
+            "supplemental-groups",
+            Action::Repair,
+            "supplementalGroups on a Windows pod",
+            "Windows has no numeric group ids",
+            "use a gMSA account for rights on shares",
+        ),
+        Some("/spec/securityContext/supplementalGroups"),
+        None,
+    ),
+    LinuxOnlyField {
+        grades: &[(Values::Text(&["Merge"]), Grade::Harmless), (Values::Any, Grade::Soft)],
+        kubelet_refuses: Some(Values::Text(&["Strict"])),
+        ..field(
+            rule!(
+                "MUL220",
+                "supplemental-groups-policy",
+                Action::Repair,
+                "supplementalGroupsPolicy on a Windows pod",
+                "Windows has no numeric group ids",
+                "leave it out",
+            ),
+            Some("/spec/securityContext/supplementalGroupsPolicy"),
+            None,
+        )
+    },
+    LinuxOnlyField {
+        grades: &[
+            (Values::Empty, Grade::Fine),
+            (Values::NamesOnly(SAFE_SYSCTLS), Grade::Soft),
+            (Values::Any, Grade::Hard),
+        ],
+        kubelet_refuses: Some(Values::NamesBeyond(SAFE_SYSCTLS)),
+        ..field(
+            rule!(
+                "MUL221",
+                "sysctls",
+                Action::Deny,
+                "sysctls on a Windows pod",
+                "Windows has no sysctls",
+                "leave them out, or set the registry value in the image",
+            ),
+            Some("/spec/securityContext/sysctls"),
+            None,
+        )
+    },
+    LinuxOnlyField {
+        grades: &[(Values::Empty, Grade::Harmless), (Values::Any, Grade::Hard)],
+        kubelet_refuses: Some(Values::Any),
+        ..without_repair(&field(
+            rule!(
+                "MUL222",
+                "pod-resources",
+                Action::Deny,
+                "pod-level resources on a Windows pod",
+                "Windows has limits per container only",
+                "set resources on the containers",
+            ),
+            Some("/spec/resources"),
+            None,
+        ))
+    },
+    // Behind a feature gate that is off up to 1.36 (ContainerStopSignals): the server drops the field then, and with it
+    // on takes SIGTERM and SIGKILL beside spec.os.name: windows (validateStopSignal).
+    LinuxOnlyField {
+        forbidden_by_os: false,
+        grades: &[(Values::Text(WINDOWS_SIGNALS), Grade::Fine), (Values::Any, Grade::Soft)],
+        server_refuses: Some(Values::TextBeyond(WINDOWS_SIGNALS)),
+        ..field(
+            rule!(
+                "MUL223",
+                "stop-signal",
+                Action::Repair,
+                "a stop signal that Windows does not have",
+                "Windows stops containers by SIGTERM or SIGKILL only",
+                "use SIGTERM, or a preStop hook",
+            ),
+            None,
+            Some("/lifecycle/stopSignal"),
+        )
+    },
+    LinuxOnlyField {
+        forbidden_by_os: false,
+        grades: &[(Values::Text(&["ClusterFirstWithHostNet"]), Grade::Hard), (Values::Any, Grade::Fine)],
+        host_process: HostProcess::Needed,
+        ..without_repair(&field(
+            rule!(
+                "MUL224",
+                "dns-policy",
+                Action::Warn,
+                "dnsPolicy ClusterFirstWithHostNet on a pod that is no HostProcess pod",
+                "a Windows pod has no host network, so this is ClusterFirst",
+                "use ClusterFirst",
+            ),
+            Some("/spec/dnsPolicy"),
+            None,
+        ))
+    },
+];
+
+impl LinuxOnlyField {
+    /// What a value comes to; `None`: it is as it should be.
+    pub(crate) fn grade(&self, value: &Value, host_process: bool) -> Option<Grade> {
+        let grade = self.grades.iter().find(|(values, _)| values.holds(value)).map_or(Grade::Hard, |(_, g)| *g);
+        match self.host_process {
+            _ if grade == Grade::Fine => None,
+            HostProcess::Needed if host_process => None,
+            HostProcess::Soft(_) if host_process && grade == Grade::Hard => Some(Grade::Soft),
+            HostProcess::Same | HostProcess::Soft(_) | HostProcess::Needed => Some(grade),
+        }
+    }
+}
+
+impl Values {
+    /// Whether `value` is one of them.
+    pub fn holds(self, value: &Value) -> bool {
+        let is_one_of = |names: &[&str], item: &Value| {
+            item.get("name").and_then(Value::as_str).is_some_and(|name| names.contains(&name))
+        };
+        match self {
+            Self::Bool(wanted) => value.as_bool() == Some(wanted),
+            Self::Text(texts) => value.as_str().is_some_and(|text| texts.contains(&text)),
+            Self::TextBeyond(texts) => value.as_str().is_some_and(|text| !texts.contains(&text)),
+            Self::Empty => match value {
+                Value::Array(items) => items.is_empty(),
+                Value::Object(members) => members.is_empty(),
+                _ => false,
+            },
+            Self::Type(types) => value.get("type").and_then(Value::as_str).is_some_and(|name| types.contains(&name)),
+            Self::AddsOnly(names) => value.as_object().is_some_and(|members| {
+                members.get("add").is_none_or(|add| match add {
+                    Value::Null => true,
+                    Value::Array(items) => {
+                        items.iter().all(|item| item.as_str().is_some_and(|name| names.contains(&name)))
+                    }
+                    _ => false,
+                })
+            }),
+            Self::NamesOnly(names) => {
+                value.as_array().is_some_and(|items| items.iter().all(|item| is_one_of(names, item)))
+            }
+            Self::NamesBeyond(names) => {
+                value.as_array().is_some_and(|items| items.iter().any(|item| !is_one_of(names, item)))
+            }
+            Self::Any => true,
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! What is wrong with a workload: the rule catalogue, and a folder for each family of rules.
+//!
+//! A rule has a code that is never used again, a name, and a page under `pages/`. Findings say what is wrong; what becomes of them
+//! is for `admission` to say. Imports `model`, `detect` and `place`; `patch` and `admission` import it.
+
+pub mod catalogue;
+pub mod cluster;
+pub mod field_types;
+pub mod finding;
+pub mod identity;
+pub mod images;
+pub mod linux_only;
+pub mod os_intent;
+pub mod resources;
+pub mod rule;
+pub mod rule_scope;
+pub mod sidecar_injectors;
+pub mod storage;

@@ -1,0 +1,93 @@
+//! Placements, and options of one operating system beside a placement on the other.
+
+use crate::model::json_pointer::{escape, field_path};
+use crate::model::names::{OS_ANNOTATION, OS_LABELS};
+use crate::model::os_decision::{Basis, DetectedOs, Evidence, EvidenceOs, EvidenceSource, OsDecision};
+use crate::model::settings::rule_actions::Action;
+use crate::place::context::WorkloadContext;
+use crate::rules::finding::{Finding, RejectedBy};
+use crate::rules::os_intent::undone::{REMEDY, selector_became};
+use crate::rules::rule::OTHERS;
+use crate::rules::rule::Rule;
+
+pub(crate) fn placements(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
+    let (pod, decision) = (&cx.input.pod, cx.decision);
+    if decision.os != DetectedOs::Conflict {
+        return;
+    }
+    let mut says: Vec<String> = Vec::new();
+    for evidence in &decision.evidence {
+        let EvidenceOs::Os(os) = evidence.os else { continue };
+        match &evidence.source {
+            EvidenceSource::Field(pointer) => says.push(format!("{} says {}", field_path(pointer), os.name())),
+            EvidenceSource::Node(name) => says.push(format!("node {name} has {}", os.name())),
+            EvidenceSource::Namespace(_) | EvidenceSource::Policy(_) | EvidenceSource::Image { .. } => {}
+        }
+    }
+    let pointer = decision.evidence.iter().find_map(|evidence| match &evidence.source {
+        EvidenceSource::Field(pointer) => Some(pointer.clone()),
+        _ => None,
+    });
+    let pointer = pointer.unwrap_or_else(|| pod.at("/spec"));
+    let message = if says.len() > 1 {
+        format!("{}: {}", says.join(", "), rule.why)
+    } else {
+        format!("its node constraints ask for Linux and for Windows: {}", rule.why)
+    };
+    let mut found = cx.finding(rule, pointer, message);
+    if let Some((note, became)) = cx.annotation.and_then(|note| Some((note, selector_became(cx, note)?))) {
+        let [label, _] = OS_LABELS;
+        found.help = format!("Mullion set {label}: {}, and {OTHERS} {became} it later: {REMEDY}", note.os);
+    }
+    if rejected_where_it_is_bound(decision) {
+        found.refused_by = RejectedBy::Kubelet;
+    }
+    out.push(found);
+}
+
+/// A pod without a node waits for one. Where it is bound by name to a node of which a field says the opposite, the kubelet
+/// rejects it with `PodOSNotSupported` or `NodeAffinity` (pkg/kubelet/lifecycle/predicate.go); annotations it does not
+/// read.
+fn rejected_where_it_is_bound(decision: &OsDecision) -> bool {
+    let node = decision.evidence.iter().find(|evidence| matches!(evidence.source, EvidenceSource::Node(_)));
+    let annotation = escape(OS_ANNOTATION);
+    let differs = |evidence: &Evidence, node: &Evidence| match &evidence.source {
+        EvidenceSource::Field(pointer) => evidence.os != node.os && !pointer.ends_with(&annotation),
+        _ => false,
+    };
+    node.is_some_and(|node| decision.evidence.iter().any(|evidence| differs(evidence, node)))
+}
+
+/// The API server refuses every `windowsOptions` beside `spec.os.name: linux`, `{}` too (`validateLinux`); otherwise
+/// they are ignored on Linux, and empty ones say nothing.
+pub(crate) fn windows_options_on_linux(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
+    const OPTIONS: &str = "/securityContext/windowsOptions";
+    const OF_POD: &str = "/spec/securityContext/windowsOptions";
+    let refused = cx.input.pod.text("/spec/os/name") == Some("linux");
+    if !refused && cx.decision.os != DetectedOs::Linux {
+        return;
+    }
+    let of_pod = cx.input.pod.get(OF_POD).map(|options| (cx.input.pod.at(OF_POD), options));
+    // Most Linux pods have none: a pointer is made only where there are some.
+    let of_containers = cx
+        .containers()
+        .filter_map(|container| container.get(OPTIONS).map(|options| (cx.at(&container, OPTIONS), options)));
+    for (pointer, options) in of_pod.into_iter().chain(of_containers) {
+        if refused {
+            let mut found = cx.finding(rule, pointer, "the API server refuses them beside spec.os.name: linux");
+            found.refused_by = RejectedBy::ApiServer;
+            // Whatever a policy says: to say less would leave the refusal to the server and its words.
+            found.action = cx.actions().soften(Action::Deny);
+            out.push(found);
+        } else if options.as_object().is_some_and(|options| !options.is_empty()) {
+            let mut found = cx.finding(rule, pointer, rule.why);
+            found.action = cx.actions().action(rule, Action::Warn);
+            // With them it would have been a Windows pod, and no default would have been given.
+            if cx.annotation.is_some_and(|note| note.basis == Basis::Default) {
+                found.message = format!("{OTHERS} added them after Mullion had placed the pod on Linux by default");
+                REMEDY.clone_into(&mut found.help);
+            }
+            out.push(found);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Images against each other, and against what the pod says.
+
+use crate::detect::container_images::ContainerImage;
+use crate::detect::node_evidence::place_of;
+use crate::model::image::platform::ImageOs;
+use crate::model::operating_system::Os;
+use crate::model::os_decision::EvidenceSource;
+use crate::place::context::WorkloadContext;
+use crate::rules::finding::Finding;
+use crate::rules::rule::OTHERS;
+use crate::rules::rule::Rule;
+use crate::rules::sidecar_injectors::{Injector, Systems, injector_of};
+
+/// Containers of one pod with images for different systems. A sidecar that an injector added is known by its name and
+/// image, whatever its tag says.
+pub(crate) fn mixed(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
+    let is = |os| move |image: &&ContainerImage<'_>| image.facts.os == os;
+    let windows = cx.input.images.iter().find(is(ImageOs::Windows));
+    if windows.is_none() && !cx.is_windows() {
+        return;
+    }
+    let mut linux = cx.input.images.iter().filter(|image| image.facts.os != ImageOs::Windows);
+    let (injected, authored): (Vec<_>, Vec<_>) =
+        linux.by_ref().map(|image| (image, linux_injector(image))).partition(|(_, injector)| injector.is_some());
+    for (image, injector) in injected {
+        let Some(injector) = injector else { continue };
+        let message = format!("{} added this container, and its image is for Linux", injector.name);
+        let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
+        if let Some(way_out) = way_out(injector) {
+            found.help = way_out;
+        }
+        out.push(found);
+    }
+    let Some(windows) = windows else { return };
+    let (later, authored): (Vec<_>, Vec<_>) =
+        authored.into_iter().map(|(image, _)| image).partition(|image| cx.came_later(&image.container));
+    for image in later.into_iter().filter(is(ImageOs::Linux)) {
+        out.push(later_container(cx, rule, image));
+    }
+    if let Some(linux) = authored.into_iter().find(is(ImageOs::Linux)) {
+        let message = format!("this image is for Linux and that of container {} for Windows", windows.container.name());
+        let mut found = cx.finding(rule, cx.at(&linux.container, "/image"), message);
+        found.help = format!("{} and {}: {}", linux.image, windows.image, rule.instead);
+        out.push(found);
+    }
+}
+
+/// A Linux container that came into a Windows pod after Mullion had seen it.
+fn later_container(cx: &WorkloadContext<'_>, rule: &'static Rule, image: &ContainerImage<'_>) -> Finding {
+    let message = format!("{OTHERS} added this container after Mullion, and its image is for Linux");
+    let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
+    "keep that off Windows pods: most injectors leave a pod out by label or annotation".clone_into(&mut found.help);
+    found
+}
+
+/// Nobody can write something else into a container that an injector added: what other rules found in it ends with the
+/// sidecar, and advice is for nobody.
+pub(crate) fn blame_injectors(cx: &WorkloadContext<'_>, found: &mut Vec<Finding>) {
+    for image in cx.input.images {
+        if found.is_empty() {
+            return;
+        }
+        let Some(injector) = linux_injector(image) else { continue };
+        let (own, inside) = (cx.at(&image.container, "/image"), cx.at(&image.container, "/"));
+        let is_inside = |finding: &Finding| finding.pointer.starts_with(&inside) && finding.pointer != own;
+        found.retain(|finding| !(finding.advice && is_inside(finding)));
+        for finding in found.iter_mut().filter(|finding| is_inside(finding)) {
+            finding.help = format!("{} added this container", injector.name);
+            if let Some(way_out) = way_out(injector) {
+                finding.help = format!("{}: {way_out}", finding.help);
+            }
+        }
+    }
+}
+
+/// How a pod keeps an injector's sidecar off.
+fn way_out(injector: &Injector) -> Option<String> {
+    injector.opt_outs.first().map(|opt_out| format!("keep it off with {opt_out}"))
+}
+
+/// The injector that added a container, if its image exists for Linux only.
+fn linux_injector(image: &ContainerImage<'_>) -> Option<&'static Injector> {
+    // What a policy or a registry says of the image goes before what is known of the injector.
+    let open = matches!(image.facts.os, ImageOs::Unknown | ImageOs::Linux);
+    injector_of(image.container.name(), image.image).filter(|injector| open && injector.systems == Systems::Linux)
+}
+
+/// Images that contradict what the pod, its namespace or a policy says. Where another image agrees with that, the two
+/// are [`mixed`].
+pub(crate) fn other_os(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
+    let Some(os) = cx.decision.decided() else { return };
+    let by_image =
+        matches!(cx.decision.evidence.first().map(|first| &first.source), Some(EvidenceSource::Image { .. }));
+    let other = os.other();
+    let (agrees, contradicts) = (ImageOs::from(os), ImageOs::from(other));
+    if by_image && let Some(place) = place_of(&cx.input.pod, cx.input.snapshot).filter(|place| *place != os) {
+        on_other_node(cx, rule, os, place, out);
+    }
+    if by_image || cx.input.images.iter().any(|image| image.facts.os == agrees) {
+        return;
+    }
+    for image in cx.input.images.iter().filter(|image| image.facts.os == contradicts) {
+        if os == Os::Windows && linux_injector(image).is_some() {
+            continue;
+        }
+        if os == Os::Windows && cx.came_later(&image.container) {
+            out.push(later_container(cx, rule, image));
+            continue;
+        }
+        let message = format!("this image is for {}, and the pod for {}", other.title(), os.title());
+        let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
+        found.help =
+            format!("use a {} image instead of {}, or place the pod on {}", os.title(), image.image, other.title());
+        out.push(found);
+    }
+}
+
+/// Images of a pod that is bound to a node of the other system, and of which nothing else says what it is for.
+fn on_other_node(cx: &WorkloadContext<'_>, rule: &'static Rule, os: Os, place: Os, out: &mut Vec<Finding>) {
+    for image in cx.input.images.iter().filter(|image| image.facts.os == os.into()) {
+        let message = format!("this image is for {}, and the pod's node runs {}", os.title(), place.title());
+        let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
+        found.help = format!("choose a {} node, or a {} image instead of {}", os.title(), place.title(), image.image);
+        out.push(found);
+    }
+}
+
+/// New ephemeral containers run where their pod runs.
+pub(crate) fn ephemeral(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
+    let Some(os) = place_of(&cx.input.pod, cx.input.snapshot).or_else(|| cx.decision.decided()) else { return };
+    let other = os.other();
+    for container in cx.containers() {
+        let same = |image: &&ContainerImage<'_>| std::ptr::eq(image.container.value, container.value);
+        let Some(image) = cx.input.images.iter().find(same).filter(|image| image.facts.os == other.into()) else {
+            continue;
+        };
+        let message = format!("this image is for {}, and the pod runs on {}", other.title(), os.title());
+        let mut found = cx.finding(rule, cx.at(&container, "/image"), message);
+        found.help = format!("use a {} image instead of {}", os.title(), image.image);
+        out.push(found);
+    }
+}

@@ -1,0 +1,94 @@
+//! The rules of this family.
+
+use crate::model::settings::rule_actions::Action;
+use crate::rules::rule::{Rule, rule};
+
+/// The rules of this family.
+pub static RULES: [Rule; 10] = [
+    rule!(
+        "MUL101",
+        "conflicting-os",
+        Action::Deny,
+        "two placements ask for different operating systems",
+        "no node can satisfy both",
+        "keep the one that is meant and remove the other",
+    ),
+    rule!(
+        "MUL102",
+        "mixed-os-containers",
+        Action::Warn,
+        "containers of one pod have images for different operating systems",
+        "all containers of a pod share one operating system",
+        "put them into two pods, or use images for one system",
+    ),
+    rule!(
+        "MUL103",
+        "windows-options-on-linux",
+        Action::Deny,
+        "windowsOptions on a pod that is placed on Linux",
+        "Linux nodes ignore windowsOptions",
+        "remove windowsOptions, or place the pod on Windows",
+    ),
+    rule!(
+        "MUL104",
+        "image-for-other-os",
+        Action::Warn,
+        "an image is for another operating system than the pod",
+        "a node cannot run an image for another operating system",
+        "use an image for that system, or place the pod on the other",
+    ),
+    rule!(
+        "MUL105",
+        "os-label-mismatch",
+        Action::Deny,
+        "the pod's label kubernetes.io/os names another operating system",
+        "the kubelet refuses a pod whose label names another operating system than its node's",
+        "remove the label: a nodeSelector places pods",
+    ),
+    Rule {
+        advice: true,
+        ..rule!(
+            "MUL106",
+            "deprecated-os-key",
+            Action::Warn,
+            "a node label under beta.kubernetes.io, deprecated since Kubernetes 1.14",
+            "the label is deprecated since Kubernetes 1.14",
+            "use the label that took its place",
+        )
+    },
+    rule!(
+        "MUL107",
+        "tolerates-everything",
+        Action::Warn,
+        "tolerates every taint and asks for no operating system",
+        "it may land on nodes of either operating system: no taint keeps it off",
+        "add nodeSelector kubernetes.io/os, or annotation mullion.dev/os: any",
+    ),
+    rule!(
+        "MUL108",
+        "no-default",
+        Action::Warn,
+        "nothing says an operating system, and Linux could not be assumed",
+        "nothing says an operating system, and Linux could not be assumed",
+        "add nodeSelector kubernetes.io/os",
+    ),
+    rule!(
+        "MUL109",
+        "unknown-os",
+        Action::Warn,
+        "an operating system that Kubernetes does not know",
+        "Kubernetes knows linux and windows, in lower case",
+        "write linux or windows",
+    ),
+    rule!(
+        "MUL110",
+        "undone",
+        Action::Warn,
+        "another webhook or policy took off what Mullion had put there",
+        "another webhook or policy took it off after Mullion had put it there",
+        "have its configuration sort before mullion, or leave Windows pods alone",
+    ),
+];
+
+/// The code of what others undid.
+pub const UNDONE: &str = "MUL110";

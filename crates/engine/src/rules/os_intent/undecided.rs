@@ -1,0 +1,46 @@
+//! Subjects of which nobody says an operating system, where that will hurt.
+
+use serde_json::Value;
+
+use crate::detect::linux_default::NoDefault;
+use crate::model::os_decision::{DetectedOs, EvidenceOs, EvidenceSource};
+use crate::model::scheduling::node_constraints::affinity_node_name;
+use crate::place::context::WorkloadContext;
+use crate::rules::finding::Finding;
+use crate::rules::rule::Rule;
+
+/// A toleration of every taint on a pod that any node may get: the usual way a Linux agent comes to a Windows node.
+pub(crate) fn tolerates_everything(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
+    let (pod, decision) = (&cx.input.pod, cx.decision);
+    let meant = |says| matches!(says, EvidenceOs::Any | EvidenceOs::Multi);
+    let open = decision.os == DetectedOs::Undecided && !decision.evidence.iter().any(|seen| meant(seen.os));
+    let bound = || pod.text("/spec/nodeName").is_some() || affinity_node_name(pod).is_some();
+    if !open || !cx.input.snapshot.mixed() || bound() {
+        return;
+    }
+    let everything = |toleration: &Value| {
+        let text = |name| toleration.get(name).and_then(Value::as_str).unwrap_or_default();
+        text("key").is_empty() && text("operator") == "Exists" && matches!(text("effect"), "" | "NoSchedule")
+    };
+    if let Some(at) = pod.items("/spec/tolerations").iter().position(everything) {
+        out.push(cx.finding(rule, pod.at(&format!("/spec/tolerations/{at}")), rule.why));
+    }
+}
+
+/// The Linux default was not given, for a reason its author can do something about.
+pub(crate) fn no_default(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
+    let Some(reason) = cx.no_default.filter(|reason| reason.deserves_a_word()) else { return };
+    let looks = cx.decision.evidence.iter().find_map(|seen| match &seen.source {
+        EvidenceSource::Field(pointer) if seen.os == EvidenceOs::LooksWindows && reason == NoDefault::LooksWindows => {
+            Some(pointer)
+        }
+        _ => None,
+    });
+    let (pointer, message) = if let Some(pointer) = looks {
+        (pointer.clone(), "this looks like Windows".to_owned())
+    } else {
+        let why = reason.clause();
+        (cx.input.pod.at("/spec"), format!("no operating system is asked for, and Linux is not assumed: {why}"))
+    };
+    out.push(cx.finding(rule, pointer, message));
+}

@@ -1,0 +1,72 @@
+//! What Mullion had put on a pod or a DaemonSet's template, and others took off again in the same request.
+
+use crate::model::decision_annotation::DecisionAnnotation;
+use crate::model::json_pointer::escape;
+use crate::model::names::{OS_LABELS, WINDOWS_BUILD_LABEL};
+use crate::model::operating_system::Os;
+use crate::model::scheduling::node_constraints;
+use crate::model::settings::rule_actions::Action;
+use crate::model::settings::workload_settings::{Mode, OsFieldMode};
+use crate::place::context::WorkloadContext;
+use crate::place::tolerations::MissingToleration;
+use crate::rules::finding::Finding;
+use crate::rules::rule::OTHERS;
+use crate::rules::rule::Rule;
+
+/// What ends it: configurations of webhooks are called in the order of their names, and Mullion's is called `mullion`.
+pub(crate) const REMEDY: &str = "have its configuration sort before mullion, or leave Windows pods alone";
+
+const CHANGED: &str = "changed";
+const REMOVED: &str = "removed";
+
+/// Findings of `undone`: only of what Mullion would put there again.
+pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
+    let Some((note, os)) = cx.annotation.and_then(|note| Some((note, Os::from_name(&note.os)?))) else { return };
+    // Where nothing is changed, nothing of this request was Mullion's that others could have undone.
+    if cx.actions().settings.mode != Mode::Enforce {
+        return;
+    }
+    // A DaemonSet's note is older than the request: its author may have changed his mind since.
+    if !cx.input.pod.pointer.is_empty() && cx.placed_on() != Some(os) {
+        return;
+    }
+    let mut say = |pointer: &str, what: &str, became: &str| {
+        let message = format!("Mullion {what}, and {OTHERS} {became} it later");
+        out.push(cx.finding(rule, cx.input.pod.at(pointer), message));
+    };
+    let [label, _] = OS_LABELS;
+    if let Some(became) = selector_became(cx, note) {
+        let key = if became == CHANGED { format!("/{}", escape(label)) } else { String::new() };
+        say(&format!("/spec/nodeSelector{key}"), &format!("set {label}: {}", os.name()), became);
+    }
+    let whitelist = cx.whitelist();
+    for MissingToleration { value, word, .. } in cx.missing_tolerations(os) {
+        if note.has_placed(&word) && !whitelist.refuses(&value) {
+            say("/spec/tolerations", &format!("added {word}"), REMOVED);
+        }
+    }
+    if note.has_placed("build") && cx.wants_build() && !node_constraints::constrains(&cx.input.pod, WINDOWS_BUILD_LABEL)
+    {
+        say("/spec/affinity", "kept it off nodes that cannot run its images", REMOVED);
+    }
+    if note.has_placed("runtimeClassName") && cx.input.pod.get("/spec/runtimeClassName").is_none() {
+        say("/spec/runtimeClassName", "set it", REMOVED);
+    }
+    if note.has_placed("os") && !cx.input.pod.says_windows_os() && cx.input.settings.spec_os == OsFieldMode::WhenClean {
+        say("/spec/os", "set it", REMOVED);
+        // With it went the fields that it forbids. Where nothing keeps the pod on Windows nodes any more it could run on
+        // Linux without what its author asked for there.
+        let guarded = cx.input.pod.strings("/spec/nodeSelector").any(|pair| pair == (label, Os::Windows.name()));
+        if let Some(last) = out.last_mut().filter(|_| !guarded) {
+            last.action = cx.actions().action(rule, Action::Deny);
+        }
+    }
+}
+
+/// What became of the nodeSelector that Mullion set; `None`: it stands.
+pub(crate) fn selector_became(cx: &WorkloadContext<'_>, note: &DecisionAnnotation) -> Option<&'static str> {
+    let [label, _] = OS_LABELS;
+    let now = cx.input.pod.strings("/spec/nodeSelector").find(|(key, _)| *key == label).map(|(_, value)| value);
+    let became = if now.is_some() { CHANGED } else { REMOVED };
+    (note.placed_selector() && now != Some(note.os.as_str())).then_some(became)
+}

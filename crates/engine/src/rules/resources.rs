@@ -1,0 +1,211 @@
+//! 6xx: resources that Windows does not know, or knows otherwise. By themselves these only warn.
+//!
+//! Of `resources` only limits reach a Windows container: memory as a bound on commit, CPU as a share of the node
+//! (`pkg/kubelet/kuberuntime/kuberuntime_container_windows.go`, `generateWindowsContainerResources`).
+
+use serde_json::Value;
+
+use crate::model::pod_view::Container;
+use crate::model::quantity::Quantity;
+use crate::model::settings::rule_actions::Action;
+use crate::place::context::WorkloadContext;
+use crate::rules::finding::Finding;
+use crate::rules::rule::{Rule, rule};
+
+/// The rules of this file.
+pub static RULES: [Rule; 4] = [
+    Rule {
+        advice: true,
+        ..rule!(
+            "MUL601",
+            "memory-limit",
+            Action::Warn,
+            "no memory limit on a Windows container",
+            "without a memory limit a container can use up its Windows node",
+            "set resources.limits.memory",
+        )
+    },
+    Rule {
+        advice: true,
+        ..rule!(
+            "MUL602",
+            "requests-ignored",
+            Action::Allow,
+            "requests that differ from limits on a Windows container",
+            "Windows enforces limits only, no requests",
+            "set the request equal to the limit",
+        )
+    },
+    rule!(
+        "MUL603",
+        "resource-claims",
+        Action::Warn,
+        "resource claims on a Windows pod",
+        "the kubelet of a Windows node prepares no claimed devices",
+        "use a device plugin's resource in limits",
+    ),
+    Rule {
+        advice: true,
+        ..rule!(
+            "MUL604",
+            "small-limits",
+            Action::Warn,
+            "a limit too small for PowerShell or .NET on a Windows container",
+            "too little for Windows programs to start in good time",
+            "set at least 100m of CPU and 128Mi of memory",
+        )
+    },
+];
+
+/// Below this PowerShell and .NET take minutes to start.
+const SMALLEST_CPU: Quantity = Quantity::milli(100);
+
+/// What a container of an image needs at least, by what its reference contains.
+struct Floor {
+    marker: Marker,
+    memory: Quantity,
+    text: &'static str,
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers and for the test that no row lacks one"))]
+    source: &'static str,
+}
+
+enum Marker {
+    /// Anywhere in the reference.
+    Text(&'static str),
+    /// As a word between separators.
+    Word(&'static str),
+    /// Every image.
+    Any,
+}
+
+impl Marker {
+    fn is_in(&self, image: &str) -> bool {
+        match self {
+            Self::Text(text) => image.contains(text),
+            Self::Word(word) => image.split(|c: char| !c.is_ascii_alphanumeric()).any(|part| part == *word),
+            Self::Any => true,
+        }
+    }
+}
+
+const IIS: &str = "microsoft/windows-container-tools examples/aks/iis-logmonitor/deployment/deployment.yml: IIS with a limit of 512Mi";
+/// 45 to 50 MB for Server Core and 30 to 40 MB for Nano Server by themselves, before anything runs in them.
+const BASE: &str = "MicrosoftDocs/Virtualization-Documentation windowscontainers/deploy-containers/system-requirements.md of 2024, with room for a runtime";
+
+/// A program in Go and no more.
+const NATIVE: &str =
+    "kubernetes-csi/csi-driver-smb deploy/csi-smb-node-windows.yaml: sidecars on Nano Server with a limit of 100Mi";
+
+/// First match wins.
+#[rustfmt::skip]
+static FLOORS: &[Floor] = &[
+    Floor { marker: Marker::Text("dotnet/framework"), memory: Quantity::mebibytes(512), text: "512Mi", source: IIS },
+    Floor { marker: Marker::Word("iis"), memory: Quantity::mebibytes(512), text: "512Mi", source: IIS },
+    Floor { marker: Marker::Text("servercore"), memory: Quantity::mebibytes(256), text: "256Mi", source: BASE },
+    Floor { marker: Marker::Text("nanoserver"), memory: Quantity::mebibytes(128), text: "128Mi", source: BASE },
+    Floor { marker: Marker::Text("dotnet"), memory: Quantity::mebibytes(128), text: "128Mi", source: BASE },
+    Floor { marker: Marker::Text("powershell"), memory: Quantity::mebibytes(128), text: "128Mi", source: BASE },
+    Floor { marker: Marker::Any, memory: Quantity::mebibytes(64), text: "64Mi", source: NATIVE },
+];
+
+/// Findings about resources of a Windows pod.
+pub fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    resource_claims(cx, out);
+    let [_, requests_ignored, ..] = &RULES;
+    let ask_requests = cx.actions().action(requests_ignored, requests_ignored.default) != Action::Allow;
+    let host_process = cx.input.pod.host_process();
+    // Ephemeral containers have no resources.
+    for container in cx.containers().filter(|container| container.list != "ephemeralContainers") {
+        if !host_process {
+            memory_limit(&container, cx, out);
+            small_limits(&container, cx, out);
+        }
+        if ask_requests {
+            requests(&container, cx, out);
+        }
+    }
+}
+
+/// The quantity at a pointer below a container.
+fn quantity(container: &Container<'_>, pointer: &str) -> Option<Quantity> {
+    container.get(pointer).and_then(Quantity::of)
+}
+
+/// A limit of nothing is none; one that is no quantity the API server refuses by itself.
+fn memory_limit(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    const LIMIT: &str = "/resources/limits/memory";
+    let [memory_limit, ..] = &RULES;
+    let limited = container.get(LIMIT).is_some() && !quantity(container, LIMIT).is_some_and(Quantity::is_zero);
+    // Of limits for the whole pod `pod-resources` speaks.
+    if !limited && cx.input.pod.get("/spec/resources/limits/memory").is_none() {
+        out.push(cx.finding(memory_limit, cx.at(container, LIMIT), memory_limit.why));
+    }
+}
+
+/// Requests that are no limits too: the scheduler reckons with them, and nothing on the node does.
+fn requests(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    let [_, requests_ignored, ..] = &RULES;
+    for (request, limit) in [
+        ("/resources/requests/cpu", "/resources/limits/cpu"),
+        ("/resources/requests/memory", "/resources/limits/memory"),
+    ] {
+        let Some(asked) = quantity(container, request).filter(|asked| !asked.is_zero()) else { continue };
+        // Where only a limit was written the API server makes it the request.
+        if quantity(container, limit) != Some(asked) {
+            out.push(cx.finding(requests_ignored, cx.at(container, request), requests_ignored.why));
+        }
+    }
+}
+
+/// `pkg/kubelet/cm/container_manager_windows.go`, `PrepareDynamicResources`: nothing is done, and nobody is told.
+fn resource_claims(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    let [_, _, resource_claims, _] = &RULES;
+    let some = |value: Option<&Value>| value.and_then(Value::as_array).is_some_and(|claims| !claims.is_empty());
+    if some(cx.input.pod.get("/spec/resourceClaims")) {
+        // What containers claim they claim of these.
+        if cx.is_whole_pod() {
+            out.push(cx.finding(resource_claims, cx.input.pod.at("/spec/resourceClaims"), resource_claims.why));
+        }
+        return;
+    }
+    for container in cx.containers().filter(|container| some(container.get("/resources/claims"))) {
+        out.push(cx.finding(resource_claims, cx.at(&container, "/resources/claims"), resource_claims.why));
+    }
+}
+
+/// Not in HostProcess containers: no Windows starts in them.
+fn small_limits(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    const CPU: &str = "/resources/limits/cpu";
+    const MEMORY: &str = "/resources/limits/memory";
+    let [.., small_limits] = &RULES;
+    let below = |pointer, floor| quantity(container, pointer).is_some_and(|limit| !limit.is_zero() && limit < floor);
+    if below(CPU, SMALLEST_CPU) {
+        let message = "with less than 100m PowerShell and .NET take minutes to start";
+        let mut found = cx.finding(small_limits, cx.at(container, CPU), message);
+        "set at least 100m".clone_into(&mut found.help);
+        out.push(found);
+    }
+    let image = container.image().unwrap_or_default();
+    let Some(floor) = FLOORS.iter().find(|floor| floor.marker.is_in(image)) else { return };
+    if below(MEMORY, floor.memory) {
+        let message = "Windows and the programs of such images need more memory";
+        let mut found = cx.finding(small_limits, cx.at(container, MEMORY), message);
+        found.help = format!("set at least {}", floor.text);
+        out.push(found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+
+    use super::*;
+
+    #[test]
+    fn floors_say_what_they_are() {
+        for floor in FLOORS {
+            assert_eq!(Quantity::parse(floor.text), Some(floor.memory));
+            assert!(!floor.source.is_empty());
+        }
+        assert!(FLOORS.last().is_some_and(|floor| matches!(floor.marker, Marker::Any)));
+    }
+}

@@ -1,0 +1,144 @@
+//! 3xx: volumes that come to something else on Windows, or to nothing.
+//!
+//! Only volumes that a container mounts: the kubelet sets up no other
+//! (`pkg/kubelet/volumemanager/populator/desired_state_of_snapshot_populator.go`, `processPodVolumes`).
+
+use crate::rules::storage::{file_mode, host_path};
+use std::cell::OnceCell;
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use crate::model::json_pointer::{escape, field_path};
+use crate::model::pod_view::Container;
+use crate::model::quantity::Quantity;
+use crate::model::settings::rule_actions::Action;
+use crate::place::context::WorkloadContext;
+use crate::rules::finding::{Finding, RejectedBy};
+use crate::rules::storage::rules::RULES;
+use crate::rules::storage::volume::{Volume, by_kubelet, items};
+
+/// What the API server writes where nothing was said (`pkg/apis/core/v1/defaults.go`, `SetDefaults_Container`).
+const DEFAULT_TERMINATION_MESSAGE_PATH: &str = "/dev/termination-log";
+
+/// Findings about volumes of a Windows pod.
+pub fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    if cx.is_whole_pod() {
+        volumes(cx, out);
+    }
+    for container in cx.containers() {
+        block_devices(&container, cx, out);
+        huge_pages(&container, cx, out);
+        propagation(&container, cx, out);
+        termination_message_path(&container, cx, out);
+    }
+}
+
+fn volumes(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    // Found out when first asked for, and once: a pod may have thousands of volumes, of mounts and of containers.
+    let mounted = OnceCell::new();
+    let host_process = OnceCell::new();
+    for (index, value) in cx.input.pod.items("/spec/volumes").iter().enumerate() {
+        let before = out.len();
+        check_volume(Volume { index, value }, || *host_process.get_or_init(|| cx.input.pod.host_process()), cx, out);
+        let is_mounted = || {
+            let name = value.get("name").and_then(Value::as_str);
+            name.is_some_and(|name| mounted.get_or_init(|| mounted_names(cx)).contains(name))
+        };
+        if out.len() > before && !is_mounted() {
+            out.truncate(before);
+        }
+    }
+}
+
+/// Names of the volumes that containers mount, as file systems or as devices.
+fn mounted_names<'a>(cx: &WorkloadContext<'a>) -> HashSet<&'a str> {
+    cx.input
+        .pod
+        .containers()
+        .flat_map(|container| ["/volumeMounts", "/volumeDevices"].map(|list| items(&container, list)))
+        .flatten()
+        .filter_map(|mount| mount.get("name")?.as_str())
+        .collect()
+}
+
+/// `pkg/volume/util/volumepathhandler/volume_path_handler_unsupported.go`: every call is an error.
+fn block_devices(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    let [_, block_volume, ..] = &RULES;
+    if !items(container, "/volumeDevices").is_empty() {
+        out.push(by_kubelet(cx.finding(block_volume, cx.at(container, "/volumeDevices"), block_volume.why)));
+    }
+}
+
+/// No Windows node has them to offer, so nothing schedules the pod; a kubelet that is given it refuses it.
+pub(crate) fn huge_pages(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    let [_, _, huge_pages, ..] = &RULES;
+    let members = |list| container.get(list).and_then(Value::as_object);
+    let limits = members("/resources/limits");
+    for (list, members) in [("limits", limits), ("requests", members("/resources/requests"))] {
+        for (name, value) in members.into_iter().flatten() {
+            let asks = name.starts_with("hugepages-") && !Quantity::of(value).is_some_and(Quantity::is_zero);
+            // The API server copies limits to requests.
+            let said = list == "requests" && limits.is_some_and(|limits| limits.contains_key(name));
+            if asks && !said {
+                let name = escape(name);
+                let pointer = cx.at(container, &format!("/resources/{list}/{name}"));
+                out.push(by_kubelet(cx.finding(huge_pages, pointer, huge_pages.why)));
+            }
+        }
+    }
+}
+
+/// `pkg/kubelet/kubelet_pods.go`, `translateMountPropagation`: private on Windows, whatever is asked for.
+fn propagation(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    let [_, _, _, mount_propagation, ..] = &RULES;
+    for (index, mount) in items(container, "/volumeMounts").iter().enumerate() {
+        let mode = mount.get("mountPropagation").and_then(Value::as_str).unwrap_or_default();
+        if !matches!(mode, "HostToContainer" | "Bidirectional") {
+            continue;
+        }
+        let pointer = cx.at(container, &format!("/volumeMounts/{index}/mountPropagation"));
+        let mut found = cx.finding(mount_propagation, pointer, mount_propagation.why);
+        if mode == "Bidirectional" {
+            // The API server takes it on privileged containers only (`validateMountPropagation`), and a Windows
+            // container is none, or is none any more once `privileged` is repaired.
+            let privileged = container.get("/securityContext/privileged").and_then(Value::as_bool) == Some(true);
+            if !privileged || cx.input.pod.says_windows_os() {
+                found.refused_by = RejectedBy::ApiServer;
+                // The server names no position here.
+                found.path = field_path(&cx.at(container, "/volumeMounts/mountPropagation"));
+            }
+            found.quiet = found.action == Action::Allow;
+            found.action = found.action.max(Action::Repair);
+        }
+        out.push(found);
+    }
+}
+
+/// containerd mounts single files, so that it works; documentation has it as limited.
+fn termination_message_path(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    let [.., termination_message_path, _] = &RULES;
+    let path = container.get("/terminationMessagePath").and_then(Value::as_str).unwrap_or_default();
+    if !path.is_empty() && path != DEFAULT_TERMINATION_MESSAGE_PATH {
+        let pointer = cx.at(container, "/terminationMessagePath");
+        out.push(cx.finding(termination_message_path, pointer, termination_message_path.why));
+    }
+}
+
+fn check_volume(volume: Volume<'_>, host_process: impl Fn() -> bool, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    let [nfs_volume, _, huge_pages, _, memory_volume, ..] = &RULES;
+    // `mount_windows.go` of k8s.io/mount-utils, `MountSensitive`: SMB and what is a directory already, or an error.
+    if volume.source("nfs").is_some() {
+        out.push(by_kubelet(cx.finding(nfs_volume, volume.at(cx, "/nfs"), nfs_volume.why)));
+    }
+    // `pkg/volume/emptydir/empty_dir.go`, `SetUpAt`: what is mounted for Memory is a directory on Windows (same
+    // `MountSensitive`), for HugePages an error. HostProcess pods get the same.
+    let medium = volume.text("emptyDir", "medium");
+    if medium == "Memory" {
+        out.push(cx.finding(memory_volume, volume.at(cx, "/emptyDir/medium"), memory_volume.why));
+    } else if medium.starts_with("HugePages") {
+        out.push(by_kubelet(cx.finding(huge_pages, volume.at(cx, "/emptyDir/medium"), huge_pages.why)));
+    }
+    host_path::check(volume, host_process, cx, out);
+    file_mode::check(volume, cx, out);
+}

@@ -1,0 +1,53 @@
+//! Modes of files in volumes. On Windows a file's mode comes to its read-only attribute at most (Go's `os.Chmod`), so
+//! that it keeps nobody from reading.
+
+use serde_json::Value;
+
+use crate::place::context::WorkloadContext;
+use crate::rules::finding::Finding;
+use crate::rules::storage::rules::RULES;
+use crate::rules::storage::volume::Volume;
+
+/// Sources whose files have modes: a default, and one for each item. Those of `projected` are some of these again.
+const SOURCES: [&str; 4] = ["secret", "configMap", "downwardAPI", "projected"];
+
+/// Read by group and others. Who takes one of these away means to keep something private.
+const READ_BY_ALL: u64 = 0o044;
+
+/// The first mode of the volume that promises privacy.
+pub(crate) fn check(volume: Volume<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    let [.., file_mode] = &RULES;
+    if let Some(below) = first_private(volume) {
+        out.push(cx.finding(file_mode, volume.at(cx, &below), file_mode.why));
+    }
+}
+
+fn first_private(volume: Volume<'_>) -> Option<String> {
+    if volume.source("emptyDir").and_then(|source| source.get("mode")).is_some_and(is_private) {
+        return Some("/emptyDir/mode".to_owned());
+    }
+    let (kind, source) = SOURCES.iter().find_map(|kind| Some((kind, volume.source(kind)?)))?;
+    if source.get("defaultMode").is_some_and(is_private) {
+        return Some(format!("/{kind}/defaultMode"));
+    }
+    if let Some(item) = private_item(source) {
+        return Some(format!("/{kind}/items/{item}/mode"));
+    }
+    let parts = source.get("sources").and_then(Value::as_array)?;
+    parts.iter().enumerate().find_map(|(index, part)| {
+        SOURCES.iter().find_map(|inner| {
+            let item = private_item(part.get(inner)?)?;
+            Some(format!("/{kind}/sources/{index}/{inner}/items/{item}/mode"))
+        })
+    })
+}
+
+/// The first of its items with such a mode.
+fn private_item(source: &Value) -> Option<usize> {
+    let items = source.get("items").and_then(Value::as_array)?;
+    items.iter().position(|item| item.get("mode").is_some_and(is_private))
+}
+
+fn is_private(mode: &Value) -> bool {
+    mode.as_u64().is_some_and(|mode| mode & READ_BY_ALL != READ_BY_ALL)
+}

@@ -1,0 +1,208 @@
+//! Paths of the node. A path that starts with a slash is one below `C:\` on a Windows node
+//! (`pkg/volume/util/util.go`, `MakeAbsolutePath`), and containerd makes a directory of what is not there
+//! (`internal/cri/opts/spec_windows_opts.go`, `parseMount`).
+
+use crate::place::context::WorkloadContext;
+use crate::rules::finding::Finding;
+use crate::rules::identity::rules::HOST_PROCESS_VOLUME;
+use crate::rules::storage::rules::RULES;
+use crate::rules::storage::volume::{Volume, by_kubelet};
+
+/// What a path of Linux nodes is on Windows nodes.
+enum OnWindows {
+    /// The same below `C:\`; of what is in it nothing is known.
+    Same,
+    /// The same below `C:\`, with everything in it.
+    SameTree,
+    /// This, with everything in it.
+    Moved(&'static str),
+}
+
+/// One path, what it is on Windows nodes, and who says so.
+struct NodePath {
+    linux: &'static str,
+    on_windows: OnWindows,
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers and for the test that no row lacks one"))]
+    source: &'static str,
+}
+
+const fn row(linux: &'static str, on_windows: OnWindows, source: &'static str) -> NodePath {
+    NodePath { linux, on_windows, source }
+}
+
+const PREPARE_NODE: &str = "kubernetes-sigs/sig-windows-tools hostprocess/PrepareNode.ps1";
+const INSTALL_CONTAINERD: &str = "kubernetes-sigs/sig-windows-tools hostprocess/Install-Containerd.ps1";
+const FLANNEL: &str = "kubernetes-sigs/sig-windows-tools hostprocess/flannel/flanneld/start.ps1";
+const CONTAINERD: &str = "containerd/containerd defaults/defaults_windows.go";
+const DOCKER: &str = "learn.microsoft.com/virtualization/windowscontainers/manage-docker/configure-docker-daemon";
+const EVERY_WINDOWS: &str = "a directory of every Windows, without its drive";
+
+/// First match wins.
+#[rustfmt::skip]
+static PATHS: &[NodePath] = &[
+    row("/", OnWindows::Same, "the system drive"),
+    row("/var/lib/kubelet", OnWindows::SameTree, "kubernetes.io/docs/reference/node/kubelet-files: C:\\ in place of /"),
+    row("/var/log", OnWindows::Same, "holds the next three"),
+    row("/var/log/pods", OnWindows::SameTree, "kubernetes: pkg/kubelet/apis/config/v1beta1/defaults.go, podLogsDir"),
+    row("/var/log/containers", OnWindows::SameTree, "kubernetes: pkg/kubelet/kubelet.go, DefaultContainerLogsDir"),
+    row("/var/log/kubelet", OnWindows::SameTree, PREPARE_NODE),
+    row("/etc/kubernetes", OnWindows::SameTree, PREPARE_NODE),
+    row("/k", OnWindows::SameTree, PREPARE_NODE),
+    row("/etc/cni", OnWindows::SameTree, INSTALL_CONTAINERD),
+    row("/opt/cni", OnWindows::SameTree, INSTALL_CONTAINERD),
+    row("/etc/kube-flannel", OnWindows::SameTree, FLANNEL),
+    row("/Windows", OnWindows::SameTree, EVERY_WINDOWS),
+    row("/Program Files", OnWindows::SameTree, EVERY_WINDOWS),
+    row("/Program Files (x86)", OnWindows::SameTree, EVERY_WINDOWS),
+    row("/ProgramData", OnWindows::SameTree, EVERY_WINDOWS),
+    row("/Users", OnWindows::SameTree, EVERY_WINDOWS),
+    row("/etc/hosts", OnWindows::Moved(r"C:\Windows\System32\drivers\etc\hosts"), "kubernetes: pkg/kubelet/kubelet.go, windowsEtcHostsPath"),
+    row("/var/lib/containerd", OnWindows::Moved(r"C:\ProgramData\containerd\root"), CONTAINERD),
+    row("/run/containerd", OnWindows::Moved(r"C:\ProgramData\containerd\state"), CONTAINERD),
+    row("/etc/containerd", OnWindows::Moved(r"C:\Program Files\containerd"), CONTAINERD),
+    row("/var/lib/docker", OnWindows::Moved(r"C:\ProgramData\docker"), DOCKER),
+];
+
+/// A socket by its file name, the pipe that stands in its place, and who says so.
+struct Socket {
+    name: &'static str,
+    pipe: &'static str,
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers and for the test that no row lacks one"))]
+    source: &'static str,
+}
+
+const fn socket(name: &'static str, pipe: &'static str, source: &'static str) -> Socket {
+    Socket { name, pipe, source }
+}
+
+const CONTAINERD_PIPE: &str = r"\\.\pipe\containerd-containerd";
+const KUBEADM: &str = "kubernetes.io/docs/setup/production-environment/tools/kubeadm/install-kubeadm";
+
+#[rustfmt::skip]
+static SOCKETS: &[Socket] = &[
+    socket("containerd.sock", CONTAINERD_PIPE, CONTAINERD),
+    // CRI-O runs on Linux only; Windows nodes beside it run containerd.
+    socket("crio.sock", CONTAINERD_PIPE, KUBEADM),
+    socket("cri-dockerd.sock", r"\\.\pipe\cri-dockerd", KUBEADM),
+    socket("docker.sock", r"\\.\pipe\docker_engine", DOCKER),
+];
+
+/// Types with which the kubelet mounts nothing that is not there (`pkg/volume/hostpath/host_path.go`, `checkType`).
+const CHECKED_TYPES: [&str; 5] = ["Directory", "File", "Socket", "CharDevice", "BlockDevice"];
+
+/// Types with which the kubelet makes what is not there.
+const MADE_TYPES: [&str; 2] = ["DirectoryOrCreate", "FileOrCreate"];
+
+/// What a hostPath volume is on a Windows node.
+pub(crate) fn check(
+    volume: Volume<'_>,
+    host_process: impl Fn() -> bool,
+    cx: &WorkloadContext<'_>,
+    out: &mut Vec<Finding>,
+) {
+    let path = volume.text("hostPath", "path");
+    let kind = volume.text("hostPath", "type");
+    let pipe = is_pipe(path, &['\\', '/']);
+    let socket = kind == "Socket" || path.rsplit_once('.').is_some_and(|(_, end)| end.eq_ignore_ascii_case("sock"));
+    if path.is_empty() {
+        return;
+    }
+    if (pipe || socket) && host_process() {
+        // Documentation of HostProcess pods, Limitations.
+        let what = if pipe { "named pipes" } else { "sockets" };
+        let message = format!("HostProcess containers cannot mount {what}");
+        out.push(cx.finding(&HOST_PROCESS_VOLUME, volume.at(cx, "/hostPath/path"), message));
+        return;
+    }
+    if pipe {
+        named_pipe(path, kind, volume, cx, out);
+        return;
+    }
+    let known = known(path);
+    let same = match known {
+        // Who has it made where it is missing brings what is to be in it.
+        None => !socket && MADE_TYPES.contains(&kind),
+        Some((on_windows, _)) => matches!(on_windows, OnWindows::Same | OnWindows::SameTree),
+    };
+    if !path.starts_with('/') || same {
+        return;
+    }
+    let [.., linux_host_path, unix_socket, _, _] = &RULES;
+    let rule = if socket { unix_socket } else { linux_host_path };
+    let mut found = cx.finding(rule, volume.at(cx, "/hostPath/path"), rule.why);
+    let windows = |path: &str| path.trim_end_matches('/').replace('/', "\\");
+    if socket {
+        if let Some(known) = SOCKETS.iter().find(|socket| path.rsplit('/').next() == Some(socket.name)) {
+            found.help = format!("mount {}", known.pipe);
+        }
+    } else {
+        if CHECKED_TYPES.contains(&kind) {
+            "on a Windows node this Linux path is usually missing: the pod never starts".clone_into(&mut found.message);
+        }
+        found.help = match known {
+            Some((OnWindows::Moved(there), below)) => format!("write {there}{}", windows(below)),
+            _ => format!("there it is C:{}; {}", windows(path), linux_host_path.instead),
+        };
+    }
+    out.push(found);
+}
+
+/// A pipe is right, unless it is written so that the kubelet takes it for something else.
+fn named_pipe(path: &str, kind: &str, volume: Volume<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
+    let [.., linux_host_path, unix_socket, _, _] = &RULES;
+    if !is_pipe(path, &['\\']) {
+        // Only two backslashes keep `MakeAbsolutePath` and containerd from taking it for a path of drive C.
+        let mut found =
+            cx.finding(linux_host_path, volume.at(cx, "/hostPath/path"), "with slashes this is no named pipe");
+        found.help = format!("write {}", path.replace('/', "\\"));
+        out.push(found);
+    } else if kind == "Socket" {
+        let message = "to the kubelet a named pipe is no socket: the pod never starts";
+        let mut found = by_kubelet(cx.finding(unix_socket, volume.at(cx, "/hostPath/type"), message));
+        "leave type out".clone_into(&mut found.help);
+        out.push(found);
+    }
+}
+
+/// What the table says of a path, and what is left of it below the row's.
+fn known(path: &str) -> Option<(&'static OnWindows, &str)> {
+    // /var/run is /run on Linux.
+    let path = path.strip_prefix("/var").filter(|rest| rest.starts_with("/run/")).unwrap_or(path);
+    PATHS.iter().find_map(|row| {
+        let root = row.linux.trim_end_matches('/');
+        let (start, below) = path.split_at_checked(root.len())?;
+        let ends = below.bytes().all(|b| b == b'/');
+        let inside = below.starts_with('/') && !matches!(row.on_windows, OnWindows::Same);
+        // Windows does not tell cases apart.
+        (start.eq_ignore_ascii_case(root) && (ends || inside)).then_some((&row.on_windows, below))
+    })
+}
+
+/// Whether the path is `\\.\pipe\…`, written with these separators.
+fn is_pipe(path: &str, separators: &[char]) -> bool {
+    let mut rest = path.chars();
+    r"\\.\pipe\".chars().all(|expected| {
+        rest.next().is_some_and(|c| match expected {
+            '\\' => separators.contains(&c),
+            letter => c.eq_ignore_ascii_case(&letter),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+
+    use super::*;
+
+    #[test]
+    fn every_row_has_a_source_and_is_reached() {
+        for row in PATHS {
+            assert!(!row.source.is_empty() && row.linux.starts_with('/'), "{}", row.linux);
+            let first = known(row.linux).map(|(on_windows, _)| std::ptr::from_ref(on_windows));
+            assert_eq!(first, Some(std::ptr::from_ref(&row.on_windows)), "{} stands behind another", row.linux);
+        }
+        for socket in SOCKETS {
+            assert!(!socket.source.is_empty() && is_pipe(socket.pipe, &['\\']), "{}", socket.name);
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! One volume of a pod.
+
+use serde_json::Value;
+
+use crate::model::pod_view::Container;
+use crate::place::context::WorkloadContext;
+use crate::rules::finding::{Finding, RejectedBy};
+
+/// One of the pod's volumes.
+#[derive(Clone, Copy)]
+pub(crate) struct Volume<'a> {
+    pub(crate) index: usize,
+    pub(crate) value: &'a Value,
+}
+
+impl<'a> Volume<'a> {
+    /// What the volume is, if it is of that kind; null counts as absent.
+    pub(crate) fn source(self, kind: &str) -> Option<&'a Value> {
+        self.value.get(kind).filter(|source| !source.is_null())
+    }
+
+    /// A text of that source; empty if there is none.
+    pub(crate) fn text(self, kind: &str, field: &str) -> &'a str {
+        self.source(kind).and_then(|source| source.get(field)).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The absolute pointer of `below`, which counts from the volume.
+    pub(crate) fn at(self, cx: &WorkloadContext<'_>, below: &str) -> String {
+        cx.input.pod.at(&format!("/spec/volumes/{}{below}", self.index))
+    }
+}
+
+/// The items of a list below a container.
+pub(crate) fn items<'a>(container: &Container<'a>, list: &str) -> &'a [Value] {
+    container.get(list).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// The same finding, where the kubelet never starts the pod.
+pub(crate) fn by_kubelet(finding: Finding) -> Finding {
+    Finding { refused_by: RejectedBy::Kubelet, ..finding }
+}

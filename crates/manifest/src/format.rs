@@ -1,0 +1,10 @@
+//! The formats of a document.
+
+/// How a document is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// YAML.
+    Yaml,
+    /// Strict JSON.
+    Json,
+}

@@ -1,0 +1,371 @@
+//! The tree of one document as `kubectl` understands it, every value with its place in the text.
+
+use std::collections::HashMap;
+use std::ops::Add;
+
+use jsonptr::Pointer;
+use serde_json::{Map, Number, Value};
+
+use crate::limits::{MAX_ALIASED_BYTES, MAX_ALIASED_NODES, MAX_DEPTH};
+use crate::problem::Fault;
+use crate::scalar::{Tag, resolve};
+use crate::span::Span;
+use crate::syntax_tree::{Kind, Pair, Syntax};
+
+/// A value and where it stands.
+///
+/// What an alias stands for has the alias's span itself and the definition's spans below; what a merge key brings in has
+/// the definition's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// The bytes in the whole source text; empty, after the colon or dash, for a value left out.
+    pub span: Span,
+    /// The value.
+    pub value: NodeValue,
+}
+
+/// What a node holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NodeValue {
+    /// `null`, `~` or nothing.
+    Null,
+    /// A boolean.
+    Bool(bool),
+    /// A number.
+    Number(Number),
+    /// Text.
+    String(String),
+    /// A list.
+    List(Vec<Node>),
+    /// A map, in source order; no key twice.
+    Map(Vec<Entry>),
+}
+
+/// A key of a map and its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The key as a string.
+    pub key: String,
+    /// Where the key stands.
+    pub key_span: Span,
+    /// The value.
+    pub value: Node,
+}
+
+impl Node {
+    /// The value without places.
+    pub fn to_json(&self) -> Value {
+        match &self.value {
+            NodeValue::Null => Value::Null,
+            NodeValue::Bool(value) => Value::Bool(*value),
+            NodeValue::Number(value) => Value::Number(value.clone()),
+            NodeValue::String(value) => Value::String(value.clone()),
+            NodeValue::List(items) => Value::Array(items.iter().map(Self::to_json).collect()),
+            NodeValue::Map(entries) => Value::Object(
+                entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect::<Map<_, _>>(),
+            ),
+        }
+    }
+
+    /// The value of a key, if this is a map that has it.
+    pub fn get(&self, key: &str) -> Option<&Entry> {
+        match &self.value {
+            NodeValue::Map(entries) => entries.iter().find(|entry| entry.key == key),
+            _ => None,
+        }
+    }
+
+    /// The text, if this is a string.
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.value {
+            NodeValue::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The node an RFC 6901 pointer such as `/spec/containers/0` names; `None` where it does not exist or the pointer is malformed.
+    pub fn at_pointer(&self, pointer: &str) -> Option<&Self> {
+        match self.walk(pointer)? {
+            (node, true) => Some(node),
+            (_, false) => None,
+        }
+    }
+
+    /// The node a pointer names, or its closest ancestor that exists: where to show a finding about an absent field.
+    pub fn nearest(&self, pointer: &str) -> &Self {
+        self.walk(pointer).map_or(self, |(node, _)| node)
+    }
+
+    /// The last node on the way, and whether the way was walked to its end.
+    fn walk(&self, pointer: &str) -> Option<(&Self, bool)> {
+        let mut node = self;
+        for token in Pointer::parse(pointer).ok()?.tokens() {
+            let key = token.decoded();
+            let next = match &node.value {
+                NodeValue::Map(_) => node.get(&key).map(|entry| &entry.value),
+                NodeValue::List(items) => index(&key).and_then(|at| items.get(at)),
+                _ => None,
+            };
+            match next {
+                Some(next) => node = next,
+                None => return Some((node, false)),
+            }
+        }
+        Some((node, true))
+    }
+
+    fn size(&self) -> Size {
+        let one = |bytes| Size { values: 1, bytes };
+        match &self.value {
+            NodeValue::String(text) => one(text.len()),
+            NodeValue::List(items) => items.iter().fold(one(0), |all, item| all + item.size()),
+            NodeValue::Map(entries) => {
+                entries.iter().fold(one(0), |all, entry| all + one(entry.key.len()) + entry.value.size())
+            }
+            _ => one(0),
+        }
+    }
+
+    fn depth(&self) -> usize {
+        1 + match &self.value {
+            NodeValue::List(items) => items.iter().map(Self::depth).max().unwrap_or(0),
+            NodeValue::Map(entries) => entries.iter().map(|entry| entry.value.depth()).max().unwrap_or(0),
+            _ => 0,
+        }
+    }
+}
+
+/// How much a tree holds.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    values: usize,
+    /// Of its texts and keys.
+    bytes: usize,
+}
+
+impl Add for Size {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { values: self.values + other.values, bytes: self.bytes + other.bytes }
+    }
+}
+
+/// A list index as RFC 6901 writes it: digits without a leading zero.
+pub(crate) fn index(token: &str) -> Option<usize> {
+    let canonical = token == "0" || (!token.starts_with('0') && token.bytes().all(|b| b.is_ascii_digit()));
+    if canonical { token.parse().ok() } else { None }
+}
+
+/// Resolves aliases, merge keys and scalars; spans move by `offset` bytes. What is resolved is given up at once: both
+/// trees of a large document, whole, would be the most that a process ever needs.
+pub(crate) fn resolve_tree(root: Syntax, offset: usize) -> Result<Node, Fault> {
+    let mut used = Vec::new();
+    root.walk(&mut |node| {
+        if let Kind::Alias(id) = node.kind {
+            used.push(id);
+        }
+    });
+    used.sort_unstable();
+    used.dedup();
+    let mut resolver = Resolver { anchors: HashMap::new(), used, aliased: Size::default() };
+    let mut node = resolver.node(root, 0)?;
+    if offset > 0 {
+        shift(&mut node, offset);
+    }
+    Ok(node)
+}
+
+/// The key of a pair as a string, as sigs.k8s.io/yaml makes one of it.
+pub(crate) fn key_text(key: &Syntax) -> Result<String, Fault> {
+    let Kind::Scalar { text, plain, tag } = &key.kind else {
+        return Err(Fault::new(key.span, "a key must be plain text")
+            .hint("JSON has no maps, lists or aliases as keys; write the key out"));
+    };
+    if !*plain && *tag == Tag::None {
+        return Ok(text.clone());
+    }
+    match resolve(text, *tag).map_err(|message| Fault::new(key.span, message))? {
+        Value::String(text) => Ok(text),
+        Value::Bool(value) => Ok(value.to_string()),
+        Value::Number(number) => Ok(number.to_string()),
+        _ => Err(Fault::new(key.span, "a key must not be null").hint("quote the key, or remove the stray `:`")),
+    }
+}
+
+/// The value of a scalar.
+pub(crate) fn scalar_value(node: &Syntax) -> Result<Value, Fault> {
+    match &node.kind {
+        Kind::Scalar { text, plain: false, tag: Tag::None } => Ok(Value::String(text.clone())),
+        Kind::Scalar { text, tag, .. } => resolved(text, *tag, node.span),
+        _ => Ok(Value::Null),
+    }
+}
+
+fn resolved(text: &str, tag: Tag, at: Span) -> Result<Value, Fault> {
+    resolve(text, tag).map_err(|message| Fault::new(at, message).hint("quote the value if it is text"))
+}
+
+struct Resolver {
+    anchors: HashMap<usize, Node>,
+    used: Vec<usize>,
+    aliased: Size,
+}
+
+impl Resolver {
+    fn node(&mut self, syntax: Syntax, depth: usize) -> Result<Node, Fault> {
+        let Syntax { span, anchor, kind, .. } = syntax;
+        let value = match kind {
+            Kind::Scalar { text, plain: false, tag: Tag::None } => NodeValue::String(text),
+            Kind::Scalar { text, tag, .. } => match resolved(&text, tag, span)? {
+                Value::Bool(value) => NodeValue::Bool(value),
+                Value::Number(number) => NodeValue::Number(number),
+                Value::String(text) => NodeValue::String(text),
+                _ => NodeValue::Null,
+            },
+            Kind::List { items, .. } => {
+                // Not collected: that would keep the room of the syntax for the nodes.
+                let mut nodes = Vec::with_capacity(items.len());
+                for item in items {
+                    nodes.push(self.node(item, depth + 1)?);
+                }
+                NodeValue::List(nodes)
+            }
+            Kind::Map { pairs, .. } => NodeValue::Map(self.map(pairs, depth)?),
+            Kind::Alias(id) => self.alias(id, span, depth)?,
+        };
+        let node = Node { span, value };
+        if let Some(id) = anchor
+            && self.used.binary_search(&id).is_ok()
+        {
+            self.charge(node.size(), span)?;
+            self.anchors.insert(id, node.clone());
+        }
+        Ok(node)
+    }
+
+    fn alias(&mut self, id: usize, at: Span, depth: usize) -> Result<NodeValue, Fault> {
+        let Some(target) = self.anchors.get(&id) else {
+            return Err(Fault::new(at, "an alias inside the value it refers to never ends").hint("write the value out"));
+        };
+        if depth + target.depth() > MAX_DEPTH {
+            return Err(Fault::new(
+                at,
+                format!("with this alias, maps and lists nest more than {MAX_DEPTH} levels deep"),
+            ));
+        }
+        let size = target.size();
+        self.charge(size, at)?;
+        // Charged before it is copied, so that it is still there.
+        Ok(self.anchors.get(&id).map_or(NodeValue::Null, |target| target.value.clone()))
+    }
+
+    /// Counts values that are copied, so that a few bytes of aliases cannot fill the memory.
+    fn charge(&mut self, size: Size, at: Span) -> Result<(), Fault> {
+        self.aliased = self.aliased + size;
+        let (more, hint) = if self.aliased.values > MAX_ALIASED_NODES {
+            (
+                format!("{MAX_ALIASED_NODES} values"),
+                "write fewer aliases of aliases; nothing a cluster accepts needs this many",
+            )
+        } else if self.aliased.bytes > MAX_ALIASED_BYTES {
+            (
+                format!("{} MiB of text", MAX_ALIASED_BYTES >> 20),
+                "use the long text less often; nothing a cluster accepts needs this much",
+            )
+        } else {
+            return Ok(());
+        };
+        Err(Fault::new(at, format!("anchors and aliases bring in more than {more}")).hint(hint))
+    }
+
+    fn map(&mut self, pairs: Vec<Pair>, depth: usize) -> Result<Vec<Entry>, Fault> {
+        let mut entries: Vec<Entry> = Vec::with_capacity(pairs.len());
+        // Where each key stands in `entries`, and whether it was written here rather than merged in.
+        let mut seen: HashMap<String, (usize, bool)> = HashMap::with_capacity(pairs.len());
+        for pair in pairs {
+            if pair.key.is_merge_key() {
+                for entry in self.merged(pair.value, depth)? {
+                    put(&mut entries, &mut seen, entry, false);
+                }
+                continue;
+            }
+            let key = key_text(&pair.key)?;
+            if let Some((at, true)) = seen.get(&key) {
+                let first = entries.get(*at).map_or(pair.key.span, |entry| entry.key_span);
+                let what = match &pair.key.kind {
+                    Kind::Scalar { text, .. } if *text != key => {
+                        format!("the key `{}`, which is read as `{}`,", shown(text), shown(&key))
+                    }
+                    _ => format!("the key `{}`", shown(&key)),
+                };
+                return Err(Fault::new(pair.key.span, format!("{what} stands twice in this map"))
+                    .related(first, "it stands first")
+                    .hint("remove one; readers disagree which of them counts"));
+            }
+            let entry = Entry { key, key_span: pair.key.span, value: self.node(pair.value, depth + 1)? };
+            put(&mut entries, &mut seen, entry, true);
+        }
+        Ok(entries)
+    }
+
+    /// What a `<<` brings in, later entries overriding earlier ones.
+    fn merged(&mut self, value: Syntax, depth: usize) -> Result<Vec<Entry>, Fault> {
+        let (at, is_alias) = (value.span, matches!(value.kind, Kind::Alias(_)));
+        let node = self.node(value, depth)?;
+        let fail = |span| Err(Fault::new(span, "`<<` takes a map, an alias of one, or a list of those"));
+        match node.value {
+            NodeValue::Map(entries) => Ok(entries),
+            NodeValue::List(items) if !is_alias => {
+                let mut all = Vec::new();
+                // The earlier item of a merged list wins.
+                for item in items.into_iter().rev() {
+                    match item.value {
+                        NodeValue::Map(entries) => all.extend(entries),
+                        _ => return fail(item.span),
+                    }
+                }
+                Ok(all)
+            }
+            _ => fail(at),
+        }
+    }
+}
+
+/// Adds an entry, or puts it in the place of the one with the same key.
+fn put(entries: &mut Vec<Entry>, seen: &mut HashMap<String, (usize, bool)>, entry: Entry, here: bool) {
+    if let Some((at, own)) = seen.get_mut(&entry.key) {
+        // As in go-yaml v2, whatever comes later counts: a merge below a key overrides that key.
+        *own |= here;
+        if let Some(slot) = entries.get_mut(*at) {
+            *slot = entry;
+        }
+        return;
+    }
+    seen.insert(entry.key.clone(), (entries.len(), here));
+    entries.push(entry);
+}
+
+/// A key for a message: no longer than a line.
+fn shown(key: &str) -> String {
+    if key.chars().count() <= 60 {
+        return key.to_owned();
+    }
+    let mut short: String = key.chars().take(59).collect();
+    short.push('…');
+    short
+}
+
+fn shift(node: &mut Node, offset: usize) {
+    node.span = node.span.shifted(offset);
+    match &mut node.value {
+        NodeValue::List(items) => items.iter_mut().for_each(|item| shift(item, offset)),
+        NodeValue::Map(entries) => {
+            for entry in entries {
+                entry.key_span = entry.key_span.shifted(offset);
+                shift(&mut entry.value, offset);
+            }
+        }
+        _ => {}
+    }
+}

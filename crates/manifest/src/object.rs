@@ -1,0 +1,98 @@
+//! The Kubernetes objects in a document.
+
+use serde_json::Value;
+
+use crate::document::Document;
+use crate::node::{Node, NodeValue};
+use crate::span::Span;
+
+/// One object, alone in its document or an item of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Object {
+    /// `apiVersion`.
+    pub api_version: String,
+    /// `kind`.
+    pub kind: String,
+    /// `metadata.namespace`.
+    pub namespace: Option<String>,
+    /// `metadata.name`.
+    pub name: Option<String>,
+    /// `metadata.generateName`.
+    pub generate_name: Option<String>,
+    /// The whole object.
+    pub value: Value,
+    /// Where it stands in its document: empty, or as in `/items/3`.
+    pub pointer_prefix: String,
+    /// Its bytes in the whole file.
+    pub span: Span,
+}
+
+/// A document, or an item of a list, without `apiVersion` and `kind`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotAnObject {
+    /// Where it stands in its document: empty, or as in `/items/3`.
+    pub pointer_prefix: String,
+    /// Its bytes in the whole file.
+    pub span: Span,
+}
+
+/// Lists nest once in what people write by hand; a list of lists of lists is not looked into.
+const MAX_LISTS: usize = 4;
+
+/// The objects of a document in order. `kind: List`, and any kind that ends in `List` and has an `items` list, stands for
+/// its items, as `kubectl get -o json` prints them; items of a typed list (`PodList`) may leave out their own
+/// `apiVersion` and `kind`.
+pub fn objects(document: &Document) -> Vec<Result<Object, NotAnObject>> {
+    let mut found = Vec::new();
+    expand(&document.node, String::new(), None, MAX_LISTS, &mut found);
+    found
+}
+
+fn expand(
+    node: &Node,
+    pointer_prefix: String,
+    inherited: Option<(&str, &str)>,
+    lists: usize,
+    found: &mut Vec<Result<Object, NotAnObject>>,
+) {
+    let text = |node: &Node, key: &str| {
+        node.get(key).and_then(|entry| entry.value.as_str()).filter(|text| !text.is_empty()).map(str::to_owned)
+    };
+    let api_version = text(node, "apiVersion").or_else(|| inherited.map(|(api_version, _)| api_version.to_owned()));
+    let kind = text(node, "kind").or_else(|| inherited.map(|(_, kind)| kind.to_owned()));
+    let is_map = matches!(node.value, NodeValue::Map(_));
+    let (Some(api_version), Some(kind), true) = (api_version, kind, is_map) else {
+        found.push(Err(NotAnObject { pointer_prefix, span: node.span }));
+        return;
+    };
+    if let Some(item_kind) = kind.strip_suffix("List")
+        && lists > 0
+        && let Some(items) = node.at_pointer("/items").and_then(items)
+    {
+        let inherited = (!item_kind.is_empty()).then_some((api_version.as_str(), item_kind));
+        for (at, item) in items.iter().enumerate() {
+            expand(item, format!("{pointer_prefix}/items/{at}"), inherited, lists - 1, found);
+        }
+        return;
+    }
+    let metadata = |key: &str| node.get("metadata").and_then(|entry| text(&entry.value, key));
+    found.push(Ok(Object {
+        namespace: metadata("namespace"),
+        name: metadata("name"),
+        generate_name: metadata("generateName"),
+        value: node.to_json(),
+        span: node.span,
+        api_version,
+        kind,
+        pointer_prefix,
+    }));
+}
+
+/// The items of a list; `items: null` is an empty one, as the API server prints it.
+fn items(node: &Node) -> Option<&[Node]> {
+    match &node.value {
+        NodeValue::List(items) => Some(items),
+        NodeValue::Null => Some(&[]),
+        _ => None,
+    }
+}

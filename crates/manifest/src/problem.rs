@@ -1,0 +1,135 @@
+//! What is wrong with a document, and where.
+
+use crate::span::LineColumn;
+use std::fmt;
+
+use crate::span::{LineIndex, Span};
+
+/// Why a document could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The file as the user named it.
+    pub source: String,
+    /// What is wrong, without the place.
+    pub message: String,
+    /// Where, in bytes of the whole file.
+    pub span: Span,
+    /// Where: the line, from 1; 0 for a file or a directory as a whole.
+    pub line: usize,
+    /// Where: the column in characters, from 1; 0 as the line is.
+    pub column: usize,
+    /// A second place that explains the first: the earlier of two equal keys.
+    pub related: Option<Related>,
+    /// What to do about it, where that can be guessed.
+    pub hint: Option<String>,
+}
+
+/// A second place, perhaps in another file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Related {
+    /// The file as the user named it.
+    pub source: String,
+    /// What is there, as the beginning of a sentence that ends with the place: `it stands first`.
+    pub what: String,
+    /// Where, in bytes of the whole file.
+    pub span: Span,
+    /// Where: the line, from 1.
+    pub line: usize,
+    /// Where: the column in characters, from 1.
+    pub column: usize,
+}
+
+impl Problem {
+    /// A problem of the file or directory `source` as a whole.
+    pub fn of_file(source: impl Into<String>, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            source: source.into(),
+            message: message.into(),
+            span: Span::empty(0),
+            line: 0,
+            column: 0,
+            related: None,
+            hint: Some(hint.into()),
+        }
+    }
+
+    /// Line and column; `None` for a file or a directory as a whole.
+    pub fn place(&self) -> Option<(usize, usize)> {
+        (self.line > 0).then_some((self.line, self.column))
+    }
+
+    /// What the second place is, and where: `it stands first on line 5`.
+    pub fn related_text(&self) -> Option<String> {
+        let Related { source, what, line, .. } = self.related.as_ref()?;
+        Some(if *source == self.source {
+            format!("{what} on line {line}")
+        } else {
+            format!("{what} at {source}:{line}")
+        })
+    }
+}
+
+/// A problem before its place is known in lines: what the parsers return.
+#[derive(Clone, Debug)]
+pub(crate) struct Fault {
+    pub(crate) message: String,
+    pub(crate) span: Span,
+    pub(crate) related: Option<(Span, &'static str)>,
+    pub(crate) hint: Option<String>,
+}
+
+impl Fault {
+    pub(crate) fn new(span: Span, message: impl Into<String>) -> Self {
+        Self { message: message.into(), span, related: None, hint: None }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn related(mut self, span: Span, what: &'static str) -> Self {
+        self.related = Some((span, what));
+        self
+    }
+
+    pub(crate) fn shifted(mut self, offset: usize) -> Self {
+        self.span = self.span.shifted(offset);
+        self.related = self.related.map(|(span, what)| (span.shifted(offset), what));
+        self
+    }
+
+    pub(crate) fn located(self, source: &str, lines: &LineIndex<'_>) -> Problem {
+        let place = lines.line_column(self.span.start);
+        Problem {
+            source: source.to_owned(),
+            message: self.message,
+            span: self.span,
+            line: place.line,
+            column: place.column,
+            related: self.related.map(|(span, what)| {
+                let LineColumn { line, column } = lines.line_column(span.start);
+                Related { source: source.to_owned(), what: what.to_owned(), span, line, column }
+            }),
+            hint: self.hint,
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place() {
+            Some((line, column)) => write!(f, "{}:{line}:{column}: {}", self.source, self.message)?,
+            None => write!(f, "{}: {}", self.source, self.message)?,
+        }
+        if let Some(related) = self.related_text() {
+            write!(f, "; {related}")?;
+        }
+        if let Some(hint) = &self.hint {
+            write!(f, " ({hint})")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problem {}

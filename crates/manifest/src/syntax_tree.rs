@@ -1,0 +1,136 @@
+//! The syntax tree of a document: what stands where in the text, before scalars are read.
+
+use crate::limits::MAX_DEPTH;
+use crate::problem::Fault;
+use crate::scalar::Tag;
+use crate::span::Span;
+
+/// A node as written.
+#[derive(Debug)]
+pub(crate) struct Syntax {
+    /// Where its anchor or tag begins, or else the node itself.
+    pub(crate) start: usize,
+    /// Its content: from the first to after the last byte, without the line break a block scalar ends with. Empty for a value left out.
+    pub(crate) span: Span,
+    /// The anchor it defines.
+    pub(crate) anchor: Option<usize>,
+    /// What it holds.
+    pub(crate) kind: Kind,
+}
+
+/// What a node holds.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// A scalar after unescaping.
+    Scalar {
+        /// Its text.
+        text: String,
+        /// True unless quoted or a block scalar.
+        plain: bool,
+        /// The type its tag asks for.
+        tag: Tag,
+    },
+    /// A map, in source order.
+    Map {
+        /// `{…}`, or a single pair inside `[…]`.
+        flow: bool,
+        /// The pairs.
+        pairs: Vec<Pair>,
+    },
+    /// A list, in source order.
+    List {
+        /// `[…]`.
+        flow: bool,
+        /// The items.
+        items: Vec<Syntax>,
+        /// Where the dash of each item stands, in a block list.
+        dashes: Vec<usize>,
+    },
+    /// `*name`.
+    Alias(usize),
+}
+
+impl Kind {
+    /// Gives back what a collection that is complete reserved for more: a vector starts with room for four pairs, and
+    /// most maps of a manifest have one or two.
+    pub(crate) fn shrink(&mut self) {
+        match self {
+            Self::Map { pairs, .. } => pairs.shrink_to_fit(),
+            Self::List { items, dashes, .. } => {
+                items.shrink_to_fit();
+                dashes.shrink_to_fit();
+            }
+            Self::Scalar { .. } | Self::Alias(_) => {}
+        }
+    }
+}
+
+/// A key and its value.
+#[derive(Debug)]
+pub(crate) struct Pair {
+    /// Where the pair begins: the key, its anchor or tag, or a `?`.
+    pub(crate) start: usize,
+    /// The key.
+    pub(crate) key: Syntax,
+    /// After the colon; after the key where there is none.
+    pub(crate) after_colon: usize,
+    /// The value.
+    pub(crate) value: Syntax,
+}
+
+impl Pair {
+    /// From the key to the end of the value.
+    pub(crate) fn span(&self) -> Span {
+        Span::new(self.start, self.value.span.end.max(self.after_colon))
+    }
+}
+
+impl Syntax {
+    /// True for a key that merges another map in: an unquoted `<<`.
+    pub(crate) fn is_merge_key(&self) -> bool {
+        matches!(&self.kind, Kind::Scalar { text, plain: true, tag: Tag::None } if text == "<<")
+    }
+
+    /// True for the key under which a List has its objects.
+    pub(crate) fn is_items(&self) -> bool {
+        matches!(&self.kind, Kind::Scalar { text, .. } if text == "items")
+    }
+
+    /// Gives back the memory of what it holds.
+    pub(crate) fn forget(&mut self) {
+        self.kind = Kind::Scalar { text: String::new(), plain: false, tag: Tag::None };
+    }
+
+    /// True for a value that is not written at all, as in `key:`.
+    pub(crate) fn is_absent(&self) -> bool {
+        self.span.is_empty() && matches!(&self.kind, Kind::Scalar { plain: true, .. })
+    }
+
+    /// True for a map or list in block style.
+    pub(crate) fn is_block_collection(&self) -> bool {
+        matches!(self.kind, Kind::Map { flow: false, .. } | Kind::List { flow: false, .. })
+    }
+
+    /// Calls `visit` for this node and all below it, keys included.
+    pub(crate) fn walk(&self, visit: &mut dyn FnMut(&Self)) {
+        visit(self);
+        match &self.kind {
+            Kind::Map { pairs, .. } => {
+                for pair in pairs {
+                    pair.key.walk(visit);
+                    pair.value.walk(visit);
+                }
+            }
+            Kind::List { items, .. } => items.iter().for_each(|item| item.walk(visit)),
+            Kind::Scalar { .. } | Kind::Alias(_) => {}
+        }
+    }
+}
+
+/// Sees each item of the list `items` of a document when it is complete; what it holds is forgotten after that.
+pub(crate) type SeeItem<'a> = dyn FnMut(&Syntax) + 'a;
+
+pub(crate) fn too_deep(at: Span) -> Fault {
+    Fault::new(at, format!("maps and lists nest more than {MAX_DEPTH} levels deep"))
+        .hint("no Kubernetes object nests this deep; look for a bracket or an indentation that never ends")
+}

@@ -1,0 +1,361 @@
+//! Policy files in a ConfigMap: what the directory loader of the program would read once the ConfigMap is mounted,
+//! judged before it is.
+//!
+//! | a key | is |
+//! |---|---|
+//! | of `data` or `binaryData` with the name of a policy file | read and judged: both become files of the mount |
+//! | `*.test.yaml`, `*.test.yml` | left out: cases for `mullion policy test` |
+//! | any other | left out, which is said |
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mullion_manifest::problem::Problem;
+use serde_json::{Map, Value};
+
+use crate::file_names::{is_policy_file, is_test_file};
+use crate::policy_file::{PolicyFile, PolicyFiles};
+use crate::policy_set::PolicySet;
+use crate::warnings::{Warning, warnings};
+
+/// The label of ConfigMaps that hold policies, with value `true`.
+pub const POLICY_LABEL: &str = "mullion.dev/policy";
+
+/// Whether an object says of itself that it holds policies.
+pub fn holds_policies(object: &Value) -> bool {
+    object.get("metadata").and_then(|metadata| metadata.get("labels")?.get(POLICY_LABEL)?.as_str()) == Some("true")
+}
+
+/// The keys of a ConfigMap, as the directory loader would take them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PolicyMap {
+    /// What it would read, each named by its key.
+    files: Vec<PolicyFile>,
+    /// Those that are in `binaryData`.
+    binary: BTreeSet<String>,
+    /// What it would leave out for its name.
+    ignored: Vec<String>,
+}
+
+/// One thing that keeps a ConfigMap from being loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// `data[default.yaml]`; `data` for what is no key's.
+    pub field: String,
+    /// `default.yaml:12:5`; none for what is no key's.
+    pub place: Option<String>,
+    /// What is wrong, and what to do about it.
+    pub message: String,
+}
+
+/// What is to be said of a ConfigMap.
+#[derive(Debug, Clone)]
+pub enum ConfigMapReview {
+    /// It loads, as this set.
+    Good(Box<PolicySet>),
+    /// It has these faults, and some of them are new.
+    Broken(Vec<Fault>),
+    /// It has these faults, and had all of them before.
+    StillBroken(Vec<Fault>),
+}
+
+impl PolicyMap {
+    /// Of a ConfigMap as the API server has it.
+    pub fn of(object: &Value) -> Self {
+        let mut map = Self::default();
+        let members = |name: &str| object.get(name).and_then(Value::as_object).into_iter().flat_map(Map::iter);
+        for (key, value) in members("data") {
+            map.add(key, || value.as_str().unwrap_or_default().as_bytes().to_vec());
+        }
+        for (key, value) in members("binaryData") {
+            if map.add(key, || STANDARD.decode(value.as_str().unwrap_or_default()).unwrap_or_default()) {
+                map.binary.insert(key.clone());
+            }
+        }
+        map.files.sort_unstable();
+        map
+    }
+
+    /// The keys that nobody reads.
+    pub fn ignored(&self) -> &[String] {
+        &self.ignored
+    }
+
+    fn add(&mut self, key: &str, bytes: impl FnOnce() -> Vec<u8>) -> bool {
+        if is_test_file(key.as_ref()) {
+            return false;
+        }
+        let read = is_policy_file(key.as_ref());
+        if read {
+            self.files.push(PolicyFile { name: key.to_owned(), bytes: bytes() });
+        } else {
+            self.ignored.push(key.to_owned());
+        }
+        read
+    }
+
+    /// Judges it alone. With the ConfigMap that it replaces, it is told apart what was wrong before: somebody who edits
+    /// an annotation, or who corrects one key of two, is not to be stopped by the rest.
+    pub fn judge(&self, old: Option<&Self>) -> ConfigMapReview {
+        let faults = match self.load() {
+            Ok(set) => return ConfigMapReview::Good(Box::new(set)),
+            Err(faults) => faults,
+        };
+        let before = old.and_then(|old| if self.files == old.files { Some(faults.clone()) } else { old.load().err() });
+        // Lines move with every edit above them.
+        let mut known: BTreeMap<_, usize> = BTreeMap::new();
+        for fault in before.iter().flatten() {
+            *known.entry((&fault.field, &fault.message)).or_default() += 1;
+        }
+        let mut worse = false;
+        for fault in &faults {
+            match known.get_mut(&(&fault.field, &fault.message)) {
+                Some(left) if *left > 0 => *left -= 1,
+                _ => worse = true,
+            }
+        }
+        if worse { ConfigMapReview::Broken(faults) } else { ConfigMapReview::StillBroken(faults) }
+    }
+
+    fn load(&self) -> Result<PolicySet, Vec<Fault>> {
+        if self.files.is_empty() {
+            // A mounted directory without policy files does not load either.
+            let message = "no key is a policy file: the names of those end in .yaml, .yml or .json and do not start \
+                with a dot";
+            return Err(vec![Fault { field: "data".to_owned(), place: None, message: message.to_owned() }]);
+        }
+        let files = PolicyFiles { texts: self.files.clone(), problems: Vec::new() };
+        PolicySet::load(&files).map_err(|problems| problems.iter().map(|problem| self.fault(problem)).collect())
+    }
+
+    fn fault(&self, problem: &Problem) -> Fault {
+        let key = &problem.source;
+        let place = format!("{key}:{}:{}", problem.line, problem.column);
+        let said = problem.to_string();
+        let message = said.strip_prefix(&place).map_or(said.as_str(), |rest| rest.trim_start_matches(": ")).to_owned();
+        let member = if self.binary.contains(key) { "binaryData" } else { "data" };
+        if self.files.iter().any(|file| file.name == *key) {
+            Fault { field: format!("{member}[{key}]"), place: Some(place), message }
+        } else {
+            Fault { field: "data".to_owned(), place: None, message }
+        }
+    }
+
+    /// What is to be said of a good ConfigMap beside the policies in force.
+    ///
+    /// Nobody tells the webhook which ConfigMap is mounted at which directory. If files in force have the very content
+    /// of `old`, their directories are where it is mounted; else each file in force is taken as replaced that is called
+    /// as one of its keys. That is a guess, and what another edit is about to change is unknown: so this warns, and
+    /// never refuses.
+    pub fn beside(&self, old: Option<&Self>, set: &PolicySet, in_force: &PolicySet) -> Vec<String> {
+        let texts: Vec<PolicyFile> = self.files.iter().chain(self.staying(old, &in_force.files)).cloned().collect();
+        if texts.len() == self.files.len() {
+            return told(&warnings(set));
+        }
+        match PolicySet::load(&PolicyFiles { texts, problems: Vec::new() }) {
+            Err(problems) => {
+                let collisions = problems.iter().map(|problem| format!("beside the policies in force: {problem}"));
+                collisions.chain(told(&warnings(set))).collect()
+            }
+            Ok(together) => {
+                let known = warnings(in_force);
+                let own = |file: &str| self.files.iter().any(|own| own.name == file);
+                let mut new = warnings(&together);
+                new.retain(|warning| own(&warning.origin.file) || !known.contains(warning));
+                told(&new)
+            }
+        }
+    }
+
+    /// The files in force that are not this ConfigMap's.
+    fn staying<'f>(&self, old: Option<&Self>, in_force: &'f [PolicyFile]) -> impl Iterator<Item = &'f PolicyFile> {
+        let keys = |map: &Self| map.files.iter().map(|file| file.name.clone()).collect::<BTreeSet<_>>();
+        let (mut names, before) = (keys(self), old.map(|old| &old.files));
+        names.extend(old.map(keys).unwrap_or_default());
+        let same = |file: &PolicyFile| {
+            let name = directory_and_name(&file.name).1;
+            before.is_some_and(|before| before.iter().any(|old| old.name == name && old.bytes == file.bytes))
+        };
+        let mounts: BTreeSet<&str> =
+            in_force.iter().filter(|file| same(file)).map(|file| directory_and_name(&file.name).0).collect();
+        in_force.iter().filter(move |file| {
+            let (directory, name) = directory_and_name(&file.name);
+            !(names.contains(name) && (mounts.is_empty() || mounts.contains(directory)))
+        })
+    }
+}
+
+/// What is to be said of a set alone.
+pub fn alone(set: &PolicySet) -> Vec<String> {
+    told(&warnings(set))
+}
+
+fn told(warnings: &[Warning]) -> Vec<String> {
+    warnings.iter().map(ToString::to_string).collect()
+}
+
+fn directory_and_name(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
+#[cfg(test)]
+mod tests {
+
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+    use serde_json::json;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    fn policy(name: &str, priority: u32, rest: &str) -> String {
+        format!(
+            "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: {name}}}\nspec: {{priority: {priority}{rest}}}\n"
+        )
+    }
+
+    fn map(data: &[(&str, &str)]) -> PolicyMap {
+        let data: Map<String, Value> = data.iter().map(|(key, text)| ((*key).to_owned(), json!(text))).collect();
+        PolicyMap::of(&json!({"data": data}))
+    }
+
+    fn in_force(files: &[(&str, &str)]) -> PolicySet {
+        PolicySet::from_files(files).unwrap()
+    }
+
+    fn faults(verdict: ConfigMapReview) -> Vec<String> {
+        match verdict {
+            ConfigMapReview::Good(_) => panic!("it is good"),
+            ConfigMapReview::Broken(faults) | ConfigMapReview::StillBroken(faults) => faults
+                .into_iter()
+                .map(|Fault { field, place, message }| format!("{field} {place:?} {message}"))
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn the_label_has_one_value() {
+        for (labels, expected) in [
+            (json!({"mullion.dev/policy": "true"}), true),
+            (json!({"mullion.dev/policy": "false"}), false),
+            (json!({"mullion.dev/policy": "True"}), false),
+            (json!({"mullion.dev/policy": ""}), false),
+            (json!({"mullion.dev/policy": true}), false),
+            (json!({"policy": "true"}), false),
+            (json!(null), false),
+            (json!(["mullion.dev/policy"]), false),
+        ] {
+            assert_eq!(holds_policies(&json!({"metadata": {"labels": labels}})), expected, "{labels}");
+        }
+        assert!(!holds_policies(&json!(null)) && !holds_policies(&json!([])));
+    }
+
+    #[test]
+    fn keys_are_read_as_files_of_the_mount_would_be() {
+        let map = PolicyMap::of(&json!({
+            "data": {"b.yaml": "x", "a.YML": "y", "c.json": "{}", "b.test.yaml": "t", ".b.yaml": "h", "README.md": "r", "yaml": "n"},
+            "binaryData": {"d.yaml": "/w==", "logo.png": "/w=="},
+        }));
+        let names: Vec<&str> = map.files.iter().map(|file| file.name.as_str()).collect();
+        assert_eq!(names, ["a.YML", "b.yaml", "c.json", "d.yaml"]);
+        assert_eq!(map.files[3].bytes, [0xff]);
+        let mut ignored = map.ignored().to_vec();
+        ignored.sort_unstable();
+        assert_eq!(ignored, [".b.yaml", "README.md", "logo.png", "yaml"]);
+        for nothing in [json!(null), json!({}), json!({"data": null}), json!({"data": [], "binaryData": 7})] {
+            assert_eq!(PolicyMap::of(&nothing), PolicyMap::default(), "{nothing}");
+        }
+    }
+
+    #[test]
+    fn faults_name_key_line_and_column() {
+        let found = faults(map(&[("b.yaml", &policy("b", 1, ", mod: Audit")), ("a.yaml", "")]).judge(None));
+        assert_eq!(
+            found,
+            [
+                "data[a.yaml] Some(\"a.yaml:1:1\") the file holds no policy (write one, or remove the file)",
+                "data[b.yaml] Some(\"b.yaml:4:21\") `spec` has no key `mod` (did you mean `mode`?)",
+            ]
+        );
+        let binary = PolicyMap::of(&json!({"binaryData": {"a.yaml": "a2luZDog/A=="}}));
+        let found = faults(binary.judge(None));
+        assert!(found[0].starts_with("binaryData[a.yaml] Some(\"a.yaml:1:7\") "), "{found:?}");
+        let found = faults(map(&[("README.md", "")]).judge(None));
+        assert!(found[0].starts_with("data None no key is a policy file"), "{found:?}");
+        // Of too many, the first one too many.
+        let many: String = (0..1001).map(|at| policy(&format!("p{at}"), at, "") + "---\n").collect();
+        let found = faults(map(&[("a.yaml", &many)]).judge(None));
+        assert_eq!(found.len(), 1);
+        assert!(
+            found[0].starts_with("data[a.yaml] Some(\"a.yaml:5003:18\")") && found[0].contains("at most 1000"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn an_edit_is_refused_for_what_it_makes_worse() {
+        type Data<'a> = &'a [(&'a str, &'a str)];
+        let good = policy("good", 1, "");
+        let bad = policy("bad", 2, ", mod: Audit");
+        let (moved, worse) = (format!("# A note.\n{bad}"), policy("bad", 2, ", mod: Audit, workload: Warn"));
+        let twice = policy("bad", 2, ", optOut: {mod: 1}, mod: Audit");
+        let cases: [(&str, Data<'_>, Option<Data<'_>>, bool); 9] = [
+            ("new", &[("a.yaml", &bad)], None, true),
+            ("as before", &[("a.yaml", &bad)], Some(&[("a.yaml", &bad)]), false),
+            ("moved", &[("a.yaml", &moved)], Some(&[("a.yaml", &bad)]), false),
+            ("worse", &[("a.yaml", &worse)], Some(&[("a.yaml", &bad)]), true),
+            ("another of the kind", &[("a.yaml", &twice)], Some(&[("a.yaml", &bad)]), true),
+            ("broken", &[("a.yaml", &bad)], Some(&[("a.yaml", &good)]), true),
+            ("renamed", &[("b.yaml", &bad)], Some(&[("a.yaml", &bad)]), true),
+            ("one mended", &[("a.yaml", &good), ("b.yaml", &bad)], Some(&[("a.yaml", ""), ("b.yaml", &bad)]), false),
+            ("emptied", &[], Some(&[("a.yaml", &good)]), true),
+        ];
+        for (what, new, old, refused) in cases {
+            let verdict = map(new).judge(old.map(map).as_ref());
+            assert_eq!(matches!(verdict, ConfigMapReview::Broken(_)), refused, "{what}: {verdict:?}");
+            assert!(!matches!(verdict, ConfigMapReview::Good(_)), "{what}");
+        }
+        assert!(matches!(map(&[("a.yaml", &good)]).judge(Some(&map(&[("a.yaml", &bad)]))), ConfigMapReview::Good(_)));
+    }
+
+    #[test]
+    fn files_in_force_are_replaced_by_name_unless_content_tells_the_mount() {
+        let (warn, refuse) = (policy("a", 5, ", workloads: Warn"), policy("b", 5, ", workloads: Refuse"));
+        let other = policy("a", 6, ", workloads: Refuse");
+        let said = |new: &[(&str, &str)], old: Option<&[(&str, &str)]>, set: &[(&str, &str)]| {
+            let new = map(new);
+            let ConfigMapReview::Good(alone) = new.judge(None) else { panic!("it is good") };
+            let told = new.beside(old.map(map).as_ref(), &alone, &in_force(set));
+            told.into_iter().filter(|text| text.starts_with("beside the policies in force: ")).collect::<Vec<_>>()
+        };
+        // Nothing else is in force, or nothing collides.
+        assert!(said(&[("x.yaml", &refuse)], None, &[("/m/x.yaml", &warn)]).is_empty());
+        assert!(said(&[("x.yaml", &refuse)], None, &[("/m/y.yaml", &other)]).is_empty());
+        // Another file has the same priority.
+        let found = said(&[("x.yaml", &refuse)], None, &[("/m/y.yaml", &warn)]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("x.yaml:4:") && found[0].contains("/m/y.yaml:4"), "{found:?}");
+        // Renamed: the old key's file is this ConfigMap's.
+        assert!(said(&[("x.yaml", &refuse)], Some(&[("y.yaml", &warn)]), &[("/m/y.yaml", &warn)]).is_empty());
+        // By the name alone it might be either; by the content it is the second.
+        let two = [("/m/x.yaml", warn.as_str()), ("/n/x.yaml", &policy("c", 7, ""))];
+        assert!(said(&[("x.yaml", &refuse)], None, &two).is_empty());
+        let found = said(&[("x.yaml", &refuse)], Some(&[("x.yaml", &policy("c", 7, ""))]), &two);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(map(&[("x.yaml", &warn)]).beside(None, &in_force(&[("x", &warn)]), &PolicySet::built_in()).is_empty());
+    }
+
+    proptest! {
+        /// What is refused is what the loader would not load, and whatever it was before may stay.
+        #[test]
+        fn good_is_what_loads(texts in prop::collection::vec("[a-z: {}\\[\\]\n-]{0,40}|(\\PC){0,10}", 0..4)) {
+            let keys: Vec<String> = (0..texts.len()).map(|at| format!("{at}.yaml")).collect();
+            let data: Vec<(&str, &str)> = keys.iter().map(String::as_str).zip(texts.iter().map(String::as_str)).collect();
+            let map = map(&data);
+            let loads = PolicySet::from_files(&data).is_ok();
+            prop_assert_eq!(matches!(map.judge(None), ConfigMapReview::Good(_)), loads);
+            prop_assert!(!matches!(map.judge(Some(&map)), ConfigMapReview::Broken(_)));
+        }
+    }
+}

@@ -1,0 +1,263 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+use serde_json::json;
+
+use super::*;
+use crate::schema::kinds::OWN_KEYS;
+use proptest::prelude::*;
+
+const FILE: &str = "\
+apiVersion: mullion.dev/v1alpha1
+kind: PodPolicy
+metadata: {name: low}
+spec:
+  optOut: {allow: [MUL1]}
+  detect:
+    images:
+      - {pattern: low/**, os: linux}
+  place: {tolerations: {add: [{key: low}]}}
+  rules: {denials: Warn, translate: [run-as-user]}
+---
+apiVersion: mullion.dev/v1alpha1
+kind: PodPolicy
+metadata: {name: high}
+spec:
+  priority: 5
+  match: {namespaces: {include: [dev-*, test], exclude: [dev-x]}}
+  mode: Audit
+  optOut:
+    allow:
+      - MUL2
+      - MUL3
+  detect:
+    images:
+      - {pattern: high/**, os: windows, builds: [10.0.20348]}
+  place:
+    tolerations:
+      add:
+        - key: high
+          operator: Exists
+  rules:
+    actions: [{rule: MUL2, action: Warn}]
+---
+apiVersion: mullion.dev/v1alpha1
+kind: NodePolicy
+metadata: {name: nodes}
+spec:
+  taint: {apply: Never}
+  expectedPools: [{build: 10.0.26100}]
+---
+apiVersion: mullion.dev/v1alpha1
+kind: RegistryPolicy
+metadata: {name: registries}
+spec: {lifetimes: {tag: 90s}}
+";
+
+fn set() -> PolicySet {
+    PolicySet::from_files(&[("a.yaml", FILE)]).unwrap()
+}
+
+fn line(origin: Option<&Origin>) -> Option<u32> {
+    origin.map(|origin| origin.line)
+}
+
+#[test]
+fn keys_are_those_of_the_schema() {
+    fn leaves(object: &Object, path: &str, all: &mut Vec<String>) {
+        for key in object.keys.iter().filter(|key| !(path.is_empty() && OWN_KEYS.contains(&key.name))) {
+            let path = if path.is_empty() { key.name.to_owned() } else { format!("{path}.{}", key.name) };
+            match &key.shape {
+                Shape::Object(below) => leaves(below, &path, all),
+                _ => all.push(path),
+            }
+        }
+    }
+    let mut all = Vec::new();
+    leaves(spec_of("PodPolicy").unwrap(), "", &mut all);
+    assert_eq!(SETTINGS.iter().map(|key| key.name).collect::<Vec<_>>(), all);
+    let lists = |key: &str| matches!(shape_of("PodPolicy", key), Some(Shape::List(_)));
+    assert!(SETTINGS.iter().all(|key| lists(key.name) == list(key.name).is_some()));
+}
+
+#[test]
+fn each_value_and_each_entry_says_where_it_is_written() {
+    let set = set();
+    let found = |key: &str| set.effective("dev-a", None, &()).into_iter().find(|it| it.key == key).unwrap();
+    let scalar = |key| (found(key).value, line(found(key).origin.as_ref()));
+    let entries = |key| -> Vec<_> {
+        found(key).entries.unwrap().into_iter().map(|entry| (entry.value, entry.origin.line)).collect()
+    };
+    assert_eq!(scalar("mode"), (json!("Audit"), Some(18)));
+    assert_eq!(scalar("rules.denials"), (json!("Warn"), Some(10)));
+    assert_eq!(scalar("workloads"), (json!("Refuse"), None));
+    assert_eq!(scalar("detect.os"), (json!(null), None));
+    assert_eq!(entries("optOut.allow"), [(json!("MUL2"), 21), (json!("MUL3"), 22), (json!("MUL1"), 5)]);
+    let images = [
+        (json!({"pattern": "high/**", "os": "windows", "builds": ["10.0.20348"]}), 25),
+        (json!({"pattern": "low/**", "os": "linux"}), 8),
+    ];
+    assert_eq!(entries("detect.images"), images);
+    let add = [(json!({"key": "high", "operator": "Exists"}), 29), (json!({"key": "low"}), 9)];
+    assert_eq!(entries("place.tolerations.add"), add);
+    assert_eq!(entries("rules.translate"), [(json!("run-as-user"), 10)]);
+    assert_eq!(entries("rules.actions"), [(json!({"rule": "MUL2", "action": "Warn"}), 32)]);
+    assert_eq!(scalars(&set.settings("dev-a", None, &())).len(), 11, "without three that nothing sets");
+}
+
+#[test]
+fn policies_of_which_there_is_one_say_where_their_keys_are_written() {
+    let set = set();
+    let found = |all: Vec<Setting>, key: &str| {
+        let setting = all.into_iter().find(|it| it.key == key).unwrap();
+        (setting.value, line(setting.origin.as_ref()))
+    };
+    let node = |key| found(set.effective_nodes(), key);
+    assert_eq!(node("taint.apply"), (json!("Never"), Some(38)));
+    assert_eq!(node("taint.key"), (json!("os"), None));
+    assert_eq!(node("expectedPools"), (json!([{"build": "10.0.26100", "taints": []}]), Some(39)));
+    assert_eq!(found(set.effective_registries(), "lifetimes.tag"), (json!("90s"), Some(44)));
+    assert_eq!(found(set.effective_registries(), "lifetimes.digest"), (json!("1d"), None));
+    assert!(PolicySet::default().effective_nodes().iter().all(|setting| setting.origin.is_none()));
+}
+
+#[test]
+fn an_objection_says_why_and_agrees_with_the_match() {
+    let labels = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    };
+    let (team, app) = (labels(&[("team", "web")]), labels(&[("app", "x")]));
+    for (matches, known, expected) in [
+        ("{}", false, None),
+        ("{namespaces: {include: [shop]}}", false, None),
+        ("{namespaces: {include: [dev-*, test]}}", true, Some("namespace shop is not in [dev-*, test]")),
+        ("{namespaces: {exclude: [a, sh*]}}", true, Some("namespace shop is excluded by sh*")),
+        ("{namespaces: {include: [shop], exclude: [shop]}}", true, Some("namespace shop is excluded by shop")),
+        ("{namespaceSelector: {matchLabels: {team: web}}}", true, None),
+        (
+            "{namespaceSelector: {matchLabels: {team: web}}}",
+            false,
+            Some("it asks for labels of namespace shop, of which nothing is known"),
+        ),
+        (
+            "{namespaceSelector: {matchLabels: {team: db}}}",
+            true,
+            Some("namespaceSelector asks for label team=db, and it is `web`"),
+        ),
+        (
+            "{namespaceSelector: {matchExpressions: [{key: zone, operator: Exists}]}}",
+            true,
+            Some("namespaceSelector asks for label zone, and there is none"),
+        ),
+        ("{podSelector: {matchLabels: {tier: a}}}", true, Some("podSelector asks for label tier=a, and there is none")),
+        (
+            "{podSelector: {matchExpressions: [{key: app, operator: NotIn, values: [x, z]}]}}",
+            true,
+            Some("podSelector asks for label app not in [x, z], and it is `x`"),
+        ),
+        (
+            "{podSelector: {matchExpressions: [{key: app, operator: In, values: [z]}]}}",
+            true,
+            Some("podSelector asks for label app in [z], and it is `x`"),
+        ),
+        (
+            "{podSelector: {matchExpressions: [{key: app, operator: DoesNotExist}]}}",
+            true,
+            Some("podSelector asks for no label app, and it is `x`"),
+        ),
+    ] {
+        let head = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: p}\nspec: {match: ";
+        let set = PolicySet::from_files(&[("p.yaml", format!("{head}{matches}}}\n"))]).unwrap();
+        let (spec, known) = (&set.pods[0].spec.matches, known.then_some(&team));
+        assert_eq!(spec.objection("shop", known, &app).as_deref(), expected, "{matches}");
+        assert_eq!(spec.matches("shop", known, &app), expected.is_none(), "{matches}");
+    }
+}
+
+/// Keys with values that they may have, one of which is chosen.
+const VALUES: [(&str, &[&str]); 12] = [
+    ("mode", &["Enforce", "Audit", "Disabled"]),
+    ("workloads", &["Refuse", "Warn"]),
+    ("optOut.ignore", &["Never", "Pods"]),
+    ("optOut.allow", &[r#"["MUL2"]"#, r#"["MUL1", "run-as-user"]"#]),
+    ("detect.os", &["windows", "linux", "any"]),
+    ("detect.default", &["Linux", "Nothing"]),
+    ("detect.images", &[r#"[{"pattern": "a/**", "os": "windows"}]"#, r#"[{"pattern": "b", "os": "multi"}]"#]),
+    ("place.build.mode", &["Exact", "Never", "Compatible"]),
+    ("place.tolerations.mode", &["Listed", "Never"]),
+    ("place.tolerations.add", &[r#"[{"key": "spot", "operator": "Exists"}, {"key": "gpu"}]"#]),
+    ("rules.denials", &["Refuse", "Warn"]),
+    ("rules.actions", &[r#"[{"rule": "MUL2", "action": "Warn"}]"#, r#"[{"rule": "run-as-user", "action": "Deny"}]"#]),
+];
+
+/// What one policy says: which namespaces, and which keys.
+type Said = (&'static str, BTreeMap<&'static str, &'static str>);
+
+fn said() -> impl Strategy<Value = Vec<Said>> {
+    let key = (0..VALUES.len(), 0..6_usize).prop_map(|(key, value)| {
+        let (key, values) = VALUES[key];
+        (key, values[value % values.len()])
+    });
+    let namespaces = prop::sample::select(vec!["{}", r#"{"include": ["shop"]}"#, r#"{"exclude": ["shop"]}"#]);
+    prop::collection::vec(
+        (namespaces, prop::collection::vec(key, 0..6).prop_map(|keys| keys.into_iter().collect::<BTreeMap<_, _>>())),
+        1..5,
+    )
+}
+
+/// What holds in namespace shop: of each key its value, and the files that it comes from.
+fn held(policies: &[Option<Said>]) -> BTreeMap<String, (Value, Vec<String>)> {
+    let file = |(priority, said): (usize, &Option<Said>)| {
+        let (namespaces, keys) = said.as_ref()?;
+        let namespaces: Value = serde_json::from_str(namespaces).unwrap();
+        let mut spec = json!({"priority": priority, "match": {"namespaces": namespaces}});
+        for (key, value) in keys {
+            let parent = key.split('.').fold(&mut spec, |at, name| &mut at[name]);
+            *parent = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
+        }
+        let name = format!("p{priority}");
+        let policy = json!({"apiVersion": "mullion.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": name}, "spec": spec});
+        Some((format!("{name}.json"), policy.to_string()))
+    };
+    let mut files: Vec<_> = policies.iter().enumerate().filter_map(file).collect();
+    files.push((
+        "nodes.json".into(),
+        r#"{"apiVersion": "mullion.dev/v1alpha1", "kind": "NodePolicy", "metadata": {"name": "n"}, "spec": {}}"#.into(),
+    ));
+    let set = PolicySet::from_files(&files).unwrap();
+    let name = |origin: &Origin| origin.file.to_string();
+    let held = |setting: Setting| {
+        let from = match &setting.entries {
+            Some(entries) => entries.iter().map(|entry| name(&entry.origin)).collect(),
+            None => setting.origin.iter().map(name).collect(),
+        };
+        (setting.key, (setting.value, from))
+    };
+    set.effective("shop", None, &()).into_iter().map(held).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Who is named as the one that decides does decide, and nobody else takes part.
+    #[test]
+    fn who_is_named_decides_and_who_is_not_does_not(said in said()) {
+        let all: Vec<Option<Said>> = said.into_iter().map(Some).collect();
+        let before = held(&all);
+        for at in 0..all.len() {
+            let file = format!("p{at}.json");
+            for key in all[at].as_ref().unwrap().1.keys() {
+                let mut without = all.clone();
+                without[at].as_mut().unwrap().1.remove(key);
+                let after = held(&without);
+                let named = before[*key].1.contains(&file);
+                prop_assert_eq!(named, before[*key] != after[*key], "{} of {}", key, file);
+                prop_assert!(before.iter().all(|(other, held)| other == key || *held == after[other]), "{key} of {file}");
+            }
+            if before.values().all(|(_, from)| !from.contains(&file)) {
+                let mut without = all.clone();
+                without[at] = None;
+                prop_assert_eq!(&before, &held(&without), "{} is named nowhere", file);
+            }
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! The whole format, key by key: each key of the schema, set alone, changes what holds and nothing else, as it is written
+//! and from where it is written; three policies over each other; and files in any order, under any names.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+use std::collections::BTreeSet;
+
+use mullion_engine::model::settings::workload_settings::Settings;
+use serde_json::json;
+
+use crate::policy_set::PolicySet;
+use crate::schema::pod::POD_SPEC;
+use crate::schema::types::{Object, Shape};
+use proptest::prelude::*;
+
+fn policy(name: &str, priority: i64, spec: &str) -> String {
+    let spec: String = spec.lines().flat_map(|line| ["  ", line, "\n"]).collect();
+    format!(
+        "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: {name}}}\nspec:\n  priority: {priority}\n{spec}"
+    )
+}
+
+fn load(files: &[(String, String)]) -> PolicySet {
+    PolicySet::from_files(files).unwrap_or_else(|all| panic!("{}: {files:?}", all[0]))
+}
+
+/// Everything that holds but where it is written.
+fn plain(settings: &Settings) -> String {
+    let images: Vec<_> =
+        settings.images.iter().map(|image| (image.pattern.clone(), image.os, image.builds.clone())).collect();
+    let actions: Vec<_> = settings.actions.iter().map(|entry| (entry.rule.clone(), entry.action)).collect();
+    let mut settings = settings.clone();
+    settings.images = Vec::new().into();
+    settings.actions = Vec::new();
+    settings.origins.clear();
+    format!("{settings:?} {images:?} {actions:?}")
+}
+
+/// Keys with two values each, neither of them the default, and where `settings` shows them (a part of its `Debug`).
+const KEYS: [(&str, &str, &str); 18] = [
+    ("mode", "Audit", "Disabled"),
+    ("optOut.ignore", "Never", "Pods"),
+    ("optOut.allow", "[MUL1]", "[run-as-user]"),
+    ("detect.os", "windows", "linux"),
+    ("detect.default", "Linux", "Nothing"),
+    ("detect.images", "[{pattern: a/**, os: windows, builds: [10.0.20348]}]", "[{pattern: b, os: multi}]"),
+    ("detect.registry.lookup", "Background", "Inline"),
+    ("place.nodeSelector.mode", "Never", "Add"),
+    ("place.tolerations.mode", "Listed", "Never"),
+    (
+        "place.tolerations.add",
+        "[{key: a, operator: Exists}]",
+        "[{key: b, value: c, effect: NoExecute, tolerationSeconds: 5}]",
+    ),
+    ("place.build.mode", "Exact", "Never"),
+    ("place.runtimeClass.mode", "Never", "PerRelease"),
+    ("place.specOS.mode", "Never", "WhenClean"),
+    ("workloads", "Warn", "Refuse"),
+    ("rules.version", "\"0.1\"", "\"0.0\""),
+    ("rules.denials", "Warn", "Refuse"),
+    ("rules.translate", "[run-as-user]", "[MUL201]"),
+    ("rules.actions", "[{rule: MUL2, action: Warn}]", "[{rule: host-network, action: Allow}]"),
+];
+
+/// `value` at the dotted `key`, a key on each line.
+fn nested(key: &str, value: &str) -> String {
+    let mut text = String::new();
+    let parts: Vec<_> = key.split('.').collect();
+    for (depth, part) in parts.iter().enumerate() {
+        let value = if depth + 1 == parts.len() { format!(" {value}") } else { String::new() };
+        text.extend([&*"  ".repeat(depth), part, ":", &value, "\n"]);
+    }
+    text
+}
+
+fn leaves(object: &Object, path: &str, all: &mut BTreeSet<String>) {
+    for key in object.keys {
+        let path = if path.is_empty() { key.name.to_owned() } else { format!("{path}.{}", key.name) };
+        match &key.shape {
+            Shape::Object(below) => leaves(below, &path, all),
+            _ => {
+                all.insert(path);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_key_of_the_schema_is_here() {
+    let mut all = BTreeSet::new();
+    leaves(&POD_SPEC, "", &mut all);
+    // What chooses subjects is tested with the settings; a class's name has no meaning without its mode.
+    all.retain(|key| key != "priority" && !key.starts_with("match.") && key != "place.runtimeClass.name");
+    assert_eq!(KEYS.iter().map(|(key, ..)| (*key).to_owned()).collect::<BTreeSet<_>>(), all);
+}
+
+#[test]
+fn each_key_changes_what_holds_and_says_where_it_is_written() {
+    let nothing = plain(&load(&[("z.yaml".to_owned(), policy("z", 0, ""))]).settings("a", None, &()));
+    for (key, one, other) in KEYS {
+        let of =
+            |value: &str| load(&[("a.yaml".to_owned(), policy("a", 5, &nested(key, value)))]).settings("a", None, &());
+        let (one, other) = (of(one), of(other));
+        assert_ne!(plain(&one), plain(&other), "{key}");
+        assert_ne!(plain(&one), nothing, "{key}");
+        let origins: Vec<_> = one.origins.iter().map(|(key, origin)| (key.as_str(), origin.line)).collect();
+        let line = 5 + key.split('.').count();
+        assert_eq!(origins, [(key, u32::try_from(line).unwrap())]);
+    }
+}
+
+#[test]
+fn of_three_policies_the_highest_that_matches_decides_key_by_key() {
+    for (key, one, other) in KEYS {
+        let files = |low: &str, middle: &str, high: &str| {
+            let matching = |name: &str| format!("match:\n  namespaces: {{include: [{name}]}}\n");
+            [
+                ("c.yaml".to_owned(), policy("low", -1_000_000, low)),
+                ("b.yaml".to_owned(), policy("middle", 0, middle)),
+                ("a.yaml".to_owned(), policy("high", i64::MAX, &format!("{}{high}", matching("shop")))),
+            ]
+        };
+        let (one, other) = (nested(key, one), nested(key, other));
+        let list = key.ends_with("images")
+            || key.ends_with("add")
+            || key.ends_with("actions")
+            || key.ends_with("allow")
+            || key.ends_with("translate");
+        let alone = |spec: &str| plain(&load(&[("x.yaml".to_owned(), policy("x", 0, spec))]).settings("a", None, &()));
+        let set = load(&files(&one, "workloads: Refuse\n", &other).map(|(name, text)| {
+            // The middle one sets nothing that is asked for here.
+            (
+                name,
+                if key == "workloads" { text.replace("  workloads: Refuse\n  workloads", "  workloads") } else { text },
+            )
+        }));
+        let settings = set.settings("shop", None, &());
+        let below = set.settings("web", None, &());
+        assert_eq!(settings.origins[key].file.as_ref(), "a.yaml", "{key}: the highest that matches");
+        if key != "workloads" {
+            assert_eq!(below.origins[key].file.as_ref(), "c.yaml", "{key}: an absent key inherits");
+            assert_eq!(plain(&below), alone(&one), "{key}");
+            if list {
+                // Both, the higher first.
+                assert_ne!(plain(&settings), alone(&other), "{key}");
+                let (of_higher, of_lower) = (alone(&other), alone(&one));
+                assert!(plain(&settings).len() > of_higher.len().max(of_lower.len()), "{key}");
+            } else {
+                assert_eq!(plain(&settings), alone(&other), "{key}");
+            }
+        }
+    }
+}
+
+#[test]
+fn lists_of_the_higher_come_first() {
+    let files: Vec<_> = [("low", -1), ("middle", 0), ("high", 7)]
+        .map(|(name, priority)| {
+            let spec = format!(
+                "optOut: {{allow: [MUL{}]}}\ndetect: {{images: [{{pattern: {name}, os: linux}}]}}\nplace: {{tolerations: {{add: [{{key: {name}}}]}}}}\nrules: {{actions: [{{rule: MUL2, action: {}}}], translate: [run-as-user]}}\n",
+                priority + 2,
+                if priority == 7 { "Allow" } else { "Warn" },
+            );
+            let spec = spec.replace("MUL9", "MUL3");
+            (format!("{name}.yaml"), policy(name, priority, &spec))
+        })
+        .into();
+    let settings = load(&files).settings("a", None, &());
+    assert_eq!(settings.allow, ["MUL3", "MUL2", "MUL1"]);
+    assert_eq!(settings.images.iter().map(|image| &*image.pattern).collect::<Vec<_>>(), ["high", "middle", "low"]);
+    let keys: Vec<_> = settings.add_tolerations.iter().map(|toleration| toleration.key.as_deref().unwrap()).collect();
+    assert_eq!(keys, ["high", "middle", "low"]);
+    // Of entries for the same rule only the first decides, and no other is kept.
+    assert_eq!(settings.actions.len(), 1);
+    assert_eq!(
+        settings.action("MUL201", "run-as-user", mullion_engine::model::settings::rule_actions::Action::Deny),
+        mullion_engine::model::settings::rule_actions::Action::Allow
+    );
+}
+
+#[test]
+fn priorities_may_be_negative_and_large() {
+    let order = [i64::MIN, -5, 0, 1, i64::MAX];
+    let files: Vec<_> = order
+        .iter()
+        .enumerate()
+        .map(|(at, priority)| (format!("{at}.yaml"), policy(&format!("p{at}"), *priority, "mode: Audit")))
+        .collect();
+    let set = load(&files);
+    let found: Vec<_> = set.pods.iter().map(|policy| policy.spec.priority).collect();
+    assert_eq!(found, order.iter().rev().copied().collect::<Vec<_>>());
+    // As Helm writes a large number.
+    let set = load(&[("a.yaml".to_owned(), policy("a", 0, "").replace("priority: 0", "priority: 1e+06"))]);
+    assert_eq!(set.pods[0].spec.priority, 1_000_000);
+}
+
+#[test]
+fn nodes_and_registries_take_every_key() {
+    let text = "apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {name: nodes}\nspec:\n  mode: Audit\n  labels: [revision]\n  taint: {key: k, value: v, effect: NoExecute, apply: Never}\n  windowsTaints: [a=b*]\n  linuxTaints: []\n  runtimeClasses: {mode: Never, handler: h}\n  expectedPools: [{build: 10.0.26100, taints: [\"os=Windows:NoSchedule\"]}]\n  releases: [{build: 10.0.29000, name: ltsc2028, runsFrom: 10.0.26100}]\n";
+    let whole = load(&[("a.yaml".to_owned(), text.to_owned())]);
+    let lines: Vec<&str> = text.lines().collect();
+    // Without any one of its keys, something else holds.
+    for at in 4..lines.len() {
+        let without: Vec<_> = lines.iter().enumerate().filter(|(line, _)| *line != at).map(|(_, line)| *line).collect();
+        let less = load(&[("a.yaml".to_owned(), without.join("\n"))]);
+        assert_ne!(less.nodes, whole.nodes, "{}", lines[at]);
+    }
+    let text = "apiVersion: mullion.dev/v1alpha1\nkind: RegistryPolicy\nmetadata: {name: r}\nspec:\n  plainHTTP: [registry.local:5000]\n  caFiles: [/ca.pem]\n  pullSecrets: Pods\n  lifetimes: {tag: 1m, digest: 2h, error: 3s}\n  timeout: 4s\n";
+    let whole = load(&[("a.yaml".to_owned(), text.to_owned())]);
+    let lines: Vec<&str> = text.lines().collect();
+    for at in 4..lines.len() {
+        let without: Vec<_> = lines.iter().enumerate().filter(|(line, _)| *line != at).map(|(_, line)| *line).collect();
+        let less = load(&[("a.yaml".to_owned(), without.join("\n"))]);
+        assert_ne!(less.registries, whole.registries, "{}", lines[at]);
+    }
+}
+
+fn spec() -> impl Strategy<Value = String> {
+    let chosen = prop::collection::btree_map(0..KEYS.len(), any::<bool>(), 0..5);
+    let matches = prop::sample::select(vec![
+        "",
+        "match: {namespaces: {include: [a, b]}}\n",
+        "match: {namespaces: {exclude: ['a*']}}\n",
+        "match: {namespaceSelector: {matchExpressions: [{key: t, operator: NotIn, values: [x]}]}}\n",
+        "match: {podSelector: {matchExpressions: [{key: app, operator: Exists}]}}\n",
+    ]);
+    (chosen, matches).prop_map(|(chosen, matches)| {
+        // In flow style, merged by hand: keys of one parent stand together.
+        let mut tree = serde_json::Map::new();
+        for (at, first) in chosen {
+            let (key, one, other) = KEYS[at];
+            let value =
+                mullion_manifest::document::documents("v", if first { one } else { other }).remove(0).unwrap().json;
+            let mut below = &mut tree;
+            let parts: Vec<_> = key.split('.').collect();
+            for part in &parts[..parts.len() - 1] {
+                below = below.entry(*part).or_insert_with(|| json!({})).as_object_mut().unwrap();
+            }
+            below.insert(parts[parts.len() - 1].to_owned(), value);
+        }
+        let keys = tree.iter().map(|(key, value)| format!("{key}: {value}\n")).collect::<Vec<_>>().concat();
+        format!("{matches}{keys}")
+    })
+}
+
+proptest! {
+    /// Any order of files, any names, one document to a file or all in one.
+    #[test]
+    fn neither_the_order_of_files_nor_their_names_matter(
+        specs in prop::collection::vec((spec(), -3_i64..3), 1..6),
+        names in prop::collection::btree_set("[a-z]{1,8}", 6),
+        turn in 0..6_usize,
+        one_file in any::<bool>(),
+    ) {
+        let texts: Vec<_> = specs.iter().enumerate().map(|(at, (spec, priority))| policy(&format!("p{at}"), *priority, spec)).collect();
+        let plainly: Vec<_> = texts.iter().enumerate().map(|(at, text)| (format!("{at}.yaml"), text.clone())).collect();
+        let mut names: Vec<_> = names.into_iter().collect();
+        let count = names.len();
+        names.rotate_left(turn % count);
+        let mut turned: Vec<_> = texts.iter().zip(names).map(|(text, name)| (format!("{name}.yaml"), text.clone())).collect();
+        turned.reverse();
+        if one_file {
+            let all: Vec<_> = turned.iter().map(|(_, text)| text.as_str()).collect();
+            turned = vec![("all.yaml".to_owned(), all.join("---\n"))];
+        }
+        match (PolicySet::from_files(&plainly), PolicySet::from_files(&turned)) {
+            (Ok(one), Ok(other)) => {
+                for namespace in ["a", "b", "c"] {
+                    for (known, labels) in [(None, json!({})), (Some(json!({})), json!({"app": "x"})), (Some(json!({"t": "x"})), json!({}))] {
+                        let known = known.map(|labels| serde_json::from_value(labels).unwrap());
+                        let settings = |set: &PolicySet| plain(&set.settings(namespace, known.as_ref(), &labels));
+                        prop_assert_eq!(settings(&one), settings(&other));
+                    }
+                }
+            }
+            // The same keys collide, whatever is called the first.
+            (Err(one), Err(other)) => {
+                let keys = |problems: &[mullion_manifest::problem::Problem]| {
+                    let key = |problem: &mullion_manifest::problem::Problem| problem.message.split("both set ").nth(1).map(str::to_owned);
+                    let mut keys: Vec<_> = problems.iter().map(key).collect();
+                    keys.sort();
+                    keys
+                };
+                prop_assert_eq!(keys(&one), keys(&other));
+                prop_assert!(one.iter().all(|problem| problem.related.is_some()), "{:?}", one);
+            }
+            (one, other) => prop_assert!(false, "{:?} {:?}", one.err(), other.err()),
+        }
+    }
+}

@@ -1,0 +1,742 @@
+//! What admins are told about bad files: each row a text, and every problem of it as `line:column: message (hint)`.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+use super::*;
+use proptest::prelude::*;
+
+type Rows = &'static [(&'static str, &'static [&'static str])];
+
+/// `spec` of a PodPolicy, from line 5 and column 3.
+#[rustfmt::skip]
+const POD_SPECS: Rows = &[
+    ("plcae: {}", &[
+        "5:3: `spec` has no key `plcae` (did you mean `place`?)",
+    ]),
+    ("plcae: {toleration: [spot]}", &[
+        "5:3: `spec` has no key `plcae` (did you mean `place`?)",
+        "5:11: `spec.place` has no key `toleration` (did you mean `tolerations`?)",
+        "5:23: `spec.place.tolerations` takes a map with mode and add, not a list (put the list under a key: `add: […]`)",
+    ]),
+    ("mode: Audit\nMode: x", &[
+        "6:3: `spec` has no key `Mode` (did you mean `mode`?)",
+    ]),
+    ("m\u{43e}de: Audit", &[
+        "5:3: `spec` has no key `m\u{43e}de` (did you mean `mode`? `\u{43e}` is no Latin letter, but U+043E)",
+    ]),
+    ("mode:Audit", &[
+        "5:3: `spec` takes a map with priority, mode, match, optOut, detect, place, workloads and rules, not the text `mode:Audit` (write `mode: Audit`, with a plain space behind the colon)",
+    ]),
+    ("mode:\u{a0}Audit", &[
+        "5:3: `spec` takes a map with priority, mode, match, optOut, detect, place, workloads and rules, not the text `mode:\\u{a0}Audit` (write `mode: Audit`, with a plain space behind the colon)",
+    ]),
+    ("mode: false", &[
+        "5:9: `spec.mode` takes Enforce, Audit or Disabled, not a boolean (templates write `false` for words that YAML 1.1 takes for booleans, such as off and no; write `Disabled`)",
+    ]),
+    ("priority: 0100", &[
+        "5:13: `spec.priority` is 64: YAML 1.1 reads `0100` in base 8 (write 100)",
+    ]),
+    ("priority: 99999999999999999999999", &[
+        "5:13: `spec.priority` takes a whole number, not the number `99999999999999999999999` (it must lie between -9223372036854775808 and 9223372036854775807)",
+    ]),
+    ("match: {kinds: [DaemonSet], matchLabels: {a: b}, podSelector: {matchFields: []}}", &[
+        "5:11: `spec.match` has no key `kinds` (policies do not tell kinds apart: match labels of their pods, under podSelector)",
+        "5:31: `spec.match` has no key `matchLabels` (labels of pods belong under podSelector, labels of namespaces under namespaceSelector)",
+        "5:66: `spec.match.podSelector` has no key `matchFields` (only labels of pods are looked at)",
+    ]),
+    ("match: {namespaces: {include: [*-dev]}}", &[
+        "5:34: `*-dev` refers to an anchor that is not defined before it (put text that begins with `*` in quotes; for an alias, write `&-dev` before it in the same document)",
+    ]),
+    ("match: {namespaces: {exclude: [!shop]}}", &[
+        "5:39: `spec.match.namespaces.exclude[0]` is empty; it takes a namespace name, in which `*` stands for anything (YAML takes `!shop` for a tag: put text that begins with `!` in quotes)",
+    ]),
+    ("match: {podSelector: {matchLabels: {on: x, \"true\": x}}}", &[
+        "5:46: the key `true` stands twice in this map; it stands first on line 5 (remove one; readers disagree which of them counts)",
+    ]),
+    ("match: {podSelector: {matchLabels: {\"true\": x, on: x}}}", &[
+        "5:50: the key `on`, which is read as `true`, stands twice in this map; it stands first on line 5 (remove one; readers disagree which of them counts)",
+    ]),
+    ("match: {podSelector: {matchLabels: {on: x}}}", &[
+        "5:39: `spec.match.podSelector.matchLabels` has the key `on`, which YAML 1.1 reads as `true` (write it in quotes: \"on\")",
+    ]),
+    ("rules: {version: \u{201c}0.1\u{201d}}", &[
+        "5:20: `spec.rules.version` takes a version of Mullion such as \"0.1\", not `\u{201c}0.1\u{201d}`: it is no version (`\u{201c}` (U+201C) is typesetting; write `\"`)",
+    ]),
+    ("match: {namespaces: {include: [a\u{2013}b]}}", &[
+        "5:34: `spec.match.namespaces.include[0]` takes a namespace name, in which `*` stands for anything, not `a\u{2013}b`: no namespace name holds `\u{2013}` (`\u{2013}` (U+2013) is typesetting; write `-`)",
+    ]),
+    ("mode: Audit # \u{202e}ecrofnE", &[
+        "5:17: this is U+202E, which shows the text behind it in another order than it is read (remove it, or write it as an escape in double quotes)",
+    ]),
+    ("mode: Audit # a\u{2028}  priority: 5", &[
+        "5:18: this is U+2028, which looks like the end of the line and is none (remove it, or write it as an escape in double quotes)",
+    ]),
+    ("rules: {actions: [{rule: MUL1xx, action: Warn}, {rule: MUL3*, action: Warn}, {rule: mul2, action: Warn}]}", &[
+        "5:28: `spec.rules.actions[0].rule`: there is no rule `MUL1xx` (write `MUL1` for all rules whose codes begin so)",
+        "5:58: `spec.rules.actions[1].rule`: there is no rule `MUL3*` (write `MUL3` for all rules whose codes begin so)",
+        "5:87: `spec.rules.actions[2].rule`: there is no rule `mul2` (write `MUL2` for all rules whose codes begin so)",
+    ]),
+    ("place: {build: {mode: Exact, version: 10.0.20348}}", &[
+        "5:32: `spec.place.build` has no key `version` (the build is that of the pod's images: `spec.detect.images` says it where their names do not)",
+    ]),
+    ("build: {}", &[
+        "5:3: `spec` has no key `build` (it belongs under `spec.place`: indent it deeper than that)",
+    ]),
+    ("zzz: 1", &[
+        "5:3: `spec` has no key `zzz` (known here: priority, mode, match, optOut, detect, place, workloads, rules)",
+    ]),
+    ("mode: Enforced", &[
+        "5:9: `spec.mode` takes Enforce, Audit or Disabled, not `Enforced` (did you mean `Enforce`?)",
+    ]),
+    ("mode: enforce", &[
+        "5:9: `spec.mode` takes Enforce, Audit or Disabled, not `enforce` (did you mean `Enforce`?)",
+    ]),
+    ("mode: Off", &[
+        "5:9: `spec.mode` takes Enforce, Audit or Disabled, not a boolean (YAML 1.1 reads `Off` as false; write `Disabled`)",
+    ]),
+    ("mode: on", &[
+        "5:9: `spec.mode` takes Enforce, Audit or Disabled, not a boolean (YAML 1.1 reads `on` as true; write `Enforce`)",
+    ]),
+    ("mode:", &[
+        "5:8: `spec.mode` has no value; it takes Enforce, Audit or Disabled (give it a value, or remove the key)",
+    ]),
+    ("mode: 1", &[
+        "5:9: `spec.mode` takes Enforce, Audit or Disabled, not the number `1`",
+    ]),
+    ("mode: []", &[
+        "5:9: `spec.mode` takes Enforce, Audit or Disabled, not a list",
+    ]),
+    ("priority: high", &[
+        "5:13: `spec.priority` takes a whole number, not the text `high`",
+    ]),
+    ("priority: 1.5", &[
+        "5:13: `spec.priority` takes a whole number, not the number `1.5`",
+    ]),
+    ("priority: 99999999999999999999", &[
+        "5:13: `spec.priority` takes a whole number, not the number `99999999999999999999` (it must lie between -9223372036854775808 and 9223372036854775807)",
+    ]),
+    ("priority: \"1\"", &[
+        "5:13: `spec.priority` takes a whole number, not the text `1` (write it without quotes: 1)",
+    ]),
+    ("match: {namespaces: {include: dev-*}}", &[
+        "5:33: `spec.match.namespaces.include` takes a list, not the text `dev-*` (put `- ` before each entry, or brackets around them)",
+    ]),
+    ("match: {namespaces: {include: [\"dev-?\", Dev, \"\", a.b]}}", &[
+        "5:34: `spec.match.namespaces.include[0]` takes a namespace name, in which `*` stands for anything, not `dev-?`: `?` has no meaning here and no namespace name holds it (`*` is the only wildcard; write several entries for alternatives)",
+        "5:43: `spec.match.namespaces.include[1]` takes a namespace name, in which `*` stands for anything, not `Dev`: namespace names have no upper-case letters (write `dev`)",
+        "5:48: `spec.match.namespaces.include[2]` is empty; it takes a namespace name, in which `*` stands for anything",
+        "5:52: `spec.match.namespaces.include[3]` takes a namespace name, in which `*` stands for anything, not `a.b`: no namespace name holds `.`",
+    ]),
+    ("match: {namespaces: [a]}", &[
+        "5:23: `spec.match.namespaces` takes a map with include and exclude, not a list (put the list under a key: `include: […]`)",
+    ]),
+    ("match: {namespaces: {include: [on, 1]}}", &[
+        "5:34: `spec.match.namespaces.include[0]` takes a namespace name, in which `*` stands for anything, not the boolean `on` (write it in quotes: \"on\")",
+        "5:38: `spec.match.namespaces.include[1]` takes a namespace name, in which `*` stands for anything, not the number `1` (write it in quotes: \"1\")",
+    ]),
+    ("match:\n  podSelector:\n    matchLabels: {a: true, \"a b\": c, x: \"b c\"}", &[
+        "7:24: `spec.match.podSelector.matchLabels[a]` takes a label or taint value, not the boolean `true` (write it in quotes: \"true\")",
+        "7:30: `spec.match.podSelector.matchLabels` cannot have the key `a b`: keys have at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends, and may have a domain and `/` before that",
+        "7:43: `spec.match.podSelector.matchLabels[x]` takes a label or taint value, not `b c`: values have at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends",
+    ]),
+    ("match:\n  podSelector:\n    matchExpressions:\n    - {key: a, operator: In}\n    - {key: a, operator: Exists, values: [b]}\n    - {key: a, operator: in, values: [b]}\n    - {key: a, operator: NotIn, values: []}\n    - {operator: Exists}", &[
+        "8:18: `spec.match.podSelector.matchExpressions[0]` lacks values: operator In compares with them (list at least one value, or use Exists or DoesNotExist)",
+        "9:36: `spec.match.podSelector.matchExpressions[1].values` must be absent: operator Exists takes none (remove the values, or use In or NotIn)",
+        "10:28: `spec.match.podSelector.matchExpressions[2].operator` takes In, NotIn, Exists or DoesNotExist, not `in` (did you mean `In`?)",
+        "11:43: `spec.match.podSelector.matchExpressions[3]` lacks values: operator NotIn compares with them (list at least one value, or use Exists or DoesNotExist)",
+        "12:10: `spec.match.podSelector.matchExpressions[4].key` is missing: a label or taint key such as example.com/team",
+    ]),
+    ("detect: {os: Windows}", &[
+        "5:16: `spec.detect.os` takes windows, linux or any, not `Windows` (did you mean `windows`?)",
+    ]),
+    ("detect: {default: No}", &[
+        "5:21: `spec.detect.default` takes LinuxWhenMixed, Linux or Nothing, not a boolean (YAML 1.1 reads `No` as false; write `Nothing`)",
+    ]),
+    ("detect: {images: {}}", &[
+        "5:20: `spec.detect.images` takes a list, not a map (put `- ` before each entry, or brackets around them)",
+    ]),
+    ("detect:\n  images:\n  - {pattern: \"a.io/**\", os: windos}\n  - {pattern: \"https://a.io/x\", os: linux}\n  - {pattern: a.io/, os: linux}\n  - {pattern: \"a.io/{x,y}\", os: linux}\n  - {os: linux}\n  - {pattern: \"\", os: linux}\n  - {pattern: \"a/***\", os: linux}", &[
+        "7:32: `spec.detect.images[0].os` takes windows, linux or multi, not `windos` (did you mean `windows`?)",
+        "8:17: `spec.detect.images[1].pattern` takes an image reference, in which `*` and `**` stand for anything, not `https://a.io/x`: image references have no scheme (write `a.io/x`)",
+        "9:17: `spec.detect.images[2].pattern` takes an image reference, in which `*` and `**` stand for anything, not `a.io/`: it has an empty path segment, and would match no image (write `a.io/**` for everything below)",
+        "10:17: `spec.detect.images[3].pattern` takes an image reference, in which `*` and `**` stand for anything, not `a.io/{x,y}`: no image reference holds `{` (`*` and `**` are the only wildcards; write several entries for alternatives)",
+        "11:8: `spec.detect.images[4].pattern` is missing: an image reference, in which `*` and `**` stand for anything",
+        "12:17: `spec.detect.images[5].pattern` is empty; it takes an image reference, in which `*` and `**` stand for anything",
+        "13:17: `spec.detect.images[6].pattern` takes an image reference, in which `*` and `**` stand for anything, not `a/***`: `***` means nothing more than `**` (write `**`)",
+    ]),
+    ("detect:\n  images:\n  - {pattern: a, os: windows, builds: [20348, 10.0, 10.0.20348.1, ltsc2022, true]}", &[
+        "7:42: `spec.detect.images[0].builds[0]` takes a Windows build such as 10.0.20348, not the number `20348` (did you mean 10.0.20348?)",
+        "7:49: `spec.detect.images[0].builds[1]` takes a Windows build such as 10.0.20348, not the number `10.0` (write all three parts, such as 10.0.20348; `mullion compat` lists the builds)",
+        "7:55: `spec.detect.images[0].builds[2]`: `10.0.20348.1` has a revision as fourth part; builds are compared without it, write `10.0.20348`",
+        "7:69: `spec.detect.images[0].builds[3]`: `ltsc2022` is not a Windows build; write `10.0.` and the build number, such as `10.0.20348`",
+        "7:79: `spec.detect.images[0].builds[4]` takes a Windows build such as 10.0.20348, not the boolean `true` (write all three parts, such as 10.0.20348; `mullion compat` lists the builds)",
+    ]),
+    ("place: {tolerations: {add: [{operator: Equal, value: x}, {key: a, operator: Exists, value: x}, {key: a, tolerationSeconds: 1}, {key: a, effect: NoScheduel}, {key: a b, Effect: x}, os=windows]}}", &[
+        "5:31: `spec.place.tolerations.add[0]` has no key, which only operator Exists allows (name the taint's key, or write `operator: Exists` to tolerate every taint)",
+        "5:87: `spec.place.tolerations.add[1].value` must be absent: operator Exists takes any value (remove the value, or write `operator: Equal`)",
+        "5:107: `spec.place.tolerations.add[2].tolerationSeconds` needs `effect: NoExecute` (only NoExecute taints evict; remove it, or add that effect)",
+        "5:147: `spec.place.tolerations.add[3].effect` takes NoSchedule, PreferNoSchedule or NoExecute, not `NoScheduel` (did you mean `NoSchedule`?)",
+        "5:166: `spec.place.tolerations.add[4].key` takes a label or taint key such as example.com/team, not `a b`: keys have at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends, and may have a domain and `/` before that",
+        "5:171: `spec.place.tolerations.add[4]` has no key `Effect` (did you mean `effect`?)",
+        "5:179: `spec.place.tolerations.add[4].effect` takes NoSchedule, PreferNoSchedule or NoExecute, not `x`",
+        "5:183: `spec.place.tolerations.add[5]` takes a map with key, operator, value, effect and tolerationSeconds, not the text `os=windows`",
+    ]),
+    ("place: {runtimeClass: {mode: Named}}", &[
+        "5:26: `spec.place.runtimeClass.mode` is Named, and `spec.place.runtimeClass.name` is missing (write `{mode: Named, name: <RuntimeClass>}`)",
+    ]),
+    ("place: {runtimeClass: {mode: Never, name: x}}", &[
+        "5:39: `spec.place.runtimeClass.name` has no effect: mode is Never (remove the name, or write `mode: Named`)",
+    ]),
+    ("place: {runtimeClass: Never}", &[
+        "5:25: `spec.place.runtimeClass` takes a map with mode and name, not the text `Never` (write `{mode: Never}`)",
+    ]),
+    ("place: {specOs: {mode: Never}}", &[
+        "5:11: `spec.place` has no key `specOs` (did you mean `specOS`?)",
+    ]),
+    ("place: {nodeSelector: {mode: Off}}", &[
+        "5:32: `spec.place.nodeSelector.mode` takes Add or Never, not a boolean (YAML 1.1 reads `Off` as false; write `Never`)",
+    ]),
+    ("rules: {version: 0.1}", &[
+        "5:20: `spec.rules.version` takes a version of Mullion such as \"0.1\", not the number `0.1` (write it in quotes: \"0.1\")",
+    ]),
+    ("rules: {version: v0.1}", &[
+        "5:20: `spec.rules.version` takes a version of Mullion such as \"0.1\", not `v0.1`: it is no version (write \"0.1\")",
+    ]),
+    ("rules: {version: \"1\"}", &[
+        "5:20: `spec.rules.version` takes a version of Mullion such as \"0.1\", not `1`: it is no version (write major and minor number: \"0.1\")",
+    ]),
+    ("rules: {actions: [{rule: run-as-usr, action: Deny}, {rule: conflicting-os, action: Repair}, {rule: MUL2, action: Repair}, {rule: MUL9, action: Deny}, {rule: MUL1, action: Repair}, {rule: mul201, action: Warn}, {rule: x, action: refuse}, run-as-user]}", &[
+        "5:28: `spec.rules.actions[0].rule`: there is no rule `run-as-usr` (did you mean `run-as-user`?)",
+        "5:86: `spec.rules.actions[1].action`: there is no repair for `conflicting-os` (write Deny, Warn or Allow)",
+        "5:132: `spec.rules.actions[3].rule`: there is no rule `MUL9` (`mullion rules` lists them)",
+        "5:174: `spec.rules.actions[4].action`: there is no repair for `MUL1` (write Deny, Warn or Allow)",
+        "5:190: `spec.rules.actions[5].rule`: there is no rule `mul201` (did you mean `MUL201`?)",
+        "5:220: `spec.rules.actions[6].rule`: there is no rule `x` (`mullion rules` lists them)",
+        "5:231: `spec.rules.actions[6].action` takes Deny, Repair, Warn or Allow, not `refuse`",
+        "5:240: `spec.rules.actions[7]` takes a map with rule and action, not the text `run-as-user`",
+    ]),
+    ("optOut: {allow: [run-as-user, nothing-such], ignore: Pod}", &[
+        "5:33: `spec.optOut.allow[1]`: there is no rule `nothing-such` (`mullion rules` lists them)",
+        "5:56: `spec.optOut.ignore` takes Never, Namespaces or Pods, not `Pod` (did you mean `Pods`?)",
+    ]),
+    ("optOut: {allow: run-as-user}", &[
+        "5:19: `spec.optOut.allow` takes a list, not the text `run-as-user` (put `- ` before each entry, or brackets around them)",
+    ]),
+];
+
+/// `spec` of a NodePolicy, from line 5 and column 3.
+#[rustfmt::skip]
+const NODE_SPECS: Rows = &[
+    ("labels: [Release]", &[
+        "5:12: `spec.labels[0]` takes release or revision, not `Release` (did you mean `release`?)",
+    ]),
+    ("taint: {key: \"a b\", effect: NoScheduled, apply: Off}", &[
+        "5:16: `spec.taint.key` takes a label or taint key such as example.com/team, not `a b`: keys have at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends, and may have a domain and `/` before that",
+        "5:31: `spec.taint.effect` takes NoSchedule, PreferNoSchedule or NoExecute, not `NoScheduled` (did you mean `NoSchedule`?)",
+        "5:51: `spec.taint.apply` takes Always, WhenTolerated or Never, not a boolean (YAML 1.1 reads `Off` as false; write `Never`)",
+    ]),
+    ("windowsTaints: [windows, \"os=win*:NoSchedule\", \"=x\", \"os=a b\"]", &[
+        "5:19: `spec.windowsTaints[0]` takes a taint as key=value, in which `*` stands for anything, not `windows`: it has no `=` (write `windows=*` for any value)",
+        "5:28: `spec.windowsTaints[1]` takes a taint as key=value, in which `*` stands for anything, not `os=win*:NoSchedule`: the effect `NoSchedule` has no place here: taints are known by key and value (write `os=win*`)",
+        "5:50: `spec.windowsTaints[2]` takes a taint as key=value, in which `*` stands for anything, not `=x`: no taint has the key ``",
+        "5:56: `spec.windowsTaints[3]` takes a taint as key=value, in which `*` stands for anything, not `os=a b`: no taint has the value `a b`",
+    ]),
+    ("expectedPools: [{build: 10.0.1, taints: [\"os=windows\", \"a b=c:NoSchedule\"]}, {}]", &[
+        "5:44: `spec.expectedPools[0].taints[0]` takes a taint as key=value:Effect, not `os=windows`: it does not end in `:NoSchedule`, `:PreferNoSchedule` or `:NoExecute` (write it as kubectl taint does: `os=windows:NoSchedule`)",
+        "5:58: `spec.expectedPools[0].taints[1]` takes a taint as key=value:Effect, not `a b=c:NoSchedule`: keys have at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends, and may have a domain and `/` before that",
+        "5:80: `spec.expectedPools[1].build` is missing: a Windows build such as 10.0.20348",
+    ]),
+    ("releases: [{build: 10.0.20348, name: ltsc2028, runsFrom: 10.0.26100}, {build: 10.0.29000, name: X Y, runsFrom: 10.0.1}]", &[
+        "5:50: `spec.releases[0].runsFrom` 10.0.26100 is newer than the release itself, 10.0.20348 (hosts run images of their own build and of older ones)",
+        "5:99: `spec.releases[1].name` takes a name of at most 63 lower-case letters, digits and `-`, not `X Y`: it becomes a part of names and labels, which have no other characters, and a letter or digit at both ends",
+    ]),
+    ("runtimeClasses: {handler: 1}", &[
+        "5:29: `spec.runtimeClasses.handler` takes a name of at most 63 lower-case letters, digits and `-`, not the number `1` (write it in quotes: \"1\")",
+    ]),
+];
+
+/// Whole files.
+#[rustfmt::skip]
+const FILES: Rows = &[
+    ("", &[
+        "1:1: the file holds no policy (write one, or remove the file)",
+    ]),
+    ("# only\n", &[
+        "1:1: the file holds no policy (write one, or remove the file)",
+    ]),
+    ("---\n---\n", &[
+        "1:1: the file holds no policy (write one, or remove the file)",
+    ]),
+    ("null", &[
+        "1:1: the document is empty (a policy is a map with apiVersion, kind, metadata and spec)",
+    ]),
+    ("[]", &[
+        "1:1: this is no policy but a list (a policy is a map with apiVersion, kind, metadata and spec)",
+    ]),
+    ("x", &[
+        "1:1: this is no policy but the text `x` (a policy is a map with apiVersion, kind, metadata and spec)",
+    ]),
+    ("a: b", &[
+        "1:1: `kind` is missing: PodPolicy, NodePolicy or RegistryPolicy (write `kind: PodPolicy`, `kind: NodePolicy` or `kind: RegistryPolicy`)",
+    ]),
+    ("Kind: PodPolicy", &[
+        "1:1: `kind` is missing: PodPolicy, NodePolicy or RegistryPolicy (`Kind` should be `kind`)",
+    ]),
+    ("apiVersion: v1\nkind: Pod\n", &[
+        "2:7: this is a Pod of v1, and not a policy (move it elsewhere; a directory of policies holds nothing else)",
+    ]),
+    ("apiVersion: v1\nkind: Pod\n---\napiVersion: v1\nkind: Service\n---\napiVersion: apps/v1\nkind: Deployment\n", &[
+        "2:7: this is a Pod of v1, and not a policy; nor are 2 more documents (of other manifests only ConfigMaps with policies count; look why there is none, or move them elsewhere)",
+    ]),
+    ("apiVersion: mullion.dev/v1alpha1\nkind: PolicyTest\ncases: []\n", &[
+        "2:7: test cases are no policy (tests live in files that end in .test.yaml, which are not loaded; `mullion policy test` runs them)",
+    ]),
+    ("apiVersion: mullion.dev/v1\nkind: PodPolicy\nmetadata: {}\nspec: {}", &[
+        "1:13: `apiVersion` takes mullion.dev/v1alpha1, not `mullion.dev/v1` (write `apiVersion: mullion.dev/v1alpha1`, the only one that this Mullion knows)",
+        "3:11: `metadata.name` is missing: a name of lower-case letters, digits, `-` and `.`",
+    ]),
+    ("kind: PodPolicy", &[
+        "1:1: `apiVersion` is missing: mullion.dev/v1alpha1 (write `apiVersion: mullion.dev/v1alpha1`)",
+        "1:1: `metadata` is missing: a map with name, labels and annotations (write `metadata: {name: <name>}`)",
+        "1:1: `spec` is missing: a map with priority, mode, match, optOut, detect, place, workloads and rules (write `spec: {}` for a policy that sets nothing)",
+    ]),
+    ("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: A B, namespace: x}\nspec:\n", &[
+        "3:18: `metadata.name` takes a name of lower-case letters, digits, `-` and `.`, not `A B`: names of Kubernetes objects have no other characters, and a letter or digit at both ends",
+        "3:23: `metadata` has no key `namespace` (known here: name, labels, annotations)",
+        "4:6: `spec` has no value; it takes a map with priority, mode, match, optOut, detect, place, workloads and rules (indent what belongs under it, or write `{}` for nothing)",
+    ]),
+    ("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec:\n  mode: Enforce\n  mode: Audit\n", &[
+        "6:3: the key `mode` stands twice in this map; it stands first on line 5 (remove one; readers disagree which of them counts)",
+    ]),
+    ("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec:\n  match: {names", &[
+        "5:10: unclosed bracket '{' (a bracket is opened and never closed)",
+    ]),
+    ("\u{feff}apiVersion: mullion.dev/v1alpha1\r\nkind: PodPolicy\r\nmetadata: {name: a}\r\nspec:\r\n  mod: Enforce\r\n", &[
+        "5:3: `spec` has no key `mod` (did you mean `mode`?)",
+    ]),
+];
+
+fn load(files: &[(&str, &str)]) -> Result<PolicySet, Vec<String>> {
+    PolicySet::from_files(files).map_err(|all| all.iter().map(ToString::to_string).collect())
+}
+
+fn problems(text: &str) -> Vec<String> {
+    load(&[("a.yaml", text)]).err().unwrap_or_default()
+}
+
+/// A PodPolicy whose `spec`, from line 5, is `spec`.
+fn pod(name: &str, spec: &str) -> String {
+    let spec: String = spec.lines().flat_map(|line| ["  ", line, "\n"]).collect();
+    format!("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: {name}}}\nspec:\n{spec}")
+}
+
+fn node(name: &str, spec: &str) -> String {
+    pod(name, spec).replace("PodPolicy", "NodePolicy")
+}
+
+fn assert_told(rows: Rows, text: impl Fn(&str) -> String) {
+    let mut wrong = Vec::new();
+    for (written, expected) in rows {
+        let expected: Vec<_> = expected.iter().map(|told| format!("a.yaml:{told}")).collect();
+        assert!(!expected.is_empty(), "{written}");
+        let told = problems(&text(written));
+        if told != expected {
+            wrong.push(format!("{written}\n{}", told.join("\n")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn every_problem_is_told_with_its_place() {
+    assert_told(POD_SPECS, |spec| pod("a", spec));
+    assert_told(NODE_SPECS, |spec| node("a", spec));
+    assert_told(FILES, str::to_owned);
+}
+
+#[test]
+fn line_breaks_and_byte_order_marks_move_no_place() {
+    for (spec, expected) in POD_SPECS {
+        let expected: Vec<_> = expected.iter().map(|told| format!("a.yaml:{told}")).collect();
+        let text = format!("\u{feff}{}", pod("a", spec).replace('\n', "\r\n"));
+        assert_eq!(problems(&text), expected, "{spec}");
+    }
+}
+
+#[test]
+fn all_problems_of_all_documents_and_files_are_told_at_once() {
+    let one = format!(
+        "{}---\n{}---\nbroken: [\n---\n{}",
+        pod("a", "mod: x"),
+        pod("b", "mode: Audit"),
+        pod("c", "priority: x")
+    );
+    let told = load(&[("b.yaml", &one), ("a.yaml", "")]).unwrap_err();
+    let places: Vec<_> = told.iter().map(|told| told.split(": ").next().unwrap()).collect();
+    assert_eq!(places, ["a.yaml:1:1", "b.yaml:5:3", "b.yaml:5:8", "b.yaml:13:9", "b.yaml:19:13"], "{told:#?}");
+}
+
+#[test]
+fn nothing_at_all_is_no_policy() {
+    let told = load(&[]).unwrap_err();
+    assert_eq!(told, ["policies: there is no policy file (policies/default.yaml is a good start)"]);
+}
+
+#[test]
+fn names_are_given_once_for_each_kind() {
+    let (first, second) = (pod("a", "priority: 1"), format!("# again\n{}", pod("a", "priority: 2")));
+    assert_eq!(
+        load(&[("b.yaml", &second), ("a.yaml", &first)]).unwrap_err(),
+        [
+            "b.yaml:4:18: there is a second PodPolicy `a`; the first is at a.yaml:3 (give one of them another name, or remove one)"
+        ]
+    );
+    assert!(load(&[("a.yaml", &first), ("b.yaml", &node("a", "mode: Audit"))]).is_ok());
+    assert_eq!(
+        load(&[("a.yaml", &node("a", "mode: Audit")), ("b.yaml", &node("b", "mode: Audit"))]).unwrap_err(),
+        [
+            "b.yaml:3:18: there is a second NodePolicy, and there may be only one; the first is at a.yaml:3 (put what both say into one document, and remove the other)"
+        ]
+    );
+}
+
+#[test]
+fn equal_priorities_may_not_contradict_each_other_in_lists() {
+    let a = pod("a", "rules: {actions: [{rule: run-as-user, action: Warn}, {rule: MUL3, action: Warn}]}");
+    let b = pod("b", "rules:\n  actions:\n    - {rule: MUL3, action: Warn}\n    - {rule: run-as-user, action: Deny}");
+    let images = |name: &str, rest: &str| pod(name, &format!("detect: {{images: [{{pattern: a.io/**, {rest}}}]}}"));
+    let hint = "(give one of them another `priority`, 0 where it is absent, or let match.namespaces.include of both name different namespaces without `*`)";
+    assert_eq!(
+        load(&[("a.yaml", &a), ("b.yaml", &b)]).unwrap_err(),
+        [format!(
+            "b.yaml:8:7: PodPolicies `b` and `a` say different things of `run-as-user` in `spec.rules.actions`, and both have priority 0: neither could decide; `a` says it at a.yaml:5 {hint}"
+        )]
+    );
+    let cases = [
+        (&*a, &*a.replace("name: a", "name: b"), true),
+        (&*a, &*b.replace("rules:", "priority: 1\n  rules:"), true),
+        // The longer decides, whatever the policy.
+        (&*a, &pod("b", "rules: {actions: [{rule: MUL201, action: Deny}, {rule: MUL, action: Deny}]}"), true),
+        // The first of a list counts.
+        (&*a, &pod("b", "rules: {actions: [{rule: MUL3, action: Warn}, {rule: MUL3, action: Deny}]}"), true),
+        (&images("a", "os: windows"), &images("b", "os: linux"), false),
+        (&images("a", "os: windows"), &images("b", "os: windows, builds: [10.0.20348]"), false),
+        (&images("a", "os: windows"), &images("b", "os: windows"), true),
+    ];
+    for (one, other, ok) in cases {
+        assert_eq!(load(&[("a.yaml", one), ("b.yaml", other)]).is_ok(), ok, "{one}{other}");
+    }
+    let include = |names: &str, action: &str| {
+        let rules = format!("rules: {{actions: [{{rule: MUL2, action: {action}}}]}}");
+        pod(action.to_lowercase().as_str(), &format!("match: {{namespaces: {{include: [{names}]}}}}\n{rules}"))
+    };
+    for (one, other, ok) in [("x", "v, w", true), ("x, v", "v, w", false), ("x-*", "v", false), ("", "v", false)] {
+        let loaded = load(&[("a.yaml", &include(one, "Warn")), ("b.yaml", &include(other, "Deny"))]);
+        assert_eq!(loaded.is_ok(), ok, "{one} and {other}");
+    }
+}
+
+#[test]
+fn equal_priorities_may_not_set_the_same_key() {
+    let a = pod(
+        "a",
+        "mode: Audit\nplace:\n  build: {mode: Exact}\n  specOS: {mode: Never}\nrules: {actions: [{rule: MUL2, action: Warn}]}",
+    );
+    let collide = pod(
+        "b",
+        "priority: 0\nplace:\n  specOS: {mode: Never}\nrules: {actions: [{rule: MUL1, action: Warn}]}\nmode: Enforce",
+    );
+    let hint = "(give one of them another `priority`, 0 where it is absent, or let match.namespaces.include of both name different namespaces without `*`)";
+    assert_eq!(
+        load(&[("a.yaml", &a), ("b.yaml", &collide)]).unwrap_err(),
+        [
+            format!(
+                "b.yaml:7:14: PodPolicies `b` and `a` both set `spec.place.specOS.mode`, and both have priority 0: neither could decide; `a` sets it at a.yaml:8 {hint}"
+            ),
+            format!(
+                "b.yaml:9:3: PodPolicies `b` and `a` both set `spec.mode`, and both have priority 0: neither could decide; `a` sets it at a.yaml:5 {hint}"
+            ),
+        ]
+    );
+    let free = [
+        // Another priority, other keys, lists alone.
+        pod("b", "priority: 1\nmode: Enforce"),
+        pod("b", "workloads: Warn\nplace: {runtimeClass: {mode: Never}}"),
+        pod(
+            "b",
+            "rules: {actions: [{rule: MUL1, action: Warn}]}\ndetect: {images: []}\noptOut: {allow: [MUL2]}\nplace: {tolerations: {add: []}}",
+        ),
+    ];
+    for text in free {
+        assert!(load(&[("a.yaml", &a), ("b.yaml", &text)]).is_ok(), "{text}");
+    }
+    let include =
+        |name: &str, names: &str| pod(name, &format!("match: {{namespaces: {{include: [{names}]}}}}\nmode: Audit"));
+    for (one, other, ok) in [("x", "v, w", true), ("x, v", "v, w", false), ("x-*", "v", false), ("", "v", false)] {
+        let loaded = load(&[("a.yaml", &include("a", one)), ("b.yaml", &include("b", other))]);
+        assert_eq!(loaded.is_ok(), ok, "{one} and {other}");
+    }
+}
+
+#[test]
+fn origins_say_where_keys_are_written() {
+    let text = format!(
+        "# head\n{}",
+        pod(
+            "a",
+            "mode: Audit\ndetect:\n  images:\n  - {pattern: a, os: windows}\n  - pattern: b\n    os: linux\nrules:\n  actions:\n  - {rule: run-as-user, action: Warn}"
+        )
+    );
+    let set = load(&[("dir/a.yaml", &text)]).unwrap();
+    let policy = &set.pods[0];
+    let line = |key: &str| policy.origins.get(key).map(|origin| (&*origin.file, origin.line));
+    assert_eq!(line("mode"), Some(("dir/a.yaml", 6)));
+    assert_eq!(line("detect.images"), Some(("dir/a.yaml", 8)));
+    assert_eq!(line("workloads"), None);
+    assert_eq!(policy.origin("detect.os").line, 7);
+    let settings = set.settings("x", None, &());
+    let lines: Vec<_> = settings.images.iter().map(|image| image.origin.as_ref().unwrap().line).collect();
+    assert_eq!(lines, [9, 10]);
+    assert_eq!(settings.actions[0].origin.as_ref().unwrap().line, 14);
+    assert_eq!(settings.origins["rules.actions"].line, 13);
+    assert_eq!(settings.origins.keys().collect::<Vec<_>>(), ["detect.images", "mode", "rules.actions"]);
+}
+
+#[test]
+fn aliases_are_taken_and_bombs_are_not() {
+    let text = pod("a", "match: {namespaceSelector: &s {matchLabels: {a: b}}, podSelector: *s}\nmode: Audit");
+    let again = format!("{text}---\n{}", pod("b", "match: {namespaceSelector: {}}\noptOut: {allow: []}"));
+    assert!(problems(&again).is_empty(), "{:?}", problems(&again));
+    let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..12 {
+        let below = format!("*a{}, ", level - 1).repeat(10);
+        bomb.extend([format!("a{level}: &a{level} [{below}]\n")]);
+    }
+    let told = problems(&bomb);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("aliases"), "{told:?}");
+}
+
+#[test]
+fn huge_and_hostile_files_are_refused_in_few_words() {
+    let huge = "x".repeat(50 << 20);
+    assert_eq!(
+        problems(&huge),
+        [
+            "a.yaml: the file has more than 4 MiB, the most that a policy file may have (check that it is a policy file, and spread its policies over several files)"
+        ]
+    );
+    let keys = (0..20_000).map(|at| format!("k{at}: 1")).collect::<Vec<_>>().join("\n");
+    let told = problems(&pod("a", &keys));
+    assert_eq!(told.len(), 101);
+    let more = "a.yaml: it has more than 100 problems, and the others are not listed (correct these and look again)";
+    assert_eq!(told[100], more);
+    // Documents that are no YAML count like any other problem.
+    let told = problems(&"[\n---\n".repeat(200_000));
+    assert_eq!((told.len(), told[100].as_str()), (101, more));
+    let deep = problems(&pod("a", &format!("mode: {}", "[".repeat(100_000))));
+    assert_eq!(deep.len(), 1);
+    assert!(deep[0].len() < 300, "{deep:?}");
+    let long = problems(&pod("a", &format!("{}: 1", "k".repeat(1 << 20))));
+    assert!(long[0].len() < 300, "{}", long[0].len());
+}
+
+#[test]
+fn many_policies_and_long_lines_cost_little() {
+    let many = |count: usize, priority: &str| -> String {
+        (0..count)
+            .map(|at| pod(&format!("p{at}"), &format!("priority: {priority}\nmode: Audit")))
+            .collect::<Vec<_>>()
+            .join("---\n")
+    };
+    assert_eq!(
+        problems(&many(MAX_POLICIES + 1, "0")),
+        [
+            "a.yaml:7003:18: there are 1001 PodPolicies, and at most 1000 are taken: this is one too many (merge policies that differ only in their namespaces)"
+        ]
+    );
+    let told = problems(&many(MAX_POLICIES, "0"));
+    assert_eq!(told.len(), 101);
+    assert!(told[100].starts_with("a.yaml: more policies of equal priority set the same keys"), "{}", told[100]);
+    // Ten thousand patterns in one line: quadratic, this takes minutes.
+    let images: Vec<_> =
+        (0..10_000).map(|at| serde_json::json!({"pattern": format!("example.com/{at}/**"), "os": "linux"})).collect();
+    let text = serde_json::json!({
+        "apiVersion": "mullion.dev/v1alpha1", "kind": "PodPolicy", "metadata": {"name": "a"},
+        "spec": {"detect": {"images": images}},
+    });
+    let set = load(&[("a.json", &text.to_string())]).unwrap();
+    let settings = set.settings("a", None, &());
+    assert_eq!(settings.images.find("example.com/9999/x").unwrap().pattern, "example.com/9999/**");
+}
+
+#[test]
+fn what_is_not_utf_8_is_said_with_its_place() {
+    let told = PolicySet::from_files(&[("a.yaml", b"kind: x\nname: \xff".as_slice())]).unwrap_err();
+    assert_eq!(told[0].to_string(), "a.yaml:2:7: not UTF-8 at byte 14 (save the file as UTF-8)");
+}
+
+#[test]
+fn every_document_the_schema_lets_through_can_be_read() {
+    // Every key with each of its words: a word or key of the schema that the types lack would fail here.
+    for (kind, object) in crate::schema::kinds::KINDS {
+        let spec = object.key("spec").unwrap();
+        let Shape::Object(spec) = spec.shape else { panic!("spec of {kind} is no map") };
+        for value in values(&Shape::Object(spec)) {
+            let document = serde_json::json!({
+                "apiVersion": "mullion.dev/v1alpha1", "kind": kind, "metadata": {"name": "a"}, "spec": value,
+            });
+            assert_eq!(problems(&document.to_string()), [""; 0], "{document}");
+        }
+    }
+}
+
+/// Good values of a shape, together naming each key and word once.
+fn values(shape: &Shape) -> Vec<serde_json::Value> {
+    use serde_json::json;
+
+    use crate::schema::types::Text;
+    match shape {
+        Shape::Object(object) => {
+            let required: serde_json::Map<_, _> = object
+                .keys
+                .iter()
+                .filter(|key| key.required)
+                .map(|key| (key.name.to_owned(), values(&key.shape)[0].clone()))
+                .collect();
+            let with = |key: &crate::schema::types::Key, value: serde_json::Value| {
+                let mut object = required.clone();
+                object.insert(key.name.to_owned(), value);
+                // What the rules between keys ask for besides.
+                let word = |key: &str| object.get(key).and_then(|word| word.as_str()).map(str::to_owned);
+                let toleration = ["effect", "value"].iter().any(|key| object.contains_key(*key));
+                match (word("operator").as_deref(), word("mode").as_deref()) {
+                    (Some("In" | "NotIn"), _) => drop(object.insert("values".to_owned(), json!(["x"]))),
+                    (Some("Equal"), _) => drop(object.insert("key".to_owned(), json!("x"))),
+                    (_, Some("Named")) => drop(object.insert("name".to_owned(), json!("x"))),
+                    _ => {}
+                }
+                if key.name == "tolerationSeconds" {
+                    object.insert("effect".to_owned(), json!("NoExecute"));
+                    object.insert("key".to_owned(), json!("x"));
+                }
+                if toleration {
+                    object.insert("key".to_owned(), json!("x"));
+                }
+                serde_json::Value::Object(object)
+            };
+            object
+                .keys
+                .iter()
+                .flat_map(|key| values(&key.shape).into_iter().map(move |value| (key, value)))
+                .map(|(key, value)| with(key, value))
+                .collect()
+        }
+        Shape::Texts(..) => vec![json!({"a": "b"})],
+        Shape::List(item) => values(item).into_iter().map(|value| json!([value])).collect(),
+        Shape::Map => vec![json!({"a": 1})],
+        Shape::Short(short, object) => [values(short), values(&Shape::Object(object))].concat(),
+        Shape::Integer => vec![json!(7)],
+        Shape::Word(words) => words.iter().map(|word| json!(word.word)).collect(),
+        Shape::Text(text) => vec![json!(match text {
+            Text::Build => "10.0.20348",
+            Text::TaintPattern => "os=win*",
+            Text::Taint => "os=windows:NoSchedule",
+            Text::Rule | Text::TranslatedRule => "run-as-user",
+            Text::Version => "0.1",
+            Text::Registry => "registry.local:5000",
+            Text::Path => "/etc/mullion/ca.pem",
+            Text::Span => "5m",
+            _ => "x",
+        })],
+    }
+}
+
+#[test]
+fn a_registry_policy_is_one_and_says_what_is_wrong() {
+    let text = |spec: &str| pod("r", spec).replace("PodPolicy", "RegistryPolicy");
+    let set = load(&[("a.yaml", &text("plainHTTP: [registry.local:5000]\nlifetimes: {tag: 1h}\n"))]).unwrap();
+    assert_eq!(set.registries.plain_http, ["registry.local:5000"]);
+    assert_eq!(set.registries.lifetimes.tag, std::time::Duration::from_secs(3600));
+    assert_eq!(set.registries.lifetimes.error, crate::registry_policy::RegistryPolicy::default().lifetimes.error);
+    let table = [
+        ("plainHttp: []", "`spec` has no key `plainHttp` (did you mean `plainHTTP`?)"),
+        ("plainHTTP: registry.local", "`spec.plainHTTP` takes a list, not the text `registry.local`"),
+        ("plainHTTP: ['http://registry.local/']", "registries are named without a scheme (write `registry.local`)"),
+        ("plainHTTP: [registry.local/team]", "whatever the repository (write `registry.local`)"),
+        ("plainHTTP: ['*.local']", "there are no wildcards here"),
+        ("plainHTTP: [registry]", "a domain that has a dot, with host:port, or with localhost"),
+        ("caFiles: [ca.pem]", "`spec.caFiles[0]` takes an absolute path such as /etc/mullion/ca.pem, not `ca.pem`"),
+        ("timeout: 10", "`spec.timeout` takes a span of time such as 90s, 5m, 24h or 7d, not the number `10`"),
+        ("timeout: 10ms", "before the unit stands one whole number"),
+        ("lifetimes: {error: 0s}", "it must be longer than nothing"),
+        ("lifetimes: {tags: 5m}", "did you mean `tag`?"),
+    ];
+    for (spec, expected) in table {
+        let told = problems(&text(spec));
+        assert!(told.len() == 1 && told[0].contains(expected), "{spec}: {told:?}");
+    }
+    let two = format!("{}---\n{}", text("timeout: 1s\n"), text("timeout: 2s\n").replace("name: r", "name: s"));
+    let told = problems(&two);
+    assert!(
+        told[0].contains("there is a second RegistryPolicy, and there may be only one; the first is on line 3 "),
+        "{told:?}"
+    );
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let loaded = PolicySet::from_files(&[("a.yaml", bytes)]);
+        prop_assert!(loaded.is_err());
+    }
+
+    #[test]
+    fn no_message_carries_control_characters(value in "(.|[\x00-\x1f]){0,9}", key in "(.|\x1b){0,5}") {
+        let json = serde_json::json!({
+            "apiVersion": value, "kind": "PodPolicy", "metadata": {"name": value, key.clone(): value, "labels": {key.clone(): value}},
+            "spec": {
+                "mode": value, key.clone(): value,
+                "match": {"namespaces": {"include": [value]}},
+                "detect": {"images": [{"pattern": value, "os": value, "builds": [value]}]},
+                "rules": {"version": value, "actions": [{"rule": value, "action": "Repair"}]},
+            },
+        });
+        let nodes = serde_json::json!({
+            "apiVersion": "mullion.dev/v1alpha1", "kind": "NodePolicy", "metadata": {"name": "a"},
+            "spec": {"windowsTaints": [value], "expectedPools": [{"build": "10.0.1", "taints": [value]}], "taint": {"key": value}},
+        });
+        for text in [json.to_string(), nodes.to_string(), serde_json::json!({"kind": value, key: 1}).to_string()] {
+            for problem in PolicySet::from_files(&[("a.json", text)]).err().into_iter().flatten() {
+                prop_assert!(!problem.to_string().contains(char::is_control), "{problem:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn half_of_a_file_never_panics(
+        at in 0..4000_usize,
+        flip in any::<u8>(),
+        text in prop::sample::select(vec![
+            include_str!("../../../../../policies/default.yaml"), include_str!("../../../../../policies/compatible.yaml"),
+        ]),
+    ) {
+        let mut bytes = text.as_bytes().get(..at).unwrap_or(text.as_bytes()).to_owned();
+        if let Some(last) = bytes.last_mut() {
+            *last ^= flip;
+        }
+        if let Err(problems) = PolicySet::from_files(&[("a.yaml", bytes)]) {
+            prop_assert!(!problems.is_empty());
+            prop_assert!(problems.iter().all(|problem| problem.line >= 1 && problem.column >= 1));
+        }
+    }
+
+    #[test]
+    fn any_value_anywhere_is_judged(
+        key in "(mode|match|detect|place|rules|priority|workloads|optOut|x)",
+        below in "(mode|images|actions|namespaces|tolerations|add|allow|version|<<)",
+        value in "(\\*a|&a x|\\[\\]|\\{\\}|on|~|0x1F|1e9|!!binary aa|'x'|\\[\\{\\}\\]|\\{x: y\\}|- )",
+    ) {
+        let _ = problems(&pod("a", &format!("{key}:\n  {below}: {value}")));
+        let _ = problems(&node("a", &format!("{key}: {value}")));
+    }
+}

@@ -1,0 +1,51 @@
+//! Which policies of one priority could be about the same subject and set the same key, found without comparing the
+//! namespaces of each with those of every other.
+
+use std::collections::HashMap;
+
+use crate::load::check::Places;
+use crate::matching::matches::Namespaces;
+
+/// Policies of one priority, by position.
+pub(crate) struct Overlaps<'p> {
+    namespaces: Vec<&'p Namespaces>,
+    /// For each policy which of the keys it sets, one bit each. Beyond 64 two keys share one, which only makes callers
+    /// look at more policies.
+    sets: Vec<u64>,
+    /// Policies that may be about any namespace.
+    anywhere: Vec<usize>,
+    /// The others, by namespace.
+    named: HashMap<&'p str, Vec<usize>>,
+}
+
+impl<'p> Overlaps<'p> {
+    /// Of policies given as their namespaces and the places of what they set; two that set none of `keys` never overlap.
+    pub(crate) fn of(policies: impl Iterator<Item = (&'p Namespaces, &'p Places)>, keys: &[String]) -> Self {
+        let mut all = Self { namespaces: Vec::new(), sets: Vec::new(), anywhere: Vec::new(), named: HashMap::new() };
+        for (at, (namespaces, places)) in policies.enumerate() {
+            let bits = keys.iter().enumerate().map(|(bit, key)| u64::from(places.contains_key(key)) << (bit % 64));
+            all.sets.push(bits.fold(0, |all, bit| all | bit));
+            all.namespaces.push(namespaces);
+            match namespaces.literal() {
+                None => all.anywhere.push(at),
+                Some(names) => names.for_each(|name| all.named.entry(name).or_default().push(at)),
+            }
+        }
+        all
+    }
+
+    /// Those behind the one at `at` that overlap it, in order.
+    pub(crate) fn after(&self, at: usize) -> impl Iterator<Item = usize> {
+        let mut others: Vec<usize> = match self.namespaces.get(at).and_then(|namespaces| namespaces.literal()) {
+            None => (at + 1..self.sets.len()).collect(),
+            Some(names) => {
+                let sharing = names.filter_map(|name| self.named.get(name)).flatten();
+                sharing.chain(&self.anywhere).copied().filter(|other| *other > at).collect()
+            }
+        };
+        others.sort_unstable();
+        others.dedup();
+        let keys = |at: usize| self.sets.get(at).copied().unwrap_or_default();
+        others.into_iter().filter(move |other| keys(at) & keys(*other) != 0)
+    }
+}

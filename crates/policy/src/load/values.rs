@@ -1,0 +1,297 @@
+//! Forms of text in policy files: what each one takes, and what to write instead.
+
+use mullion_engine::model::cluster::taint::Taint;
+use mullion_engine::model::settings::wildcard::MAX_PATTERN;
+use mullion_engine::model::text::{plain, shown};
+use mullion_engine::model::windows::build::Build;
+
+use crate::registry_policy::{is_registry, parse_span};
+use crate::schema::types::Text;
+
+/// A name of lower-case parts with dots between them; other characters that its parts may have.
+macro_rules! domain {
+    ($($other:literal)?) => {
+        concat!(
+            "[a-z0-9", $($other,)? "]([-a-z0-9", $($other,)? "]*[a-z0-9", $($other,)? "])?",
+            r"(\.[a-z0-9", $($other,)? "]([-a-z0-9", $($other,)? "]*[a-z0-9", $($other,)? "])?)*"
+        )
+    };
+}
+
+/// A label's value, or its key without the domain.
+macro_rules! label {
+    ($($other:literal)?) => {
+        concat!("[A-Za-z0-9", $($other,)? "]([-A-Za-z0-9_.", $($other,)? "]{0,61}[A-Za-z0-9", $($other,)? "])?")
+    };
+}
+
+/// A path segment of an image, with no more than two stars in a row.
+macro_rules! segment {
+    () => {
+        r"((\*\*?)?[-A-Za-z0-9_.:@]+(\*\*?[-A-Za-z0-9_.:@]+)*(\*\*?)?|\*\*?)"
+    };
+}
+
+/// What is wrong with a text: why, and what to write instead.
+pub(crate) struct Malformed {
+    pub(crate) why: String,
+    pub(crate) hint: Option<String>,
+}
+
+impl Text {
+    /// What it takes, as an object of a sentence.
+    pub fn expected(self) -> &'static str {
+        match self {
+            Self::Any => "text",
+            Self::Name => "a name of lower-case letters, digits, `-` and `.`",
+            Self::ShortName => "a name of at most 63 lower-case letters, digits and `-`",
+            Self::Namespaces => "a namespace name, in which `*` stands for anything",
+            Self::Build => "a Windows build such as 10.0.20348",
+            Self::LabelKey => "a label or taint key such as example.com/team",
+            Self::LabelValue => "a label or taint value",
+            Self::Image => "an image reference, in which `*` and `**` stand for anything",
+            Self::TaintPattern => "a taint as key=value, in which `*` stands for anything",
+            Self::Taint => "a taint as key=value:Effect",
+            Self::Rule | Self::TranslatedRule => "a rule: its name, its code or a code prefix",
+            Self::Version => "a version of Mullion such as \"0.1\"",
+            Self::Registry => "a registry as host:port, such as registry.local:5000",
+            Self::Path => "an absolute path such as /etc/mullion/ca.pem",
+            Self::Span => "a span of time such as 90s, 5m, 24h or 7d",
+        }
+    }
+
+    /// The same as a regular expression, for the JSON Schema: no stricter than [`check`](Self::check), and no laxer than one
+    /// without look-ahead can be. Rules are not told by their form.
+    pub(crate) fn pattern(self) -> Option<&'static str> {
+        match self {
+            Self::Any | Self::Rule | Self::TranslatedRule => None,
+            Self::Name => Some(concat!("^", domain!(), "$")),
+            Self::ShortName => Some(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
+            Self::Namespaces => Some(r"^([-a-z0-9]{1,63}|[-a-z0-9]*\*[-a-z0-9*]*)$"),
+            Self::Build => Some(r"^10\.0\.(0|[1-9][0-9]*)$"),
+            Self::LabelKey => Some(concat!("^(", domain!(), "/)?", label!(), "$")),
+            Self::LabelValue => Some(concat!("^(", label!(), ")?$")),
+            Self::Image => Some(concat!("^", segment!(), "(/", segment!(), ")*$")),
+            Self::TaintPattern => Some(concat!("^(", domain!("*"), "/)?", label!("*"), "=(", label!("*"), ")?$")),
+            Self::Taint => Some(concat!(
+                "^(",
+                domain!(),
+                "/)?",
+                label!(),
+                "(=(",
+                label!(),
+                ")?)?:(NoSchedule|PreferNoSchedule|NoExecute)$"
+            )),
+            Self::Version => Some(r"^[0-9]+\.[0-9]+(\.[0-9]+)?$"),
+            Self::Registry => {
+                Some(r"^(\[[0-9A-Fa-f:.]+\](:[0-9]+)?|[-A-Za-z0-9.]+:[0-9]+|localhost|[-a-z0-9]*[.A-Z][-A-Za-z0-9.]*)$")
+            }
+            Self::Path => Some(r"^/"),
+            Self::Span => Some(r"^0*[1-9][0-9]*[smhd]$"),
+        }
+    }
+
+    /// The most characters it takes, where `pattern` does not say it.
+    pub(crate) fn longest(self) -> Option<usize> {
+        match self {
+            Self::Name => Some(253),
+            Self::ShortName => Some(63),
+            Self::Image => Some(MAX_PATTERN),
+            _ => None,
+        }
+    }
+
+    /// Whether `text` has the form. Rules are looked up elsewhere: their names are data.
+    pub(crate) fn check(self, text: &str) -> Result<(), Malformed> {
+        let is = |ok: bool, why: &str| if ok { Ok(()) } else { Err(Malformed::new(why)) };
+        match self {
+            Self::Any | Self::Rule | Self::TranslatedRule => is(!text.is_empty() || self == Self::Any, "it is empty"),
+            Self::Name => is(
+                text.len() <= 253 && text.split('.').all(lower_case),
+                "names of Kubernetes objects have no other characters, and a letter or digit at both ends",
+            ),
+            Self::ShortName => is(
+                text.len() <= 63 && lower_case(text),
+                "it becomes a part of names and labels, which have no other characters, and a letter or digit at both ends",
+            ),
+            Self::Namespaces => namespaces(text),
+            Self::Build => text.parse::<Build>().map(|_| ()).map_err(|error| Malformed::new(plain(&error.to_string()))),
+            Self::LabelKey => label_key(text),
+            Self::LabelValue => is(
+                label_value(text),
+                "values have at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends",
+            ),
+            Self::Image => image(text),
+            Self::TaintPattern => taint_pattern(text),
+            Self::Taint => taint(text),
+            Self::Version => version(text),
+            Self::Registry => registry(text),
+            Self::Path => {
+                is(text.starts_with('/'), "it does not start with `/`, and nobody knows from where it counts")
+            }
+            Self::Span => parse_span(text).map(|_| ()).map_err(Malformed::new),
+        }
+    }
+}
+
+impl Malformed {
+    fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), hint: None }
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+fn lower_case(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') && ends_well(text)
+}
+
+fn ends_well(text: &str) -> bool {
+    let well = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    well(text.chars().next()) && well(text.chars().next_back())
+}
+
+fn label_value(text: &str) -> bool {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    text.is_empty() || (text.len() <= 63 && text.bytes().all(allowed) && ends_well(text))
+}
+
+fn label_key(text: &str) -> Result<(), Malformed> {
+    let (prefix, name) = match text.split_once('/') {
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, text),
+    };
+    if let Some(prefix) = prefix
+        && Text::Name.check(prefix).is_err()
+    {
+        return Err(Malformed::new("what stands before the `/` is no domain name"));
+    }
+    if name.is_empty() || !label_value(name) {
+        return Err(Malformed::new(
+            "keys have at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends, and may have a domain and `/` before that",
+        ));
+    }
+    Ok(())
+}
+
+fn namespaces(text: &str) -> Result<(), Malformed> {
+    if text.is_empty() {
+        return Err(Malformed::new("it is empty"));
+    }
+    if text.len() > 63 && !text.contains('*') {
+        return Err(Malformed::new("namespace names have at most 63 characters"));
+    }
+    match text.chars().find(|c| !(c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '*'))) {
+        None => Ok(()),
+        Some(c @ ('?' | '[' | ']' | '{' | '}' | '!' | '|' | '^' | '$' | '(' | ')')) => {
+            Err(Malformed::new(format!("`{c}` has no meaning here and no namespace name holds it"))
+                .hint("`*` is the only wildcard; write several entries for alternatives"))
+        }
+        Some(c) if c.is_ascii_uppercase() => Err(Malformed::new("namespace names have no upper-case letters")
+            .hint(format!("write `{}`", shown(&text.to_ascii_lowercase())))),
+        Some(c @ (' ' | ',')) => Err(Malformed::new(format!("no namespace name holds `{c}`"))
+            .hint("write several entries for several names: `[a, b]`")),
+        Some(c) => Err(Malformed::new(format!("no namespace name holds `{}`", c.escape_debug()))),
+    }
+}
+
+fn image(text: &str) -> Result<(), Malformed> {
+    if text.is_empty() {
+        return Err(Malformed::new("it is empty"));
+    }
+    if text.len() > MAX_PATTERN {
+        return Err(Malformed::new(format!(
+            "it has {} characters; no image name has more than {MAX_PATTERN}",
+            text.len()
+        )));
+    }
+    if let Some((_, rest)) = text.split_once("://") {
+        return Err(Malformed::new("image references have no scheme").hint(format!("write `{}`", shown(rest))));
+    }
+    if text.contains("***") {
+        return Err(Malformed::new("`***` means nothing more than `**`").hint("write `**`"));
+    }
+    if text.starts_with('/') || text.ends_with('/') || text.contains("//") {
+        return Err(Malformed::new("it has an empty path segment, and would match no image").hint(
+            if text.ends_with('/') {
+                format!("write `{}**` for everything below", shown(text))
+            } else {
+                "remove the extra `/`".to_owned()
+            },
+        ));
+    }
+    let allowed = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/' | ':' | '@' | '*');
+    match text.chars().find(|c| !allowed(c)) {
+        None => Ok(()),
+        Some(c) => Err(Malformed::new(format!("no image reference holds `{}`", c.escape_debug()))
+            .hint("`*` and `**` are the only wildcards; write several entries for alternatives")),
+    }
+}
+
+fn registry(text: &str) -> Result<(), Malformed> {
+    if is_registry(text) {
+        return Ok(());
+    }
+    if let Some((_, rest)) = text.split_once("://") {
+        return Err(Malformed::new("registries are named without a scheme")
+            .hint(format!("write `{}`", shown(rest.trim_end_matches('/')))));
+    }
+    if text.contains('*') {
+        return Err(Malformed::new("there are no wildcards here: what is sent without TLS is named one by one"));
+    }
+    if let Some((host, _)) = text.split_once('/').filter(|(host, _)| is_registry(host)) {
+        return Err(Malformed::new("a registry is asked with TLS or without, whatever the repository")
+            .hint(format!("write `{}`", shown(host))));
+    }
+    Err(Malformed::new("image references begin with a domain that has a dot, with host:port, or with localhost"))
+}
+
+fn taint_pattern(text: &str) -> Result<(), Malformed> {
+    let Some((key, value)) = text.split_once('=') else {
+        return Err(Malformed::new("it has no `=`").hint(format!("write `{}=*` for any value", shown(text))));
+    };
+    if let Some((value, effect)) = value.split_once(':') {
+        return Err(Malformed::new(format!(
+            "the effect `{}` has no place here: taints are known by key and value",
+            shown(effect)
+        ))
+        .hint(format!("write `{}={}`", shown(key), shown(value))));
+    }
+    let plain = |text: &str| text.replace('*', "a");
+    if key.is_empty() || label_key(&plain(key)).is_err() {
+        return Err(Malformed::new(format!("no taint has the key `{}`", shown(key))));
+    }
+    if !label_value(&plain(value)) {
+        return Err(Malformed::new(format!("no taint has the value `{}`", shown(value))));
+    }
+    Ok(())
+}
+
+fn taint(text: &str) -> Result<(), Malformed> {
+    let Some(taint) = Taint::parse(text) else {
+        return Err(Malformed::new("it does not end in `:NoSchedule`, `:PreferNoSchedule` or `:NoExecute`")
+            .hint("write it as kubectl taint does: `os=windows:NoSchedule`"));
+    };
+    label_key(&taint.key)?;
+    if !label_value(&taint.value) {
+        return Err(Malformed::new(format!("no taint has the value `{}`", shown(&taint.value))));
+    }
+    Ok(())
+}
+
+fn version(text: &str) -> Result<(), Malformed> {
+    let parts: Vec<_> = text.split('.').collect();
+    let number =
+        |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()) && part.parse::<u32>().is_ok();
+    if matches!(parts.len(), 2 | 3) && parts.iter().all(number) {
+        return Ok(());
+    }
+    let hint = match text.strip_prefix('v') {
+        Some(rest) if version(rest).is_ok() => format!("write \"{rest}\""),
+        _ => "write major and minor number: \"0.1\"".to_owned(),
+    };
+    Err(Malformed::new("it is no version").hint(hint))
+}

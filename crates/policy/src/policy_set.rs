@@ -1,0 +1,140 @@
+//! The set of all policies in force, and what it sets for one workload.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::pod_view::Pod;
+use mullion_engine::model::review_request::{Operation, ReviewRequest};
+use mullion_engine::model::settings::labels::Labels;
+use mullion_engine::model::settings::node_settings::NodeSettings;
+use mullion_engine::model::settings::origin::Origin;
+use mullion_engine::model::settings::review_settings::ReviewSettings;
+use mullion_engine::model::settings::workload_settings::{Lookup, Settings};
+use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
+
+use crate::documents::PodPolicy;
+use crate::layers::layer;
+use crate::policy_file::{PolicyDocument, PolicyFile};
+use crate::registry_policy::RegistryPolicy;
+
+/// All policies in force together: one consistent, immutable set.
+#[derive(Debug, Clone, Default)]
+pub struct PolicySet {
+    /// In the order in which they decide: highest priority first, equal priorities in order of name.
+    pub pods: Vec<PodPolicy>,
+    /// At most one; the default when no file has one.
+    pub nodes: NodeSettings,
+    /// At most one; the default when no file has one.
+    pub registries: RegistryPolicy,
+    /// Every policy of the files, in order of file and line.
+    pub documents: Arc<[PolicyDocument]>,
+    /// Line of each key of the NodePolicy that is set, as [`PodPolicy::origins`]; empty when no file has one.
+    pub node_origins: BTreeMap<String, Origin>,
+    /// The same of the RegistryPolicy.
+    pub registry_origins: BTreeMap<String, Origin>,
+    /// Content hash of the files, hexadecimal; empty for a set that came from no file.
+    pub hash: String,
+    /// The files, as they were read; empty for the built-in set.
+    pub files: Arc<[PolicyFile]>,
+    /// Settings handed out before. A set is not changed once it was asked.
+    pub(crate) memo: Memo,
+}
+
+/// Settings by the set of policies that match, one bit each. Subjects choose their labels, so the number of such sets
+/// is theirs to choose too: at [`Memo::LIMIT`] all are forgotten. Whoever fills it costs the others one computation each,
+/// and not, as if what came first stayed, one for every review from then on.
+#[derive(Debug, Default)]
+pub(crate) struct Memo(pub(crate) RwLock<HashMap<Box<[u64]>, Arc<Settings>>>);
+
+impl Memo {
+    pub(crate) const LIMIT: usize = 256;
+}
+
+/// A copy starts empty: it may be changed before it is asked.
+impl Clone for Memo {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl PolicySet {
+    /// A set under which `settings` hold for every subject.
+    pub fn fixed(settings: Settings, nodes: NodeSettings) -> Self {
+        let set = Self { nodes, ..Self::default() };
+        // No policy, and so none that matches.
+        set.memo.0.write().unwrap_or_else(PoisonError::into_inner).insert([0; 4].into(), Arc::new(settings));
+        set
+    }
+
+    /// What the policies set for the workload of a request. If nothing is known of its namespace, policies with a
+    /// `namespaceSelector` do not match.
+    pub fn resolve<'a>(&'a self, request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot) -> ReviewSettings<'a> {
+        let WorkloadObject { kind, namespace, object } = request.workload;
+        let labels = snapshot.namespaces.get(namespace).or(request.namespace).map(|namespace| &namespace.labels);
+        let of = |object| Pod::of(kind, object).map(|pod| self.settings(namespace, labels, &pod));
+        // A pod's own findings deny no UPDATE of it.
+        let old = request.old.filter(|_| request.operation == Operation::Update && kind != WorkloadKind::Pod);
+        ReviewSettings {
+            new: of(object).unwrap_or_default(),
+            old: old.and_then(of),
+            nodes: &self.nodes,
+            by_namespace_labels: self.chooses_by_namespace_labels(),
+        }
+    }
+
+    /// What the policies set for a workload in `namespace` with the labels `pod_labels` (of the pod or of the template). With
+    /// `namespace_labels: None`, nothing is known of the namespace: policies with a `namespaceSelector` do not match.
+    ///
+    /// Cheap after the first subject that the same policies match: one look-up, no allocation with up to 256 policies.
+    pub fn settings(
+        &self,
+        namespace: &str,
+        namespace_labels: Option<&BTreeMap<String, String>>,
+        pod_labels: &dyn Labels,
+    ) -> Arc<Settings> {
+        let (mut few, mut many);
+        let matching: &mut [u64] = if self.pods.len() <= 256 {
+            few = [0; 4];
+            &mut few
+        } else {
+            many = vec![0; self.pods.len().div_ceil(64)];
+            &mut many
+        };
+        for (at, policy) in self.pods.iter().enumerate() {
+            if policy.spec.matches.matches(namespace, namespace_labels, pod_labels)
+                && let Some(word) = matching.get_mut(at / 64)
+            {
+                *word |= 1 << (at % 64);
+            }
+        }
+        // A panic elsewhere leaves the map whole: nothing that may panic runs while it changes.
+        let known = self.memo.0.read().unwrap_or_else(PoisonError::into_inner).get(&*matching).cloned();
+        known.unwrap_or_else(|| self.remember(matching))
+    }
+
+    fn remember(&self, matching: &[u64]) -> Arc<Settings> {
+        let is_set = |at: usize| matching.get(at / 64).is_some_and(|word| word & (1 << (at % 64)) != 0);
+        let policies = self.pods.iter().enumerate().filter(|(at, _)| is_set(*at)).map(|(_, policy)| policy);
+        let settings = Arc::new(layer(policies));
+        let mut memo = self.memo.0.write().unwrap_or_else(PoisonError::into_inner);
+        if memo.len() >= Memo::LIMIT {
+            memo.clear();
+        }
+        memo.insert(matching.into(), Arc::clone(&settings));
+        settings
+    }
+}
+
+impl PolicySet {
+    /// Whether any policy has registries asked.
+    pub fn asks_registries(&self) -> bool {
+        let lookup = |policy: &PodPolicy| policy.spec.detect.as_ref()?.registry.as_ref()?.lookup;
+        self.pods.iter().filter_map(lookup).any(|lookup| lookup != Lookup::Never)
+    }
+
+    /// Whether any policy chooses namespaces by their labels.
+    pub fn chooses_by_namespace_labels(&self) -> bool {
+        self.pods.iter().any(|policy| !policy.spec.matches.namespace_selector.is_empty())
+    }
+}

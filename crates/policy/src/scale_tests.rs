@@ -1,0 +1,167 @@
+//! Many policies at once come to what few do: each short cut against the plain way.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mullion_engine::model::settings::image_patterns::{ImagePattern, ImagePatterns, PatternOs, match_image};
+use mullion_engine::model::settings::rule_actions::{Action, RuleAction};
+use mullion_engine::model::settings::workload_settings::{Mode, TemplateDenials, Toleration};
+use serde_json::{Value, json};
+
+use crate::documents::{DetectSpec, OptOutSpec, PlaceSpec, PodPolicy, PodPolicySpec, RulesSpec, TolerationsSpec};
+use crate::matching::glob::Glob;
+use crate::policy_set::PolicySet;
+use proptest::prelude::*;
+
+const RULES: [&str; 5] = ["MUL", "MUL2", "MUL20", "MUL201", "run-as-user"];
+
+/// What `bits` choose of `from`, or nothing.
+fn chosen<T: Copy>(bits: u64, from: &[T]) -> Option<T> {
+    from.get(usize::try_from(bits % (from.len() as u64 + 2)).unwrap()).copied()
+}
+
+/// The `at`th policy, as `seed` has it.
+fn policy(at: usize, seed: u64) -> PodPolicy {
+    let bits = |from: u32| seed >> from & 0xff;
+    let texts = |text: Option<&str>| text.map(|text| vec![text.to_owned()]);
+    let mut spec = PodPolicySpec {
+        mode: chosen(bits(0), &[Mode::Enforce, Mode::Audit, Mode::Disabled]),
+        workloads: chosen(bits(2), &[TemplateDenials::Refuse, TemplateDenials::Warn]),
+        opt_out: Some(OptOutSpec { allow: texts(chosen(bits(5), &RULES)), ignore: None }),
+        ..PodPolicySpec::default()
+    };
+    let names: &[&str] = chosen(bits(8), &[&["a"][..], &["b"], &["a", "b"], &["a*"]]).unwrap_or_default();
+    spec.matches.namespaces.include = names.iter().map(|name| Glob((*name).to_owned())).collect();
+    if let Some(label) = chosen(bits(12), &LABELS) {
+        spec.matches.pod_selector.match_labels.insert(label.to_owned(), "on".to_owned());
+    }
+    let pattern = |(pattern, os): (&str, PatternOs)| {
+        ImagePatterns::from(vec![ImagePattern { pattern: pattern.into(), os, builds: Vec::new(), origin: None }])
+    };
+    let images = [("a.io/**", PatternOs::Windows), ("a.io/*/x", PatternOs::Linux), ("a.io/b/x:1", PatternOs::Multi)];
+    spec.detect = Some(DetectSpec { images: chosen(bits(18), &images).map(pattern), ..DetectSpec::default() });
+    let toleration = |key: &str| vec![Toleration { key: Some(key.to_owned()), ..TOLERATION }];
+    spec.place = Some(PlaceSpec {
+        tolerations: Some(TolerationsSpec { add: chosen(bits(22), &["t", "u", "v"]).map(toleration), mode: None }),
+        ..PlaceSpec::default()
+    });
+    let action = chosen(bits(30), &[Action::Deny, Action::Warn, Action::Allow]).unwrap_or(Action::Repair);
+    let entry = |rule: &str| vec![RuleAction { rule: rule.to_owned(), action, origin: None }];
+    spec.rules = Some(RulesSpec { actions: chosen(bits(26), &RULES).map(entry), ..RulesSpec::default() });
+    PodPolicy { name: format!("p{at}"), spec, origins: BTreeMap::new() }
+}
+
+const LABELS: [&str; 12] = ["l0", "l1", "l2", "l3", "l4", "l5", "l6", "l7", "l8", "l9", "l10", "l11"];
+
+const TOLERATION: Toleration =
+    Toleration { key: None, operator: None, value: None, effect: None, toleration_seconds: None };
+
+/// Whether the policy is for the subject, by what [`policy`] writes into one.
+fn meets(policy: &PodPolicy, namespace: &str, labels: &Value) -> bool {
+    let include = &policy.spec.matches.namespaces.include;
+    let named = include.is_empty()
+        || include.iter().any(|glob| glob.0 == namespace || (glob.0 == "a*" && namespace.starts_with('a')));
+    named && policy.spec.matches.pod_selector.match_labels.keys().all(|key| labels.get(key).is_some())
+}
+
+/// The first of `policies` that sets what `get` reads, and its name.
+fn first<T>(policies: &[&PodPolicy], get: impl Fn(&PodPolicySpec) -> Option<T>) -> Option<(T, String)> {
+    policies.iter().find_map(|policy| Some((get(&policy.spec)?, policy.name.clone())))
+}
+
+/// All that the `policies` list, higher first.
+fn listed<T>(policies: &[&PodPolicy], get: impl Fn(&PodPolicySpec) -> Option<Vec<T>>) -> Vec<T> {
+    policies.iter().filter_map(|policy| get(&policy.spec)).flatten().collect()
+}
+
+fn compare(set: &PolicySet, namespace: &str, labels: &Value) {
+    let policies: Vec<&PodPolicy> = set.pods.iter().filter(|policy| meets(policy, namespace, labels)).collect();
+    let settings = set.settings(namespace, None, labels);
+    let origin = |key: &str| settings.origins.get(key).map(|origin| origin.file.to_string());
+
+    let (mode, set_by) = first(&policies, |spec| spec.mode).unzip();
+    assert_eq!((settings.mode, origin("mode")), (mode.unwrap_or_default(), set_by));
+    let (workloads, set_by) = first(&policies, |spec| spec.workloads).unzip();
+    assert_eq!((settings.workloads, origin("workloads")), (workloads.unwrap_or_default(), set_by));
+
+    // A rule's action is that of the longest entry, and of those the first, wherever all the others stand.
+    let actions = listed(&policies, |spec| spec.rules.as_ref()?.actions.clone());
+    let rank = |rule: &str| RULES.iter().position(|known| *known == rule).unwrap();
+    let longest = actions.iter().rev().max_by_key(|entry| rank(&entry.rule)).map(|entry| entry.action);
+    assert_eq!(settings.action("MUL201", "run-as-user", Action::Repair), longest.unwrap_or(Action::Repair));
+    assert!(settings.actions.len() <= RULES.len());
+
+    let allow: BTreeSet<_> = listed(&policies, |spec| spec.opt_out.as_ref()?.allow.clone()).into_iter().collect();
+    assert_eq!(settings.allow.iter().cloned().collect::<BTreeSet<_>>(), allow);
+    let mut tolerations = listed(&policies, |spec| spec.place.as_ref()?.tolerations.as_ref()?.add.clone());
+    let mut seen = BTreeSet::new();
+    tolerations.retain(|toleration| seen.insert(toleration.clone()));
+    assert_eq!(settings.add_tolerations, tolerations);
+
+    let patterns = listed(&policies, |spec| Some(spec.detect.as_ref()?.images.as_ref()?.iter().cloned().collect()));
+    assert_eq!(settings.images.iter().cloned().collect::<Vec<_>>(), patterns);
+    for image in ["a.io/b/x:1", "a.io/c/x", "b.io/x"] {
+        assert_eq!(settings.images.find(image), match_image(&patterns, image), "{image}");
+    }
+}
+
+/// Policies of one priority: the namespaces each names, and the keys each sets.
+fn equals() -> impl Strategy<Value = Vec<(Vec<&'static str>, Vec<&'static str>)>> {
+    let names = prop::sample::subsequence(vec!["a", "b", "c", "d-*"], 0..3);
+    let keys = prop::sample::subsequence(vec!["mode: Audit", "workloads: Warn", "optOut: {ignore: Never}"], 0..4);
+    prop::collection::vec((names, keys), 0..8)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    #[test]
+    fn five_hundred_policies_come_to_what_laying_each_under_the_others_does(
+        seeds in prop::collection::vec(any::<u64>(), 500),
+        subjects in prop::collection::vec((prop::sample::select(vec!["a", "b", "ab", "c"]), 0..1_u32 << LABELS.len()), 300),
+        few in any::<bool>(),
+    ) {
+        // Up to 256 policies, which match is told without an allocation.
+        let policies = seeds.iter().take(if few { 256 } else { 500 }).enumerate();
+        let set = PolicySet { pods: policies.map(|(at, seed)| policy(at, *seed)).collect(), ..PolicySet::default() };
+        // More sets of policies than are remembered, and some of them again.
+        for (namespace, bits) in subjects.iter().chain(subjects.iter().take(20)) {
+            let worn = LABELS.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1);
+            let labels = Value::Object(worn.map(|(_, label)| ((*label).to_owned(), json!("on"))).collect());
+            compare(&set, namespace, &labels);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn equal_priorities_collide_where_two_policies_set_a_key_for_one_namespace(policies in equals()) {
+        let files: Vec<_> = policies.iter().enumerate().map(|(at, (names, keys))| {
+            let head = format!("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: p{at}}}\n");
+            let include = format!("match: {{namespaces: {{include: {}}}}}", json!(names));
+            let spec = keys.iter().fold(include, |spec, key| format!("{spec}, {key}"));
+            (format!("p{at}.yaml"), format!("{head}spec: {{{spec}}}\n"))
+        }).collect();
+        let mut expected = Vec::new();
+        for (at, (names, keys)) in policies.iter().enumerate() {
+            for (other, (other_names, other_keys)) in policies.iter().enumerate().skip(at + 1) {
+                let literal = |names: &[&str]| !names.is_empty() && names.iter().all(|name| !name.contains('*'));
+                let apart = literal(names) && literal(other_names) && !names.iter().any(|name| other_names.contains(name));
+                let both = keys.iter().filter(|key| other_keys.contains(key) && !apart);
+                expected.extend(both.map(|key| (format!("p{other}.yaml"), key.split(':').next().unwrap(), at)));
+            }
+        }
+        let problems = PolicySet::from_files(&files).err().unwrap_or_default();
+        // No file at all is a problem of its own.
+        let problems = if files.is_empty() { Vec::new() } else { problems };
+        prop_assert_eq!(problems.len(), expected.len());
+        for (file, key, first) in expected {
+            let told = problems.iter().filter(|problem| {
+                problem.source == file
+                    && problem.message.contains(&format!("and `p{first}` both set `spec.{key}"))
+                    && problem.related.as_ref().is_some_and(|first_one| first_one.source == format!("p{first}.yaml"))
+            });
+            prop_assert_eq!(told.count(), 1, "{} {} {}", file, key, first);
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The tables as JSON Schema 2020-12: what editors complete and explain with, and what any validator refuses with.
+//!
+//! Whatever loads is valid. What a schema cannot say, and only the loader refuses:
+//! - what goes beyond one document: names and kinds that come twice, keys that two policies of one priority set;
+//! - a release whose `runsFrom` is newer than its `build`;
+//! - numbers out of range: a build or a version's part beyond 32 bits, a whole number beyond 64, a span longer than a year;
+//! - names that are too long in one part only: a key whose domain has more than 253 characters;
+//! - hosts in `plainHTTP` that no registry can have;
+//! - what is wrong with the YAML itself.
+
+pub mod ordered;
+pub mod rules;
+
+use mullion_manifest::document::documents;
+
+use crate::schema::json::ordered::{Members, Ordered};
+use crate::schema::json::rules::{CHOICES, Choice, REPAIRED};
+use crate::schema::kinds::{KINDS, layers};
+use crate::schema::test::TEST_KINDS;
+use crate::schema::types::{API_VERSION, Between, Key, Object, Shape, Text};
+
+/// The dialect.
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// The schema of a policy file, whose documents may be of any kind.
+///
+/// It chooses by `kind` with `if` and `then`, not with `oneOf`: editors then complain about the key that is wrong, and not
+/// that the document is of no kind at all.
+pub fn policies() -> String {
+    let kinds: Vec<&str> = KINDS.iter().map(|(kind, _)| *kind).collect();
+    let docs: Vec<String> = KINDS.iter().map(|(_, object)| plain(kind_doc(object))).collect();
+    let kind = Members::default()
+        .with("description", "What the document is about.")
+        .with("enum", kinds.clone())
+        .with("enumDescriptions", docs);
+    let branches = kinds.iter().map(|kind| {
+        let chosen = Members::default().with("kind", Members::default().with("const", *kind));
+        Members::default()
+            .with("if", Members::default().with("required", vec!["kind"]).with("properties", chosen))
+            .with("then", Members::default().with("$ref", format!("#/$defs/{kind}")))
+    });
+    // Only what helps to choose a kind: everything else is the kind's.
+    let version =
+        Members::default().with("description", "Version of the policy language.").with("enum", vec![API_VERSION]);
+    let root = Members::default()
+        .with("title", "Mullion policy")
+        .with("description", "One document of a policy file of Mullion.")
+        .with("type", "object")
+        .with("required", vec!["kind"])
+        .with("properties", Members::default().with("apiVersion", version).with("kind", kind))
+        .with("allOf", branches.collect::<Vec<_>>())
+        .with("defaultSnippets", kinds.iter().map(|kind| skeleton(kind)).collect::<Vec<_>>());
+    let of_kinds = KINDS.iter().fold(Members::default(), |defs, (kind, object)| defs.with(*kind, whole(kind, object)));
+    print("policy", root, of_kinds)
+}
+
+/// The schema of documents of one kind, `PolicyTest` included; `None` if there is no such kind.
+pub fn kind(name: &str) -> Option<String> {
+    let (kind, object) = KINDS.iter().chain(&TEST_KINDS).find(|(kind, _)| *kind == name)?;
+    Some(print(kind, whole(kind, object), Members::default()))
+}
+
+/// Every kind that has a schema.
+pub fn kinds() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().chain(&TEST_KINDS).map(|(kind, _)| *kind)
+}
+
+fn print(name: &str, schema: Members, defs: Members) -> String {
+    // A name, not a place to fetch it from.
+    let whole = Members::default()
+        .with("$schema", DIALECT)
+        .with("$id", format!("urn:mullion:v1alpha1:{}", name.to_lowercase()))
+        .with("$comment", "Made by `mullion policy schema`.")
+        .and(schema)
+        .with("$defs", CHOICES.iter().fold(defs, |defs, choice| defs.with(choice.name, choice.schema())));
+    // Texts and lists only: nothing in it can fail to be written.
+    let mut text = serde_json::to_string_pretty(&Ordered::from(whole)).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+fn whole(kind: &str, object: &Object) -> Members {
+    Members::default()
+        .with("title", kind)
+        .with("description", plain(kind_doc(object)))
+        .with("markdownDescription", kind_doc(object))
+        .and(map(kind, "", object))
+}
+
+/// A document to start from; the cursor goes to `$1`, then to `$2`.
+fn skeleton(kind: &str) -> Members {
+    let body = Members::default()
+        .with("apiVersion", API_VERSION)
+        .with("kind", kind)
+        .with("metadata", Members::default().with("name", "${1:ours}"))
+        .with("spec", "$2");
+    Members::default().with("label", kind).with("description", format!("A new {kind}")).with("body", body)
+}
+
+/// What is said of the kind itself.
+fn kind_doc(object: &Object) -> &'static str {
+    match object.key("kind").map(|key| &key.shape) {
+        Some(Shape::Word([only])) => only.doc,
+        _ => "",
+    }
+}
+
+fn map(kind: &str, path: &str, object: &Object) -> Members {
+    let required: Vec<&str> = object.keys.iter().filter(|key| key.required).map(|key| key.name).collect();
+    let properties = object.keys.iter().fold(Members::default(), |properties, key| {
+        let below = if path.is_empty() { key.name.to_owned() } else { format!("{path}.{}", key.name) };
+        properties.with(key.name, entry(kind, &below, key))
+    });
+    Members::default()
+        .with("type", "object")
+        .with_some("required", Some(required).filter(|required| !required.is_empty()))
+        .with("additionalProperties", false)
+        .with("properties", properties)
+        .with_some("allOf", object.rule.and_then(between))
+}
+
+fn entry(kind: &str, path: &str, key: &Key) -> Members {
+    let layers = layers(kind, path, &key.shape).sentence().map(str::to_owned);
+    let default = key.default.map(|default| match default {
+        "[]" => "Default: nothing.".to_owned(),
+        default => format!("Default: `{default}`."),
+    });
+    let words = match key.shape {
+        Shape::Word(words) => words,
+        _ => &[],
+    };
+    let ends = || default.iter().chain(&layers);
+    let text = std::iter::once(key.doc.to_owned())
+        .chain(words.iter().map(|word| format!("- {}: {}", word.word, word.doc)))
+        .chain(ends().cloned());
+    // Editors list the words themselves.
+    let markdown = std::iter::once(key.doc.to_owned()).chain(ends().cloned());
+    let text = plain(&text.collect::<Vec<_>>().join("\n"));
+    let markdown = markdown.collect::<Vec<_>>().join("\n\n");
+    Members::default()
+        .with("title", title(path, &key.shape))
+        .with("description", text)
+        .with("markdownDescription", markdown)
+        .and(value(kind, path, &key.shape))
+        // An empty list would be offered as the value to write, instead of a first entry.
+        .with_some("default", key.default.filter(|default| *default != "[]").and_then(yaml))
+        .with_some("examples", key.example.and_then(yaml).map(|example| vec![example]))
+}
+
+/// The key's path, and of a map what may stand in it: editors say `Expected "spec.place.build: {mode}"` of anything else.
+fn title(path: &str, shape: &Shape) -> String {
+    match shape {
+        Shape::Object(object) | Shape::Short(_, object) => {
+            let keys: Vec<&str> = object.keys.iter().map(|key| key.name).collect();
+            format!("{path}: {{{}}}", keys.join(", "))
+        }
+        Shape::Texts(..) | Shape::Map => format!("{path}: {{…}}"),
+        Shape::List(_) | Shape::Integer | Shape::Word(_) | Shape::Text(_) => path.to_owned(),
+    }
+}
+
+fn value(kind: &str, path: &str, shape: &Shape) -> Members {
+    match shape {
+        Shape::Object(object) => map(kind, path, object),
+        Shape::Short(short, object) => {
+            // Every keyword but `type` speaks of one type only, so that both forms stand side by side.
+            let short = value(kind, path, short);
+            let types: Vec<Ordered> =
+                [short.get("type"), Some(&"object".into())].into_iter().flatten().cloned().collect();
+            Members::default()
+                .with("type", types)
+                .and(short.without("type"))
+                .and(map(kind, path, object).without("type"))
+        }
+        Shape::Map => Members::default().with("type", "object"),
+        Shape::Texts(keys, values) => Members::default()
+            .with("type", "object")
+            .with_some("propertyNames", Some(text(*keys)).filter(|_| *keys != Text::Any))
+            .with("additionalProperties", text(*values)),
+        Shape::List(item) => {
+            let below = format!("{path}[]");
+            let title = Members::default().with("title", title(&below, item));
+            Members::default().with("type", "array").with("items", title.and(value(kind, &below, item)))
+        }
+        Shape::Integer => Members::default().with("type", "integer"),
+        Shape::Word(words) => Members::default()
+            .with("type", "string")
+            .with("enum", words.iter().map(|word| word.word).collect::<Vec<_>>())
+            .with("enumDescriptions", words.iter().map(|word| plain(word.doc)).collect::<Vec<_>>())
+            .with("markdownEnumDescriptions", words.iter().map(|word| word.doc).collect::<Vec<_>>()),
+        Shape::Text(form) => text(*form),
+    }
+}
+
+fn text(form: Text) -> Members {
+    if let Some(choice) = Choice::of(form) {
+        return choice.reference();
+    }
+    let pattern = form.pattern();
+    Members::default()
+        .with("type", "string")
+        .with_some("maxLength", form.longest())
+        .with_some("pattern", pattern)
+        .with_some("patternErrorMessage", pattern.map(|_| format!("This takes {}.", plain(form.expected()))))
+}
+
+/// The rule between keys, as schemas that must all hold; `None` if no schema can say it.
+fn between(rule: Between) -> Option<Vec<Members>> {
+    let one = |key: &str, schema: Members| Members::default().with(key, schema);
+    let properties = |key: &str, schema: Members| one("properties", one(key, schema));
+    let is = |key: &str, words: &[&str]| {
+        properties(key, Members::default().with("enum", words.to_vec())).with("required", vec![key])
+    };
+    let required = |key: &str| Members::default().with("required", vec![key]);
+    let then = |condition: Members, then: Members| Members::default().with("if", condition).with("then", then);
+    let none = || Members::default().with("not", Members::default());
+    Some(match rule {
+        Between::LabelRequirement => {
+            let some = properties("values", Members::default().with("minItems", 1)).and(required("values"));
+            let empty = properties("values", Members::default().with("maxItems", 0));
+            vec![then(is("operator", &["In", "NotIn"]), some), then(is("operator", &["Exists", "DoesNotExist"]), empty)]
+        }
+        Between::Toleration => {
+            let empty = properties("value", Members::default().with("maxLength", 0));
+            vec![
+                then(is("operator", &["Exists"]), empty).with("else", required("key")),
+                then(required("tolerationSeconds"), is("effect", &["NoExecute"])),
+            ]
+        }
+        Between::RuntimeClass => vec![
+            then(is("mode", &["Named"]), required("name")),
+            then(is("mode", &["PerRelease", "Never"]), properties("name", none())),
+        ],
+        Between::RuleAction => vec![then(is("action", &["Repair"]), properties("rule", REPAIRED.reference()))],
+        Between::Release => return None,
+    })
+}
+
+/// A value written as YAML.
+fn yaml(text: &str) -> Option<Ordered> {
+    documents("", text).into_iter().find_map(Result::ok).map(|document| Ordered::from(&document.node))
+}
+
+/// Markdown without its marks.
+fn plain(markdown: &str) -> String {
+    markdown.replace('`', "")
+}

@@ -1,0 +1,131 @@
+//! JSON values whose members stay in the order in which they were put: people read the schema, and it must come out the
+//! same whatever `serde_json` was built with.
+
+use mullion_manifest::node::{Node, NodeValue};
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde_json::Value;
+
+/// A JSON value.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Ordered {
+    /// A scalar.
+    Scalar(Value),
+    /// A list.
+    List(Vec<Ordered>),
+    /// A map.
+    Map(Members),
+}
+
+/// A map's members.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Members(Vec<(String, Ordered)>);
+
+impl Members {
+    /// Adds a member at the end.
+    #[must_use]
+    pub(crate) fn with(mut self, key: impl Into<String>, value: impl Into<Ordered>) -> Self {
+        self.0.push((key.into(), value.into()));
+        self
+    }
+
+    /// The same, if there is a value.
+    #[must_use]
+    pub(crate) fn with_some(self, key: &str, value: Option<impl Into<Ordered>>) -> Self {
+        match value {
+            Some(value) => self.with(key, value),
+            None => self,
+        }
+    }
+
+    /// The value of a member.
+    pub(crate) fn get(&self, key: &str) -> Option<&Ordered> {
+        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
+    /// Leaves a member out.
+    #[must_use]
+    pub(crate) fn without(mut self, key: &str) -> Self {
+        self.0.retain(|(name, _)| name != key);
+        self
+    }
+
+    /// Adds members at the end.
+    #[must_use]
+    pub(crate) fn and(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
+    }
+}
+
+impl Serialize for Ordered {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Scalar(value) => value.serialize(serializer),
+            Self::List(items) => {
+                let mut list = serializer.serialize_seq(Some(items.len()))?;
+                for item in items {
+                    list.serialize_element(item)?;
+                }
+                list.end()
+            }
+            Self::Map(Members(members)) => {
+                let mut map = serializer.serialize_map(Some(members.len()))?;
+                for (key, value) in members {
+                    map.serialize_entry(key, value)?;
+                }
+                map.end()
+            }
+        }
+    }
+}
+
+impl From<Members> for Ordered {
+    fn from(members: Members) -> Self {
+        Self::Map(members)
+    }
+}
+
+impl<T: Into<Ordered>> From<Vec<T>> for Ordered {
+    fn from(items: Vec<T>) -> Self {
+        Self::List(items.into_iter().map(Into::into).collect())
+    }
+}
+
+impl From<&str> for Ordered {
+    fn from(text: &str) -> Self {
+        Self::Scalar(text.into())
+    }
+}
+
+impl From<String> for Ordered {
+    fn from(text: String) -> Self {
+        Self::Scalar(text.into())
+    }
+}
+
+impl From<bool> for Ordered {
+    fn from(value: bool) -> Self {
+        Self::Scalar(value.into())
+    }
+}
+
+impl From<usize> for Ordered {
+    fn from(value: usize) -> Self {
+        Self::Scalar(value.into())
+    }
+}
+
+impl From<&Node> for Ordered {
+    fn from(node: &Node) -> Self {
+        match &node.value {
+            NodeValue::Null => Self::Scalar(Value::Null),
+            NodeValue::Bool(value) => (*value).into(),
+            NodeValue::Number(number) => Self::Scalar(number.clone().into()),
+            NodeValue::String(text) => text.as_str().into(),
+            NodeValue::List(items) => Self::List(items.iter().map(Self::from).collect()),
+            NodeValue::Map(entries) => Self::Map(
+                entries.iter().fold(Members::default(), |map, entry| map.with(entry.key.as_str(), &entry.value)),
+            ),
+        }
+    }
+}

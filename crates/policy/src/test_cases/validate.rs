@@ -1,0 +1,225 @@
+//! What keys and types cannot say of a test file: that each case is about one object, and expects something that can fail.
+
+use std::collections::BTreeMap;
+
+use mullion_engine::model::text::{nearest, shown};
+use mullion_engine::model::workload::WorkloadKind;
+use mullion_manifest::node::{Entry, Node, NodeValue};
+use mullion_manifest::span::Span;
+use serde_json::Value;
+
+use crate::keys::SETTINGS;
+use crate::load::check::Checker;
+use crate::test_cases::types::{Short, TestCase, TestSpec};
+
+/// Names of the cases of a file, with their lines.
+pub(crate) type Names = BTreeMap<String, u32>;
+
+/// Reports what makes no sense in a document whose keys and types are right.
+pub(crate) fn check(checker: &mut Checker<'_>, names: &mut Names, document: &Node, spec: &TestSpec) {
+    let none = Node { span: document.span, value: NodeValue::Null };
+    let items = match document.get("cases").map(|entry| &entry.value) {
+        Some(Node { value: NodeValue::List(items), .. }) => items.as_slice(),
+        _ => &[],
+    };
+    if spec.cases.is_empty() {
+        let span = document.get("cases").map_or(document.span, |entry| entry.key_span);
+        checker.report(span, "there is no case: a test of nothing never fails").hint("write one, or remove the file");
+    }
+    for (at, case) in spec.cases.iter().enumerate() {
+        let written = items.get(at).unwrap_or(&none);
+        let mut sense = Sense { checker, node: written, at };
+        sense.name(names, case);
+        sense.subject(case);
+        sense.expectations(case);
+    }
+}
+
+struct Sense<'c, 'a> {
+    checker: &'c mut Checker<'a>,
+    node: &'c Node,
+    at: usize,
+}
+
+impl Sense<'_, '_> {
+    fn key(&self, name: &str) -> Span {
+        self.node.get(name).map_or(self.node.span, |entry| entry.key_span)
+    }
+
+    fn value(&self, pointer: &str) -> Span {
+        self.node.nearest(pointer).span
+    }
+
+    /// Where the case starts.
+    fn start(&self) -> Span {
+        match &self.node.value {
+            NodeValue::Map(entries) => entries.first().map_or(self.node.span, |entry| entry.key_span),
+            _ => self.node.span,
+        }
+    }
+
+    /// CI systems show one of two results of the same name.
+    fn name(&mut self, names: &mut Names, case: &TestCase) {
+        let span = self.value("/name");
+        let line = self.checker.line(span);
+        if case.name.trim().is_empty() {
+            self.checker.report(span, format!("`cases[{}].name` is empty", self.at)).hint("write what must hold");
+        } else if let Some(first) = names.get(&case.name) {
+            let message = format!("there is a second case `{}`; the first is on line {first}", shown(&case.name));
+            self.checker.report(span, message).hint("results are told apart by their names; give one of them another");
+        } else {
+            names.insert(case.name.clone(), line);
+        }
+    }
+
+    fn subject(&mut self, case: &TestCase) {
+        let at = self.at;
+        match (&case.object, &case.file) {
+            (None, None) => {
+                let start = self.start();
+                self.checker
+                    .report(start, format!("`cases[{at}]` is about nothing: it has no object"))
+                    .hint("write a manifest under `object`, or the name of its file under `file`");
+            }
+            (Some(_), Some(_)) => {
+                let span = self.key("file");
+                self.checker
+                    .report(span, format!("`cases[{at}]` has both `object` and `file`"))
+                    .hint("remove one of them");
+            }
+            (Some(object), None) => self.object(object, case),
+            (None, Some(_)) => {}
+        }
+        if case.select.is_some() && case.file.is_none() {
+            let span = self.key("select");
+            self.checker.report(span, format!("`cases[{at}].select` has no effect without `file`")).hint("remove it");
+        }
+    }
+
+    fn object(&mut self, object: &Value, case: &TestCase) {
+        let at = self.at;
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+        match text("/kind") {
+            None => {
+                let span = self.key("object");
+                self.checker
+                    .report(span, format!("`cases[{at}].object` has no kind"))
+                    .hint("write the whole manifest: apiVersion, kind, metadata and spec");
+            }
+            Some(kind) if WorkloadKind::from_name(kind).is_none() => {
+                let span = self.value("/object/kind");
+                self.checker
+                    .report(
+                        span,
+                        format!("`cases[{at}].object` is a {}, of which no policy decides anything", shown(kind)),
+                    )
+                    .hint("cases are about pods and objects with a pod template");
+            }
+            Some("Pod") if case.expect.pod.is_some() => {
+                let span = self.value("/expect/pod");
+                self.checker
+                    .report(span, format!("`cases[{at}].expect.pod` is for objects with a pod template"))
+                    .hint("a Pod is stored itself: write `stored`");
+            }
+            Some(_) => {}
+        }
+        if let (Some(own), Some(named)) = (text("/metadata/namespace"), case.namespace_name())
+            && own != named
+        {
+            let span = self.value("/object/metadata/namespace");
+            let message = format!(
+                "the object is in namespace `{}`, and `cases[{at}].namespace` is `{}`",
+                shown(own),
+                shown(named)
+            );
+            self.checker.report(span, message).hint("remove one of them");
+        }
+    }
+
+    fn expectations(&mut self, case: &TestCase) {
+        let at = self.at;
+        let entries = match self.node.get("expect").map(|entry| &entry.value.value) {
+            Some(NodeValue::Map(entries)) => entries.as_slice(),
+            _ => &[],
+        };
+        if entries.is_empty() {
+            let span = self.key("expect");
+            self.checker
+                .report(span, format!("`cases[{at}].expect` expects nothing, and could never fail"))
+                .hint("`refused: []` is the least: that it is not refused");
+        }
+        for entry in entries {
+            self.can_fail(entry);
+            self.texts(&entry.value, &format!("cases[{at}].expect.{}", entry.key));
+        }
+        if let Some(Short::Full(refusal)) = &case.expect.refused
+            && refusal.says.is_empty()
+            && refusal.causes.is_empty()
+        {
+            let span = self.value("/expect/refused");
+            self.checker
+                .report(span, format!("`cases[{at}].expect.refused` does not say what for"))
+                .hint("name a word of it under `says`, or `refused: []` where it must not be");
+        }
+        if case.expect.refusal().is_some() {
+            let after = ["stored", "changes", "pod", "nodes"];
+            for entry in entries.iter().filter(|entry| after.contains(&entry.key.as_str())) {
+                let message = format!("`cases[{at}].expect.{}`: what is refused is not stored", entry.key);
+                self.checker.report(entry.key_span, message).hint("remove it, or `refused`");
+            }
+        }
+        if let Some(settings) = self.node.at_pointer("/expect/settings") {
+            self.settings(settings);
+        }
+    }
+
+    /// Some expectations hold of everything where they are empty.
+    fn can_fail(&mut self, Entry { key, key_span, value }: &Entry) {
+        let empty = match &value.value {
+            NodeValue::List(items) => {
+                items.is_empty() && matches!(key.as_str(), "findings+" | "findings-" | "unwarned")
+            }
+            NodeValue::Map(entries) => entries.is_empty(),
+            _ => false,
+        };
+        if empty && key != "refused" {
+            let message = format!("`cases[{}].expect.{key}` is empty, and could never fail", self.at);
+            self.checker.report(*key_span, message).hint("remove it, or say what is expected");
+        }
+    }
+
+    /// An empty text is a part of every text.
+    fn texts(&mut self, node: &Node, path: &str) {
+        let key = path.rsplit('.').next().unwrap_or_default();
+        match &node.value {
+            NodeValue::String(text) if text.is_empty() => {
+                self.checker.report(node.span, format!("`{path}` has an empty text, which is in every text"));
+            }
+            NodeValue::List(items) if matches!(key, "refused" | "says" | "causes" | "warned" | "unwarned") => {
+                for item in items {
+                    self.texts(item, path);
+                }
+            }
+            NodeValue::Map(entries) if key == "refused" => {
+                for entry in entries {
+                    self.texts(&entry.value, &format!("{path}.{}", entry.key));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn settings(&mut self, node: &Node) {
+        let NodeValue::Map(entries) = &node.value else { return };
+        let known: Vec<&str> = SETTINGS.iter().map(|key| key.name).collect();
+        for Entry { key, key_span, .. } in entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
+            let below = || known.iter().copied().find(|known| known.starts_with(&format!("{key}.")));
+            let hint = match nearest(key, known.iter().copied()).or_else(below) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("known here: {}", known.join(", ")),
+            };
+            let message = format!("`cases[{}].expect.settings` has no key `{}`", self.at, shown(key));
+            self.checker.report(*key_span, message).hint(hint);
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Whether the policies give every Windows pod the toleration of the policy's taint.
+
+use std::collections::BTreeMap;
+
+use mullion_engine::model::cluster::namespace::Namespace;
+use mullion_engine::model::names::TOLERATIONS_WHITELIST_ANNOTATION;
+use mullion_engine::model::settings::workload_settings::HonourIgnore;
+use mullion_engine::node::taint_blockers::reaches;
+
+use crate::policy_set::PolicySet;
+
+/// Whether the policies give every Windows pod there is the toleration of the policy's taint when it is made anew: then
+/// nobody need look at pods. `false` also where it depends on the pod.
+pub fn all_covered(namespaces: &BTreeMap<String, Namespace>, policies: &PolicySet) -> bool {
+    let by_namespace = policies.pods.iter().all(|policy| policy.spec.matches.pod_selector.is_empty());
+    by_namespace
+        && namespaces.iter().all(|(name, namespace)| {
+            let settings = policies.settings(name, Some(&namespace.labels), &());
+            reaches(&settings, Some(namespace), None, &policies.nodes)
+                && settings.ignore != HonourIgnore::Pods
+                && !namespace.annotations.contains_key(TOLERATIONS_WHITELIST_ANNOTATION)
+        })
+}

@@ -1,0 +1,311 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "the shipped policies are files")]
+
+use std::fs;
+use std::path::Path;
+
+use super::*;
+
+/// A set of policies for pods, given as name and spec.
+pub(super) fn set(policies: &[(&str, &str)]) -> PolicySet {
+    let files: Vec<_> = policies
+        .iter()
+        .map(|(name, spec)| {
+            let head = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy";
+            (format!("{name}.yaml"), format!("{head}\nmetadata: {{name: {name}}}\nspec:\n{spec}\n"))
+        })
+        .collect();
+    PolicySet::from_files(&files).unwrap_or_else(|all| panic!("{}: {policies:?}", all[0]))
+}
+
+/// What is warned about, as people read it.
+fn told(policies: &[(&str, &str)]) -> Vec<String> {
+    warnings(&set(policies)).iter().map(ToString::to_string).collect()
+}
+
+/// Name and spec of each policy of a set.
+type Policies<'a> = &'a [(&'a str, &'a str)];
+
+/// Each with what its warnings say, in order; nothing: there is none.
+fn expect(cases: &[(Policies<'_>, &[&str])]) {
+    for (policies, expected) in cases {
+        let told = told(policies);
+        let fits = told.len() == expected.len() && told.iter().zip(*expected).all(|(told, part)| told.contains(part));
+        assert!(fits, "{policies:?}:\n{}", told.join("\n"));
+    }
+}
+
+const EVERY: &str = "every pod that does not say otherwise becomes";
+
+#[test]
+fn the_shipped_files_give_no_warning() {
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies");
+    let mut seen = 0;
+    for entry in fs::read_dir(shipped).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let policies = path.extension().is_some_and(|end| end == "yaml") && !name.contains(".test.");
+        if !policies {
+            continue;
+        }
+        let set = PolicySet::from_files(&[(name, fs::read(&path).unwrap())]).unwrap();
+        assert_eq!(warnings(&set), [], "{name}");
+        seen += 1;
+    }
+    assert!(seen >= 4);
+    assert_eq!(warnings(&PolicySet::built_in()), []);
+    assert_eq!(warnings(&PolicySet::default()), []);
+}
+
+#[test]
+fn control_plane_pods_must_run() {
+    let exclude = "  match: {namespaces: {exclude: [kube-system, mullion-system]}}\n";
+    let only = "  match: {namespaces: {include: [kube-system]}}\n  priority: 1000\n  rules: {denials: Warn}";
+    let team = "  match: {namespaces: {include: [team]}}\n";
+    let k8s = "  detect: {images: [{pattern: 'registry.k8s.io/**', os: windows}]}";
+    expect(&[
+        (
+            &[("a", k8s)],
+            &[
+                "a.yaml:5: `detect.images: {pattern: registry.k8s.io/**, os: windows}` makes Windows pods of kube-apiserver, etcd, \
+               kube-scheduler and kube-controller-manager in kube-system and refuses them (host-network) (write \
+               `match: {namespaces: {exclude: [kube-system]}}` in PodPolicy `a`)",
+            ],
+        ),
+        // The shipped policy for kube-system refuses nothing, and does not keep them where they are.
+        (
+            &[("a", k8s), ("k", only)],
+            &[
+                "makes Windows pods of kube-apiserver, etcd, kube-scheduler and kube-controller-manager in kube-system, and no \
+               Linux node gets them then",
+            ],
+        ),
+        (&[("a", &format!("{exclude}{k8s}"))], &[]),
+        (&[("a", &format!("{team}{k8s}"))], &[]),
+        (&[("a", &format!("{team}  detect: {{os: windows}}"))], &[]),
+        (&[("a", &format!("{k8s}\n  mode: Audit"))], &[]),
+        // Without a selector nothing moves, and without a refusal nothing is lost.
+        (
+            &[
+                ("a", &format!("{k8s}\n  place: {{nodeSelector: {{mode: Never}}, specOS: {{mode: Never}}}}")),
+                ("k", only),
+            ],
+            &[],
+        ),
+        (
+            &[("a", "  match: {namespaces: {include: [kube-system]}}\n  detect: {os: windows}")],
+            &["(take kube-system out of match.namespaces.include of PodPolicy `a`)"],
+        ),
+        (
+            &[(
+                "a",
+                "  match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: kube-system}}}\n  detect: {os: windows}",
+            )],
+            &["a.yaml:6: `detect.os: windows` makes Windows pods"],
+        ),
+        (
+            &[("a", "  match: {podSelector: {matchLabels: {tier: control-plane}}}\n  detect: {os: windows}")],
+            &["a.yaml:6: `detect.os: windows` makes Windows pods"],
+        ),
+    ]);
+}
+
+#[test]
+fn what_refuses_pods_of_kube_system_is_named() {
+    let deny = "  rules: {actions: [{rule: privileged, action: Deny}]}";
+    let refuses =
+        "a.yaml:5: `rules.actions: {rule: privileged, action: Deny}` refuses azure-cns-win in kube-system (privileged)";
+    expect(&[
+        (&[("a", deny)], &[refuses]),
+        (&[("a", deny)], &["or give kube-system a PodPolicy of priority 1000 with `rules: {denials: Warn}`"]),
+        (&[("a", &format!("  priority: 2000\n{deny}"))], &["a PodPolicy of priority 2001 with"]),
+        (&[("a", &format!("{deny}\n  workloads: Warn"))], &[]),
+        (&[("a", "  rules: {actions: [{rule: privileged, action: Deny}], denials: Warn}")], &[]),
+        (
+            &[
+                ("a", deny),
+                ("k", "  priority: 1000\n  match: {namespaces: {include: [kube-*]}}\n  rules: {denials: Warn}"),
+            ],
+            &[],
+        ),
+        // A policy above the one that exempts kube-system takes the exemption away.
+        (
+            &[
+                ("a", deny),
+                ("k", "  priority: 1000\n  match: {namespaces: {include: [kube-system]}}\n  rules: {denials: Warn}"),
+                ("z", "  priority: 1001\n  match: {namespaces: {include: [kube-*]}}\n  rules: {denials: Refuse}"),
+            ],
+            &[refuses],
+        ),
+        (
+            &[
+                ("a", deny),
+                (
+                    "k",
+                    "  priority: 1\n  match: {namespaceSelector: {matchLabels: {exempt: 'yes'}}}\n  rules: {denials: Warn}",
+                ),
+            ],
+            &["labels of kube-system that are not known here may change it, see PodPolicy `k`"],
+        ),
+    ]);
+}
+
+#[test]
+fn mullions_own_pods_must_run() {
+    let ours = "  match: {namespaces: {include: [mullion-*]}}\n";
+    expect(&[
+        (
+            &[("a", &format!("{ours}  detect: {{os: windows}}"))],
+            &[
+                "`detect.os: windows` would make Windows pods of mullion-webhook and mullion-controller in mullion-system and \
+               refuse them (run-as-user), were it not that admission never asks about Mullion's own namespace",
+            ],
+        ),
+        (&[("a", &format!("{ours}  detect: {{os: linux}}"))], &[]),
+    ]);
+}
+
+#[test]
+fn everything_windows_is_said_in_words() {
+    let only = "  match: {namespaces: {exclude: [kube-*, mullion-system]}}\n";
+    let with = |rest: &str| format!("{only}{rest}");
+    let all = |os: &str| with(&format!("  detect: {{images: [{{pattern: '**', os: {os}}}]}}"));
+    let hub = with("  detect: {images: [{pattern: 'docker.io/**', os: windows}]}");
+    let os = with("  detect: {os: windows}");
+    let some = "  priority: 5\n  match: {namespaces: {include: [x]}}\n  detect: {os: linux}";
+    let windows = format!("{EVERY} a Windows pod, in every namespace but kube-* and mullion-system: ");
+    expect(&[
+        (&[("a", &os)], &[&format!("a.yaml:6: {windows}`detect.os: windows`")]),
+        (&[("a", &all("windows"))], &[&format!("{windows}`detect.images: {{pattern: **, os: windows}}`")]),
+        (&[("a", &hub)], &["every pod with images of Docker Hub that does not say otherwise becomes a Windows pod"]),
+        (&[("a", &os), ("b", some)], &["mullion-system where no higher policy decides (PodPolicy `b`): "]),
+        (&[("a", "  match: {namespaces: {include: [win-*]}}\n  detect: {os: windows}")], &[]),
+        (&[("a", "  match: {namespaces: {include: [default, some-*]}}\n  detect: {os: windows}")], &[]),
+        (&[("a", "  match: {podSelector: {matchLabels: {os: windows}}}\n  detect: {os: windows}")], &[]),
+        (&[("a", &with("  detect: {images: [{pattern: 'docker.io/acme/**', os: windows}]}"))], &[]),
+        (&[("a", &with("  detect: {os: any}"))], &[]),
+        // A higher policy for everything decides.
+        (&[("a", &os), ("b", "  priority: 1\n  detect: {os: any}")], &[]),
+    ]);
+}
+
+#[test]
+fn everything_linux_is_said_in_words() {
+    let linux = "a Linux pod, in every namespace, even with images that are Windows by their names \
+                 (mcr.microsoft.com/windows/nanoserver:ltsc2022): ";
+    let images = |entries: &str| format!("  detect: {{images: [{entries}]}}");
+    expect(&[
+        (&[("a", "  detect: {os: linux}")], &[&format!("a.yaml:5: {EVERY} {linux}`detect.os: linux`")]),
+        (
+            &[("a", &images("{pattern: '**', os: linux}"))],
+            &[&format!("{linux}`detect.images: {{pattern: **, os: linux}}`")],
+        ),
+        // Both decides nothing, and then the default does.
+        (&[("a", &images("{pattern: '**', os: multi}"))], &["`detect.images: {pattern: **, os: multi}`"]),
+        (&[("a", &images("{pattern: 'mcr.microsoft.com/windows/**', os: windows}, {pattern: '**', os: linux}"))], &[]),
+        (&[("a", &images("{pattern: 'docker.io/**', os: linux}"))], &[]),
+        (&[("a", "  detect: {default: Linux}")], &["in a cluster without Windows nodes too: `detect.default: Linux`"]),
+        (&[("a", "  detect: {default: LinuxWhenMixed}")], &[]),
+        (&[("a", "  detect: {default: Nothing}")], &[]),
+        (&[("a", "  match: {namespaces: {include: [x]}}\n  detect: {os: linux}")], &[]),
+    ]);
+}
+
+#[test]
+fn mullion_switched_off_is_said() {
+    let off = "a.yaml:5: Mullion neither places nor checks any pod: `mode: Disabled`";
+    expect(&[
+        (&[("a", "  mode: Disabled")], &[off]),
+        (&[("a", "  mode: Audit")], &[]),
+        // Team by team is how it is taken up.
+        (
+            &[("a", "  mode: Disabled"), ("b", "  priority: 1\n  match: {namespaces: {include: [x]}}\n  mode: Audit")],
+            &[],
+        ),
+        (&[("a", "  match: {namespaces: {exclude: [x]}}\n  mode: Disabled")], &[]),
+        (&[("a", "  match: {namespaces: {include: [x]}}\n  mode: Disabled")], &[]),
+        (&[("a", "  mode: Disabled"), ("b", "  priority: 1\n  mode: Enforce")], &[]),
+    ]);
+}
+
+#[test]
+fn what_matches_nothing_is_said() {
+    let with = |matches: &str| format!("  match: {{{matches}}}\n  mode: Audit");
+    let nothing = "a.yaml:5: PodPolicy `a` matches nothing: ";
+    let selector = |which: &str| {
+        with(&format!("{which}: {{matchLabels: {{t: x}}, matchExpressions: [{{key: t, operator: DoesNotExist}}]}}"))
+    };
+    expect(&[
+        (&[("a", &with("namespaces: {include: [dev-x, dev-*], exclude: ['dev*']}"))], &[nothing]),
+        (&[("a", &with("namespaces: {exclude: ['*']}"))], &[nothing]),
+        (&[("a", &with("namespaces: {include: [dev-x, test], exclude: ['dev*']}"))], &[]),
+        (&[("a", &with("namespaces: {include: ['dev*'], exclude: [dev-x, 'dev-*']}"))], &[]),
+        (&[("a", &selector("namespaceSelector"))], &["no value of label t is all that namespaceSelector asks for"]),
+        (&[("a", &selector("podSelector"))], &["no value of label t is all that podSelector asks for"]),
+    ]);
+}
+
+#[test]
+fn what_a_policy_for_everything_overrules_is_said() {
+    let team = "  priority: 5\n  match: {namespaces: {include: [team]}}\n  mode: Audit\n  rules: {denials: Warn}";
+    let over = |rest: &str| format!("  priority: 9\n{rest}");
+    let refuse = over("  rules: {denials: Refuse}");
+    expect(&[
+        (
+            &[("a", team), ("all", &refuse)],
+            &[
+                "a.yaml:8: PodPolicy `all` (all.yaml:1) matches everything with a higher priority, so that `rules.denials: Warn` \
+               (`Refuse` there) of PodPolicy `a` never counts (give PodPolicy `a` a priority above 9)",
+            ],
+        ),
+        (
+            &[("a", team), ("all", &over("  mode: Enforce\n  rules: {denials: Refuse}"))],
+            &["`mode: Audit` (`Enforce` there) and `rules.denials: Warn` (`Refuse` there)"],
+        ),
+        (&[("a", team), ("all", &over("  rules: {denials: Warn}"))], &[]),
+        (&[("a", team), ("all", "  rules: {denials: Refuse}")], &[]),
+        (&[("a", team), ("some", &format!("{refuse}\n  match: {{namespaces: {{exclude: [x]}}}}"))], &[]),
+        // Defaults and what is laid over them.
+        (&[("a", "  rules: {denials: Warn}"), ("all", &refuse)], &[]),
+    ]);
+}
+
+#[test]
+fn covered_image_patterns_are_said_and_counted() {
+    let images = |entries: &str| format!("  detect:\n    images:\n{entries}");
+    let one = "    - {pattern: r.io/**, os: windows}\n    - {pattern: r.io/linux/**, os: linux}";
+    let good = "    - {pattern: r.io/linux/**, os: linux}\n    - {pattern: r.io/**, os: windows}";
+    let many: Vec<_> = (0..30).map(|n| format!("    - {{pattern: r.io/{n}, os: linux}}\n")).collect();
+    let many = many.concat();
+    let told = told(&[("a", &images(&format!("    - {{pattern: r.io/**, os: windows}}\n{many}")))]);
+    assert_eq!(told.len(), 10);
+    assert!(told[9].ends_with("; the same holds for 20 more)"), "{}", told[9]);
+    expect(&[
+        (
+            &[("a", &images(one))],
+            &[
+                "a.yaml:8: image pattern `r.io/linux/**` never counts: `r.io/**` in line 7 comes first, covers all of it and says \
+               something else (the first match wins; put it before that one)",
+            ],
+        ),
+        (&[("a", &images(good))], &[]),
+    ]);
+}
+
+#[test]
+fn actions_behind_another_for_the_same_rule_are_said() {
+    let actions = |entries: &str| format!("  rules:\n    actions:\n{entries}");
+    let twice = "    - {rule: run-as-user, action: Warn}\n    - {rule: run-as-user, action: Deny}";
+    let same = "    - {rule: run-as-user, action: Warn}\n    - {rule: run-as-user, action: Warn}";
+    let longer = "    - {rule: MUL2, action: Warn}\n    - {rule: run-as-user, action: Deny}";
+    expect(&[
+        (
+            &[("a", &actions(twice))],
+            &[
+                "a.yaml:8: action `Deny` of `run-as-user` never counts: line 7 says `Warn` first (remove one of the two)",
+            ],
+        ),
+        (&[("a", &actions(same))], &[]),
+        (&[("a", &actions(longer))], &[]),
+    ]);
+}

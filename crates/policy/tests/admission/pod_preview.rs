@@ -1,0 +1,65 @@
+//! Where the pods of a workload could run.
+
+use mullion_snapshot::dump;
+
+use mullion_engine::admission::pod_preview::nodes;
+use mullion_engine::model::review_request::ReviewRequest;
+use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
+use mullion_policy::policy_set::PolicySet;
+use serde_json::{Value, json};
+
+const SNAPSHOT: &str = "\
+kind: List
+items:
+- {kind: Node, metadata: {name: shop, labels: {kubernetes.io/os: windows, team: shop}}, spec: {taints: [{key: team, value: shop, effect: NoSchedule}]}}
+- {kind: Node, metadata: {name: bank, labels: {kubernetes.io/os: windows, team: bank}}, spec: {taints: [{key: team, value: bank, effect: NoSchedule}]}}
+- {kind: Node, metadata: {name: all, labels: {kubernetes.io/os: windows}}}
+- kind: RuntimeClass
+  metadata: {name: shop}
+  handler: runhcs-wcow-process
+  scheduling: {nodeSelector: {team: shop}, tolerations: [{key: team, value: shop}]}
+- {kind: RuntimeClass, metadata: {name: plain}, handler: runhcs-wcow-process}
+";
+
+fn nodes_of(object: &Value, policy: &str) -> Vec<String> {
+    let snapshot = dump::from_text("snapshot", SNAPSHOT.as_bytes()).unwrap();
+    let text =
+        format!("{{apiVersion: mullion.dev/v1alpha1, kind: PodPolicy, metadata: {{name: a}}, spec: {{{policy}}}}}");
+    let policies = PolicySet::from_files(&[("a.yaml", text)]).unwrap();
+    let kind = WorkloadKind::from_name(object["kind"].as_str().unwrap()).unwrap();
+    let request = ReviewRequest::creation(WorkloadObject { kind, namespace: "default", object });
+    nodes(&request, &snapshot, &policies.resolve(&request, &snapshot)).unwrap().into_iter().map(str::to_owned).collect()
+}
+
+/// The API server adds what a class asks for after the webhooks (plugin RuntimeClass).
+#[test]
+fn a_runtime_class_selects_and_tolerates() {
+    let spec = json!({"nodeSelector": {"kubernetes.io/os": "windows"}, "containers": [{"name": "a", "image": "a"}]});
+    let pod = |class: Option<&str>, team: Option<&str>| {
+        let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec});
+        if let Some(class) = class {
+            pod["spec"]["runtimeClassName"] = json!(class);
+        }
+        if let Some(team) = team {
+            pod["spec"]["nodeSelector"]["team"] = json!(team);
+        }
+        pod
+    };
+    let named = "place: {runtimeClass: {mode: Named, name: shop}}";
+    for (pod, policy, expected) in [
+        (pod(None, None), "", vec!["all"]),
+        (pod(Some("shop"), None), "", vec!["shop"]),
+        (pod(Some("plain"), None), "", vec!["all"]),
+        (pod(Some("unknown"), None), "", vec!["all"]),
+        (pod(None, None), named, vec!["shop"]),
+        (pod(Some("plain"), None), named, vec!["all"]),
+        // The API server refuses a pod and a class that contradict each other.
+        (pod(Some("shop"), Some("bank")), "", vec![]),
+        (pod(Some("shop"), Some("shop")), "", vec!["shop"]),
+    ] {
+        assert_eq!(nodes_of(&pod, policy), expected, "{pod} {policy}");
+    }
+    let template = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": {
+        "selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": spec}}});
+    assert_eq!(nodes_of(&template, named), ["shop"]);
+}

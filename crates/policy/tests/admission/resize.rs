@@ -1,0 +1,85 @@
+//! Resizes of pods.
+
+use mullion_policy::documents::{PodPolicy, RulesSpec};
+use mullion_policy::policy_set::PolicySet;
+use mullion_snapshot::dump::from_text;
+
+use mullion_engine::admission::response::{Endpoint, ReviewResponse, respond};
+use mullion_engine::admission::review::review;
+use mullion_engine::model::review_request::{Operation, ReviewRequest};
+use mullion_engine::model::settings::rule_actions::Denials;
+use mullion_engine::model::settings::workload_settings::Mode;
+use mullion_engine::model::text::WARNING_LIMIT;
+use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
+use serde_json::{Value, json};
+
+fn resized(spec: &Value, memory: &str) -> Value {
+    let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": spec});
+    let container = json!({"name": "c", "image": "app", "resources": {"limits": {"memory": memory}}});
+    pod["spec"]["containers"] = json!([container]);
+    pod
+}
+
+fn asked(spec: &Value, memory: &str, policies: &PolicySet, door: Endpoint) -> ReviewResponse {
+    let node = |name: &str, os: &str| json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/os": os}}});
+    let nodes = json!({"apiVersion": "v1", "kind": "List", "items": [node("win", "windows"), node("lin", "linux")]});
+    let snapshot = from_text("nodes", nodes.to_string().as_bytes()).unwrap();
+    let (old, object) = (resized(spec, "1Gi"), resized(spec, memory));
+    let request = ReviewRequest {
+        operation: Operation::Update,
+        subresource: Some("resize"),
+        workload: WorkloadObject { kind: WorkloadKind::Pod, namespace: "shop", object: &object },
+        old: Some(&old),
+        into_templates: false,
+        settled: false,
+        images: None,
+        namespace: None,
+    };
+    respond(&review(&request, &snapshot, &policies.resolve(&request, &snapshot)), &object, door)
+}
+
+#[test]
+fn only_what_is_on_windows_is_refused() {
+    let windows = json!({"kubernetes.io/os": "windows"});
+    for (spec, refused) in [
+        (json!({"nodeName": "win"}), true),
+        (json!({"os": {"name": "windows"}}), true),
+        (json!({"nodeName": "gone", "nodeSelector": windows}), true),
+        // It waits: the scheduler and the kubelet take it as it is by then.
+        (json!({"nodeSelector": windows}), false),
+        (json!({"nodeName": "lin"}), false),
+        (json!({"nodeName": "lin", "nodeSelector": windows}), false),
+        (json!({"nodeName": "gone"}), false),
+        (json!({}), false),
+    ] {
+        for door in [Endpoint::Mutate, Endpoint::Validate] {
+            let answer = asked(&spec, "2Gi", &PolicySet::default(), door);
+            assert_eq!(answer.refusal.is_some(), refused, "{spec}: {answer:?}");
+            assert!(answer.patch.is_empty() && answer.warnings.is_empty(), "{spec}: {answer:?}");
+            // What changes nothing asks for nothing.
+            assert_eq!(asked(&spec, "1Gi", &PolicySet::default(), door), ReviewResponse::default(), "{spec}");
+        }
+    }
+}
+
+#[test]
+fn policies_have_it_said_only() {
+    let policies = |change: fn(&mut PodPolicy)| {
+        let mut policy = PodPolicy::default();
+        change(&mut policy);
+        let mut policies = PolicySet::default();
+        policies.pods = vec![policy];
+        policies
+    };
+    let spec = json!({"nodeName": "win"});
+    let warn: fn(&mut PodPolicy) = |policy| {
+        policy.spec.rules = Some(RulesSpec { denials: Some(Denials::Warn), ..RulesSpec::default() });
+    };
+    let audit: fn(&mut PodPolicy) = |policy| policy.spec.mode = Some(Mode::Audit);
+    for (change, start) in [(warn, "Windows nodes"), (audit, "would refuse: Windows")] {
+        let answer = asked(&spec, "2Gi", &policies(change), Endpoint::Validate);
+        assert!(answer.refusal.is_none(), "{answer:?}");
+        let [said] = answer.warnings.as_slice() else { panic!("{answer:?}") };
+        assert!(said.starts_with(start) && said.chars().count() <= WARNING_LIMIT, "{said}");
+    }
+}

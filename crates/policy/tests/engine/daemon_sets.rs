@@ -1,0 +1,164 @@
+//! DaemonSets: decided in the template, and never rolled without need.
+
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::cluster::taint::Taint;
+use mullion_engine::model::review_request::Operation;
+use mullion_policy::policy_set::PolicySet;
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+pub(crate) const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
+
+pub(crate) fn daemon_set(image: &str) -> Value {
+    workload("DaemonSet", json!({"containers": [{"name": "c", "image": image}]}))
+}
+
+pub(crate) fn template(object: &Value) -> &Value {
+    &object["spec"]["template"]
+}
+
+#[test]
+fn a_new_linux_daemon_set_is_kept_on_linux_and_told_so() {
+    let outcome = create(&daemon_set("registry.example.com/agent:1"));
+    assert_eq!(template(&outcome.stored)["spec"]["nodeSelector"], json!({"kubernetes.io/os": "linux"}));
+    assert!(outcome.mutate.warnings.iter().any(|w| w.contains("mullion.dev/os: any")), "{:?}", outcome.mutate.warnings);
+    assert!(outcome.mutate.warnings.iter().all(|w| w.chars().count() <= 120));
+    assert!(template(&outcome.stored)["metadata"].get("annotations").is_none(), "the note is on the object");
+    assert!(outcome.stored["metadata"]["annotations"]["mullion.dev/decision"].is_string());
+}
+
+#[test]
+fn a_windows_daemon_set_gets_selector_and_tolerations_only() {
+    let outcome = create(&daemon_set(WINDOWS));
+    let spec = &template(&outcome.stored)["spec"];
+    assert_eq!(spec["nodeSelector"], json!({"kubernetes.io/os": "windows"}));
+    assert_eq!(spec["tolerations"].as_array().unwrap().len(), 2);
+    for absent in ["affinity", "runtimeClassName", "os"] {
+        assert!(spec.get(absent).is_none(), "{absent}");
+    }
+}
+
+#[test]
+fn a_multi_os_daemon_set_keeps_every_node() {
+    let outcome = create(&daemon_set("registry.k8s.io/sig-storage/livenessprobe:v2.15.0"));
+    assert!(outcome.mutate.patch.is_empty(), "{:?}", outcome.mutate.patch);
+    let mut any = daemon_set("registry.example.com/agent:1");
+    any["metadata"]["annotations"] = json!({"mullion.dev/os": "any"});
+    assert!(create(&any).mutate.patch.is_empty());
+}
+
+#[test]
+fn a_multi_os_daemon_set_of_a_pool_keeps_the_nodes_that_come_tomorrow() {
+    let of_pool = |image: &str, key: &str, value: &str| {
+        let mut object = daemon_set(image);
+        object["spec"]["template"]["spec"]["nodeSelector"] = json!({key: value});
+        let stored = create(&object).stored;
+        template(&stored)["spec"]["nodeSelector"]["kubernetes.io/os"].clone()
+    };
+    let multi = "registry.k8s.io/sig-storage/livenessprobe:v2.15.0";
+    // today only Linux nodes have that disk
+    assert_eq!(of_pool(multi, "disk", "ssd"), Value::Null);
+    assert_eq!(of_pool("registry.example.com/agent:1", "disk", "ssd"), "linux");
+    // a pool of Windows nodes needs their tolerations
+    assert_eq!(of_pool(multi, "agentpool", "win19"), "windows");
+}
+
+#[test]
+fn a_default_gives_way_when_the_author_says_windows() {
+    let stored = create(&daemon_set("registry.example.com/agent:1")).stored;
+    let mut new = stored.clone();
+    new["spec"]["template"]["spec"]["containers"][0]["image"] = json!(WINDOWS);
+    let changed = update(&stored, &new).stored;
+    assert_eq!(template(&changed)["spec"]["nodeSelector"], json!({"kubernetes.io/os": "windows"}));
+    assert!(changed["metadata"]["annotations"]["mullion.dev/decision"].as_str().unwrap().contains("windows"));
+    // what is opaque as before stays where it is
+    let mut opaque = stored.clone();
+    opaque["spec"]["template"]["spec"]["containers"][0]["image"] = json!("registry.example.com/agent:2");
+    assert_eq!(template(&update(&stored, &opaque).stored), template(&opaque));
+    // and an author's own selector is his word
+    let mut own = daemon_set("registry.example.com/agent:1");
+    own["spec"]["template"]["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "linux"});
+    let mut image = own.clone();
+    image["spec"]["template"]["spec"]["containers"][0]["image"] = json!(WINDOWS);
+    assert_eq!(template(&update(&own, &image).stored)["spec"]["nodeSelector"], json!({"kubernetes.io/os": "linux"}));
+}
+
+#[test]
+fn updates_that_leave_the_template_alone_change_nothing() {
+    let old = daemon_set("registry.example.com/agent:1");
+    let mut new = old.clone();
+    new["metadata"]["annotations"] = json!({"touched": "yes"});
+    new["status"] = json!({"numberReady": 3});
+    let outcome = update(&old, &new);
+    assert!(outcome.mutate.patch.is_empty() && !outcome.refused() && outcome.mutate.warnings.is_empty());
+}
+
+#[test]
+fn an_update_gets_no_default() {
+    let (old, new) = (daemon_set("registry.example.com/agent:1"), daemon_set("registry.example.com/agent:2"));
+    assert!(update(&old, &new).mutate.patch.is_empty());
+}
+
+#[test]
+fn a_controller_that_writes_its_own_version_again_rolls_nothing() {
+    for image in ["registry.example.com/agent:1", WINDOWS] {
+        let own = daemon_set(image);
+        let stored = create(&own).stored;
+        let again = update(&stored, &own);
+        assert_eq!(template(&again.stored), template(&stored), "{image}");
+        assert_eq!(again.stored["metadata"]["annotations"], stored["metadata"]["annotations"], "{image}");
+
+        // even if the snapshot has changed since: another taint was seen
+        let mut later = snapshot();
+        later.seen_taints.insert(Taint::parse("node.kubernetes.io/os=windows:NoSchedule").unwrap());
+        let again = outcome(Operation::Update, &own, Some(&stored), &later, &PolicySet::default());
+        assert_eq!(template(&again.stored), template(&stored), "{image}");
+
+        // or Mullion has just started and knows nothing
+        let again = outcome(Operation::Update, &own, Some(&stored), &ClusterSnapshot::default(), &PolicySet::default());
+        assert_eq!(template(&again.stored), template(&stored), "{image}");
+    }
+}
+
+#[test]
+fn a_real_template_change_keeps_the_placement_and_takes_what_is_new() {
+    let stored = create(&daemon_set("registry.example.com/agent:1")).stored;
+    let changed = update(&stored, &daemon_set("registry.example.com/agent:2")).stored;
+    assert_eq!(template(&changed)["spec"]["nodeSelector"], json!({"kubernetes.io/os": "linux"}));
+    // the author now says Windows: the old placement no longer holds
+    let windows = update(&stored, &daemon_set(WINDOWS)).stored;
+    assert_eq!(template(&windows)["spec"]["nodeSelector"], json!({"kubernetes.io/os": "windows"}));
+    // the author removes what he himself had written: it does not come back
+    let mut own = daemon_set("registry.example.com/agent:1");
+    own["spec"]["template"]["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "linux"});
+    let kept = update(&create(&own).stored, &daemon_set("registry.example.com/agent:1")).stored;
+    assert!(template(&kept)["spec"].get("nodeSelector").is_none());
+}
+
+#[test]
+fn a_pod_of_a_daemon_set_is_never_refused_nor_pinned() {
+    let affinity = |node: &str| {
+        json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms":
+            [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]}}})
+    };
+    let made = |image: &str, node: &str, security: Value| {
+        let spec = json!({"affinity": affinity(node), "hostNetwork": true,
+            "containers": [{"name": "c", "image": image, "securityContext": security}]});
+        create(&owned_by(pod(spec), "DaemonSet"))
+    };
+    let bad = json!({"runAsUser": 1, "privileged": true});
+    let windows = made(WINDOWS, "w2022", bad.clone());
+    assert!(!windows.refused());
+    assert!(windows.stored["spec"].get("runtimeClassName").is_none());
+    assert_eq!(windows.stored["spec"]["affinity"], affinity("w2022"));
+    // a Linux DaemonSet from before Mullion, on a Windows node: a selector would only leave it Pending
+    let stray = made("nginx:1.27-alpine", "w2022", json!({}));
+    assert!(stray.selector().is_none() && !stray.refused());
+    let silent = made("registry.example.com/agent:1", "l1", json!({}));
+    assert!(silent.mutate.patch.is_empty(), "{:?}", silent.mutate.patch);
+    // a multi-OS DaemonSet's pod on a Windows node: its place says so
+    let multi = made("registry.k8s.io/sig-storage/livenessprobe:v2.15.0", "w2022", bad);
+    assert!(!multi.refused() && multi.stored["spec"].get("os").is_none());
+    assert_eq!(multi.selector(), Some("windows"));
+}

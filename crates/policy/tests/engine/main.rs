@@ -1,0 +1,35 @@
+//! The engine through its two public functions, `review` and `answer`, as every front door uses it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::needless_pass_by_value,
+    reason = "tests: a failure is a panic, and literals are passed as they are written"
+)]
+#![allow(unreachable_pub, reason = "modules of one test program")]
+
+mod builds;
+mod carry;
+mod cluster;
+mod company;
+mod daemon_sets;
+mod declared;
+mod fields;
+#[path = "../../../../tests/generator/mod.rs"]
+#[allow(dead_code, reason = "the on_cluster tests use the rest")]
+mod generator;
+mod identity;
+mod odd;
+mod os_intent;
+mod placement;
+mod policies;
+mod properties;
+mod registry;
+mod resources;
+mod storage;
+mod support;
+mod texts;
+mod translations;
+mod updates;
+mod verdict;

@@ -1,0 +1,270 @@
+//! What registries say of images: before names and after policies, and what a review wants to know of them.
+
+use std::sync::Arc;
+
+use mullion_engine::admission::review::Review;
+use mullion_engine::model::image::platform::{KnownImages, Platform, Platforms};
+use mullion_engine::model::os_decision::DetectedOs;
+use mullion_engine::model::review_request::Operation;
+use mullion_policy::policy_set::PolicySet;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::properties::{image, subject};
+use crate::support::*;
+
+const APP: &str = "registry.example.com/app:1";
+
+/// Entries as `windows 10.0.20348.1`, `linux`; the version may be absent.
+fn index(entries: &[&str]) -> Arc<Platforms> {
+    let entry = |text: &&str| {
+        let (os, version) = text.split_once(' ').map_or((*text, None), |(os, version)| (os, Some(version.to_owned())));
+        Platform { os: os.to_owned(), architecture: "amd64".to_owned(), os_version: version, os_features: Vec::new() }
+    };
+    Arc::new(Platforms { entries: entries.iter().map(entry).collect(), index: true })
+}
+
+fn known(images: &[(&str, &[&str])]) -> KnownImages {
+    images.iter().map(|(image, entries)| ((*image).to_owned(), index(entries))).collect()
+}
+
+/// Policies that let registries be asked, with `more` as further keys of `detect`.
+fn asking(more: &str) -> PolicySet {
+    let text = format!(
+        "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: a}}\nspec:\n  detect:\n    \
+         registry: {{lookup: Background}}\n{more}"
+    );
+    PolicySet::from_files(&[("test.yaml", text)]).unwrap()
+}
+
+fn asked(object: &Value, policies: &PolicySet, images: &KnownImages) -> Outcome {
+    outcome_with(Operation::Create, object, None, &snapshot(), policies, Some(images))
+}
+
+fn wanted(object: &Value) -> Vec<String> {
+    create_in(object, &snapshot(), &asking("")).review.wanted
+}
+
+#[test]
+fn the_registry_says_operating_system_and_builds() {
+    const W19: &str = "windows 10.0.17763.5830";
+    const W22: &str = "windows 10.0.20348.2655";
+    const W25: &str = "windows 10.0.26100.1";
+    type Row = (&'static [&'static str], DetectedOs, &'static [&'static str]);
+    let table: &[Row] = &[
+        (&["linux"], DetectedOs::Linux, &[]),
+        (&[W22], DetectedOs::Windows, &["10.0.17763"]),
+        (&[W25], DetectedOs::Windows, &["10.0.17763", "10.0.20348"]),
+        (&[W19], DetectedOs::Windows, &["10.0.20348", "10.0.26100"]),
+        // A node takes the entry that fits it.
+        (&[W19, W22], DetectedOs::Windows, &[]),
+        (&[W19, W25], DetectedOs::Windows, &["10.0.20348"]),
+        // An entry without a version fits every node.
+        (&[W22, "windows"], DetectedOs::Windows, &[]),
+        (&["windows"], DetectedOs::Windows, &[]),
+        (&[W22, "windows nonsense"], DetectedOs::Windows, &["10.0.17763"]),
+    ];
+    for (entries, verdict, excluded) in table {
+        let found = asked(&with_image(APP), &asking(""), &known(&[(APP, entries)]));
+        assert_eq!(found.review.decision.os, *verdict, "{entries:?}");
+        let seen = found.excluded_builds();
+        let of_the_fleet = |build: &&String| ["10.0.17763", "10.0.20348", "10.0.26100"].contains(&build.as_str());
+        let seen: Vec<&String> = seen.iter().filter(of_the_fleet).collect();
+        assert_eq!(seen, excluded.to_vec(), "{entries:?}");
+        assert!(found.review.wanted.is_empty(), "it is known");
+    }
+}
+
+#[test]
+fn an_index_for_both_decides_nothing() {
+    let policy = asking("    images: [{pattern: registry.example.com/app, os: multi}]\n");
+    for object in [with_image(APP), workload("DaemonSet", json!({"containers": [{"name": "c", "image": APP}]}))] {
+        let by_policy = create_in(&object, &snapshot(), &policy);
+        let by_registry = asked(&object, &asking(""), &known(&[(APP, &["linux", "windows 10.0.20348.1"])]));
+        assert_eq!(by_registry.review.decision.os, by_policy.review.decision.os);
+        assert_eq!(by_registry.stored["spec"], by_policy.stored["spec"]);
+    }
+}
+
+#[test]
+fn the_registry_goes_before_the_name_and_after_the_policy() {
+    let tag = "registry.example.com/app:ltsc2019";
+    let found = |policies: &PolicySet, entries: &[&str]| {
+        let found = asked(&with_image(tag), policies, &known(&[(tag, entries)]));
+        let how = found.review.decision.evidence.first().map(|evidence| format!("{:?}", evidence.source));
+        (found.review.decision.os, how.unwrap_or_default(), found.review)
+    };
+    let builds = |review: &Review| format!("{:?}", review.changes);
+    let (verdict, how, _) = found(&asking(""), &["linux"]);
+    assert!(verdict == DetectedOs::Linux && how.contains("registry"), "{how}");
+    let (verdict, _, review) = found(&asking(""), &["windows 10.0.20348.1"]);
+    assert!(verdict == DetectedOs::Windows && builds(&review).contains("10.0.17763"), "{review:?}");
+    // Without a version the tag is the better guess, and an artifact that is no image says nothing.
+    for entries in [&["windows"][..], &[], &["wasip1"]] {
+        let (verdict, _, review) = found(&asking(""), entries);
+        assert!(verdict == DetectedOs::Windows && builds(&review).contains("10.0.20348"), "{entries:?} {review:?}");
+    }
+    let linux = asking("    images: [{pattern: registry.example.com/**, os: linux}]\n");
+    let (verdict, how, _) = found(&linux, &["windows 10.0.20348.1"]);
+    assert!(verdict == DetectedOs::Linux && how.contains("policy"), "{how}");
+    // A pattern that names no builds leaves them to the registry.
+    let windows = asking("    images: [{pattern: registry.example.com/**, os: windows}]\n");
+    let (verdict, how, review) = found(&windows, &["windows 10.0.20348.1"]);
+    assert!(verdict == DetectedOs::Windows && how.contains("policy") && builds(&review).contains("10.0.17763"));
+}
+
+#[test]
+fn containers_share_a_host() {
+    let other = "registry.example.com/other:1";
+    let object = pod(json!({"containers": [{"name": "a", "image": APP}, {"name": "b", "image": other}]}));
+    let both: &[&str] = &["windows 10.0.17763.1", "windows 10.0.20348.1"];
+    let apart =
+        asked(&object, &asking(""), &known(&[(APP, &["windows 10.0.17763.1"]), (other, &["windows 10.0.20348.1"])]));
+    assert!(apart.refusal().contains("MUL501"), "{}", apart.refusal());
+    let together = asked(&object, &asking(""), &known(&[(APP, &["windows 10.0.17763.1"]), (other, both)]));
+    assert!(!together.refused() && together.excluded_builds().contains(&"10.0.20348".to_owned()));
+    // What is not known does not constrain.
+    let half = asked(&object, &asking(""), &known(&[(other, both)]));
+    assert_eq!((half.refused(), half.review.wanted), (false, vec![APP.to_owned()]));
+}
+
+#[test]
+fn only_what_could_change_the_result_is_wanted() {
+    let containers = json!([{"name": "c", "image": APP}]);
+    let with = |more: Value| {
+        let mut spec = json!({"containers": containers});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        spec
+    };
+    let windows = json!({"nodeSelector": {"kubernetes.io/os": "windows"}});
+    let linux = json!({"nodeSelector": {"kubernetes.io/os": "linux"}});
+    let mut mirror = with_image(APP);
+    mirror["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "x"});
+    let mut any = with_image(APP);
+    any["metadata"]["annotations"] = json!({"mullion.dev/os": "any"});
+    let table = [
+        ("nobody says", pod(with(json!({}))), true),
+        ("Windows needs builds", pod(with(windows.clone())), true),
+        ("Linux needs nothing", pod(with(linux.clone())), false),
+        (
+            "two placements",
+            pod(with(json!({"nodeSelector": {"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "windows"}}))),
+            false,
+        ),
+        ("mirror pod", mirror, false),
+        ("any", any, false),
+        ("template", workload("Deployment", with(json!({}))), true),
+        ("Linux template", workload("Deployment", with(linux.clone())), false),
+        ("Linux DaemonSet", workload("DaemonSet", with(linux)), false),
+        (
+            "a pool, unless it means every node",
+            workload("DaemonSet", with(json!({"nodeSelector": {"disk": "ssd"}}))),
+            true,
+        ),
+        ("the same pool", pod(with(json!({"nodeSelector": {"disk": "ssd"}}))), false),
+        ("owned", owned_by(pod(with(windows)), "ReplicaSet"), true),
+        ("no reference", with_image("{{ image }}"), false),
+        ("empty", with_image(""), false),
+    ];
+    for (what, object, expected) in table {
+        assert_eq!(wanted(&object), if expected { vec![APP.to_owned()] } else { Vec::new() }, "{what}");
+        assert!(create(&object).review.wanted.is_empty(), "{what}: nobody may be asked");
+    }
+}
+
+#[test]
+fn patterns_answer_before_anybody_is_asked() {
+    for (pattern, expected) in [
+        ("os: linux", false),
+        ("os: windows, builds: [10.0.20348]", false),
+        ("os: multi, builds: [10.0.20348]", false),
+        ("os: windows", true),
+        ("os: multi", true),
+    ] {
+        let policies = asking(&format!("    images: [{{pattern: registry.example.com/**, {pattern}}}]\n"));
+        let windows = pod(json!({"containers": [{"name": "c", "image": APP}], "os": {"name": "windows"}}));
+        assert_eq!(!create_in(&windows, &snapshot(), &policies).review.wanted.is_empty(), expected, "{pattern}");
+    }
+}
+
+#[test]
+fn each_image_is_wanted_once_and_the_old_ones_too() {
+    let containers = |images: &[&str]| {
+        let container = |(at, image): (usize, &&str)| json!({"name": format!("c{at}"), "image": image});
+        json!({"containers": images.iter().enumerate().map(container).collect::<Vec<_>>()})
+    };
+    assert_eq!(wanted(&pod(containers(&["b:1", "a:1", "b:1"]))), ["a:1", "b:1"]);
+    let (old, new) = (workload("Deployment", containers(&["a:1"])), workload("Deployment", containers(&["b:1"])));
+    let found = outcome(Operation::Update, &new, Some(&old), &snapshot(), &asking(""));
+    assert_eq!(found.review.wanted, ["a:1", "b:1"], "the old template is judged as well");
+}
+
+#[test]
+fn an_update_refuses_nothing_that_the_old_images_had() {
+    let template = |images: [&str; 2], replicas: u32| {
+        let containers = json!([{"name": "a", "image": images[0]}, {"name": "b", "image": images[1]}]);
+        let mut object = workload("Deployment", json!({"os": {"name": "windows"}, "containers": containers}));
+        object["spec"]["template"]["metadata"]["labels"]["n"] = replicas.to_string().into();
+        object
+    };
+    let images = known(&[
+        ("r/a:1", &["windows 10.0.17763.1"]),
+        ("r/b:1", &["windows 10.0.20348.1"]),
+        ("r/b:2", &["windows 10.0.26100.1"]),
+    ]);
+    let (old, new) = (template(["r/a:1", "r/b:1"], 1), template(["r/a:1", "r/b:2"], 2));
+    let found = outcome_with(Operation::Update, &new, Some(&old), &snapshot(), &asking(""), Some(&images));
+    assert!(found.review.findings.iter().any(|finding| finding.code == "MUL501"), "{:?}", found.review.findings);
+    assert!(!found.refused());
+}
+
+/// Any answer of a registry, odd ones included.
+fn platforms() -> impl Strategy<Value = Arc<Platforms>> {
+    let os = prop::sample::select(vec!["windows", "Windows", "linux", "darwin", "", "\u{0}"]);
+    let architecture = prop::sample::select(vec!["amd64", "arm64", ""]);
+    let version = prop_oneof![
+        Just(None),
+        prop::sample::select(vec!["10.0.17763.1", "10.0.20348.2655", "10.0.26100.1", "10.0.26200.1", "10.0", "x", ""])
+            .prop_map(|text| Some(text.to_owned())),
+        ".{0,12}".prop_map(Some),
+    ];
+    let entry = (os, architecture, version).prop_map(|(os, architecture, os_version)| Platform {
+        os: os.to_owned(),
+        architecture: architecture.to_owned(),
+        os_version,
+        os_features: Vec::new(),
+    });
+    (prop::collection::vec(entry, 0..4), any::<bool>())
+        .prop_map(|(entries, index)| Arc::new(Platforms { entries, index }))
+}
+
+fn any_known() -> impl Strategy<Value = KnownImages> {
+    prop::collection::btree_map(image(), platforms(), 0..6)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn whatever_a_registry_says_a_second_review_changes_nothing(object in subject(), images in any_known()) {
+        let policies = asking("");
+        let once = asked(&object, &policies, &images);
+        let twice = asked(&once.stored, &policies, &images);
+        prop_assert!(twice.mutate.patch.is_empty(), "{:?}", twice.mutate.patch);
+        // The registry may be forgotten, or known only then.
+        let forgotten = create_in(&once.stored, &snapshot(), &policies);
+        prop_assert!(once.selector().is_none() || forgotten.selector() == once.selector());
+    }
+
+    #[test]
+    fn what_is_known_makes_nothing_else_wanted(object in subject(), images in any_known()) {
+        let policies = asking("");
+        let before = create_in(&object, &snapshot(), &policies).review.wanted;
+        let after = asked(&object, &policies, &images).review.wanted;
+        prop_assert!(after.iter().all(|image| before.contains(image) && !images.contains_key(image)), "{before:?} {after:?}");
+        // Whom nobody needs to ask could at most have said that an image does not fit: see `image-for-other-os`.
+        let unasked: KnownImages = images.into_iter().filter(|(image, _)| !before.contains(image)).collect();
+        let (with, without) = (asked(&object, &policies, &unasked), create_in(&object, &snapshot(), &policies));
+        prop_assert_eq!(with.stored.get("spec"), without.stored.get("spec"));
+    }
+}

@@ -1,0 +1,363 @@
+//! Raw Kubernetes objects to facts of the engine.
+//!
+//! The wire types here name only the fields that become facts; everything else an API server or a file holds
+//! (managedFields, image lists, conditions) is skipped while parsing and never kept.
+
+use std::collections::BTreeMap;
+
+use mullion_engine::model::cluster::namespace::Namespace;
+use mullion_engine::model::cluster::node_labels::NodeParts;
+use mullion_engine::model::cluster::nodes::Node;
+use mullion_engine::model::cluster::runtime_class::RuntimeClass;
+use mullion_engine::model::cluster::taint::Taint;
+use mullion_engine::node::facts;
+use mullion_engine::node::facts::NodeFacts;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+/// `metadata.labels` and `metadata.annotations`.
+pub type Map = BTreeMap<String, String>;
+
+/// `spec` of a Node.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeSpec {
+    /// Raw, so that what this Mullion does not know (`timeAdded`, later fields) goes back as it came.
+    #[serde(deserialize_with = "or_default")]
+    pub taints: Vec<Value>,
+    /// Cordoned.
+    #[serde(deserialize_with = "or_default")]
+    pub unschedulable: bool,
+}
+
+/// `status` of a Node.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeStatus {
+    /// `nodeInfo`.
+    #[serde(deserialize_with = "or_default")]
+    pub node_info: NodeInfo,
+}
+
+/// `status.nodeInfo` of a Node.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeInfo {
+    /// `10.0.20348.2655` on Windows.
+    #[serde(deserialize_with = "or_default")]
+    pub kernel_version: String,
+    /// `containerd://2.0.4`, with vendor suffixes.
+    #[serde(deserialize_with = "or_default")]
+    pub container_runtime_version: String,
+}
+
+/// A Node as a fact; `None` for a virtual-kubelet node, and for what is no Node with a name.
+pub fn node_from_json(object: &Value) -> Option<Node> {
+    node_from_value(object, &mut NodeParts::default()).ok().flatten()
+}
+
+/// What a plan for a node reads of it; `None` for what is no Node with a name.
+pub fn facts_from_json(object: &Value) -> Option<NodeFacts> {
+    let NodeObject { metadata, spec, status } = read(object).ok()?;
+    Some(NodeFacts {
+        name: metadata.name,
+        labels: metadata.labels,
+        annotations: metadata.annotations,
+        taints: spec.taints,
+        kernel_version: status.node_info.kernel_version,
+    })
+}
+
+/// A RuntimeClass by name; `None` for what is no RuntimeClass with a name.
+pub fn runtime_class_from_json(object: &Value) -> Option<(String, RuntimeClass)> {
+    runtime_class_from_value(object).ok()
+}
+
+/// A Namespace by name; `None` for what has no name.
+pub fn namespace_from_json(object: &Value) -> Option<(String, Namespace)> {
+    namespace_from_value(object).ok()
+}
+
+/// As [`node_from_json`]; `Ok(None)` is a virtual-kubelet node, an error names the field that cannot be read.
+pub(crate) fn node_from_value(object: &Value, parts: &mut NodeParts) -> Result<Option<Node>, serde_json::Error> {
+    let object: NodeObject = read(object)?;
+    Ok(node(object.metadata.name, object.metadata.labels, &object.spec, object.status, parts))
+}
+
+/// As [`runtime_class_from_json`]; an error names the field that cannot be read.
+pub(crate) fn runtime_class_from_value(object: &Value) -> Result<(String, RuntimeClass), serde_json::Error> {
+    let object: RuntimeClassObject = read(object)?;
+    let ours = is_ours(&object.metadata.labels);
+    let Scheduling { node_selector, tolerations } = object.scheduling;
+    let overhead = object.overhead.pod_fixed.into_iter().map(|(name, quantity)| (name, quantity_text(&quantity)));
+    let class =
+        RuntimeClass { handler: object.handler, node_selector, tolerations, overhead: overhead.collect(), ours };
+    Ok((object.metadata.name, class))
+}
+
+/// As [`namespace_from_json`]; an error names the field that cannot be read.
+pub(crate) fn namespace_from_value(object: &Value) -> Result<(String, Namespace), serde_json::Error> {
+    let NamedObject { metadata } = read(object)?;
+    Ok((metadata.name, namespace(metadata.labels, metadata.annotations)))
+}
+
+/// Reads an object that has a name. Asked for first, because serde takes a list of the right length for a struct.
+fn read<'a, T: Deserialize<'a>>(object: &'a Value) -> Result<T, serde_json::Error> {
+    match object.pointer("/metadata/name") {
+        Some(Value::String(_)) if object.is_object() => T::deserialize(object),
+        _ => Err(serde::de::Error::custom("metadata.name is missing or no text")),
+    }
+}
+
+/// Puts a node together; `None` for a virtual-kubelet node.
+pub fn node(name: String, labels: Map, spec: &NodeSpec, status: NodeStatus, parts: &mut NodeParts) -> Option<Node> {
+    if facts::is_virtual(&labels, &spec.taints) {
+        return None;
+    }
+    let info = status.node_info;
+    Some(Node {
+        os: facts::os(&labels),
+        build: facts::build(&labels, &info.kernel_version),
+        taints: parts.taints(spec.taints.iter().filter_map(Taint::from_json)),
+        unschedulable: spec.unschedulable,
+        container_runtime: parts.text(&info.container_runtime_version),
+        name,
+        labels: parts.labels(labels),
+        uid: None,
+    })
+}
+
+/// Puts a namespace together, without the annotations that no review reads.
+pub fn namespace(labels: Map, annotations: Map) -> Namespace {
+    let read = |key: &str| Namespace::ANNOTATIONS.contains(&key);
+    Namespace { labels, annotations: annotations.into_iter().filter(|(key, _)| read(key)).collect() }
+}
+
+/// A quantity as text: hand-written YAML has `cpu: 1` too.
+fn quantity_text(quantity: &Value) -> String {
+    quantity.as_str().map_or_else(|| quantity.to_string(), ToOwned::to_owned)
+}
+
+/// The label, and its value, of objects that Mullion made.
+pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "mullion");
+
+/// Whether Mullion made the object.
+pub fn is_ours(labels: &Map) -> bool {
+    labels.get(MANAGED_BY.0).is_some_and(|by| by == MANAGED_BY.1)
+}
+
+/// `null` is what an absent member is: `kubectl` and hand-written YAML both have `labels: null`.
+pub fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(from: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+#[derive(Deserialize)]
+struct NodeObject {
+    metadata: Metadata,
+    #[serde(default, deserialize_with = "or_default")]
+    spec: NodeSpec,
+    #[serde(default, deserialize_with = "or_default")]
+    status: NodeStatus,
+}
+
+#[derive(Deserialize)]
+struct RuntimeClassObject {
+    metadata: Metadata,
+    handler: String,
+    #[serde(default, deserialize_with = "or_default")]
+    scheduling: Scheduling,
+    #[serde(default, deserialize_with = "or_default")]
+    overhead: Overhead,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Scheduling {
+    #[serde(deserialize_with = "or_default")]
+    node_selector: Map,
+    #[serde(deserialize_with = "or_default")]
+    tolerations: Vec<Value>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Overhead {
+    #[serde(deserialize_with = "or_default")]
+    pod_fixed: BTreeMap<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct NamedObject {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    name: String,
+    #[serde(default, deserialize_with = "or_default")]
+    labels: Map,
+    #[serde(default, deserialize_with = "or_default")]
+    annotations: Map,
+}
+
+#[cfg(test)]
+mod tests {
+
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+    use mullion_engine::model::operating_system::Os;
+    use mullion_engine::model::windows::build::Build;
+    use serde_json::json;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    fn windows(labels: &Value, kernel: &str) -> Node {
+        node_from_json(&json!({
+            "metadata": {"name": "w", "labels": labels},
+            "status": {"nodeInfo": {"kernelVersion": kernel, "containerRuntimeVersion": "containerd://1.7.17+azure"}},
+        }))
+        .unwrap()
+    }
+
+    /// Nodes as they were dumped from clusters of 2017 to 2026.
+    #[test]
+    fn builds_of_real_nodes() {
+        let os = json!({"kubernetes.io/os": "windows"});
+        let cases = [
+            (json!({"kubernetes.io/os": "windows", "node.kubernetes.io/windows-build": "10.0.20348"}), "", Some(20348)),
+            // The label decides: it is what selectors see.
+            (
+                json!({"kubernetes.io/os": "windows", "node.kubernetes.io/windows-build": "10.0.17763"}),
+                "10.0.20348.1",
+                Some(17763),
+            ),
+            (os.clone(), "10.0.20348.2655", Some(20348)),
+            (os.clone(), "10.0.26100.32995", Some(26100)),
+            (os.clone(), "10.0.25398.2330", Some(25398)),
+            (json!({"beta.kubernetes.io/os": "windows"}), "10.0.17763.2061", Some(17763)),
+            (os.clone(), "10.0 17763 (17763.1.amd64fre.rs5_release.180914-1434)", Some(17763)),
+            (os.clone(), "10.0.17763", Some(17763)),
+            (os.clone(), "10.0.20348.x", None),
+            // A label that is no build says nothing; the kernel does.
+            (
+                json!({"kubernetes.io/os": "windows", "node.kubernetes.io/windows-build": "ltsc2022"}),
+                "10.0.26100.1",
+                Some(26100),
+            ),
+            (json!({"kubernetes.io/os": "windows", "node.kubernetes.io/windows-build": ""}), "", None),
+            // Windows 10's and the AKS annual channel's `osImage` say something else (K2s, Azure/AKS VHD notes).
+            (os.clone(), "10.0.22631.4317", Some(22631)),
+            (os.clone(), "", None),
+            (os, "6.1.0-18-amd64", None),
+            (json!({"kubernetes.io/os": "linux"}), "10.0.20348.2655", None),
+        ];
+        for (labels, kernel, expected) in cases {
+            assert_eq!(windows(&labels, kernel).build.map(number), expected, "{labels} {kernel}");
+        }
+    }
+
+    fn number(build: Build) -> u32 {
+        build.number()
+    }
+
+    #[test]
+    fn a_node_without_an_os_is_kept_and_says_so() {
+        for labels in [json!({}), json!(null), json!({"kubernetes.io/os": "darwin"})] {
+            assert_eq!(windows(&labels, "").os, None);
+        }
+        assert_eq!(
+            windows(&json!({"kubernetes.io/os": "windows", "beta.kubernetes.io/os": "linux"}), "").os,
+            Some(Os::Windows)
+        );
+        assert_eq!(windows(&json!({"beta.kubernetes.io/os": "linux"}), "").os, Some(Os::Linux));
+    }
+
+    #[test]
+    fn virtual_kubelets_are_no_nodes() {
+        let cases = [
+            json!({"metadata": {"name": "aci", "labels": {"type": "virtual-kubelet", "kubernetes.io/os": "linux"}}}),
+            json!({"metadata": {"name": "aci"}, "spec": {"taints": [{"key": "virtual-kubelet.io/provider", "value": "azure", "effect": "NoSchedule"}]}}),
+            json!({"metadata": {"name": "liqo", "labels": {"liqo.io/type": "virtual-node"}}}),
+        ];
+        for case in cases {
+            assert_eq!(node_from_json(&case), None, "{case}");
+        }
+        assert!(node_from_json(&json!({"metadata": {"name": "n", "labels": {"type": "kwok"}}})).is_some());
+    }
+
+    #[test]
+    fn taints_are_read_and_nulls_forgiven() {
+        let node = node_from_json(&json!({
+            "metadata": {"name": "n", "annotations": null},
+            "spec": {"taints": [
+                {"key": "os", "value": "Windows", "effect": "NoSchedule"},
+                {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"},
+                {"effect": "NoSchedule"}, 7,
+            ], "unschedulable": true},
+            "status": null,
+        }))
+        .unwrap();
+        let taints: Vec<String> = node.taints.iter().map(ToString::to_string).collect();
+        assert_eq!(taints, ["os=Windows:NoSchedule", "node.kubernetes.io/unreachable:NoExecute"]);
+        assert!(node.unschedulable);
+    }
+
+    #[test]
+    fn classes_and_namespaces() {
+        let (name, class) = runtime_class_from_json(&json!({
+            "metadata": {"name": "windows2022", "labels": {"app.kubernetes.io/managed-by": "mullion"}},
+            "handler": "runhcs-wcow-process",
+            "scheduling": {"nodeSelector": {"kubernetes.io/os": "windows"}, "tolerations": [{"key": "os", "operator": "Exists"}]},
+            "overhead": {"podFixed": {"memory": "120Mi", "cpu": 1}},
+        }))
+        .unwrap();
+        assert_eq!((class.overhead["memory"].as_str(), class.overhead["cpu"].as_str()), ("120Mi", "1"));
+        assert_eq!(class.tolerations, [json!({"key": "os", "operator": "Exists"})]);
+        assert_eq!((name.as_str(), class.handler.as_str(), class.ours), ("windows2022", "runhcs-wcow-process", true));
+        assert_eq!(class.node_selector["kubernetes.io/os"], "windows");
+        let plain = runtime_class_from_json(&json!({"metadata": {"name": "kata"}, "handler": "kata"})).unwrap().1;
+        assert!(!plain.ours && plain.node_selector.is_empty());
+
+        let (name, namespace) =
+            namespace_from_json(&json!({"metadata": {"name": "web", "labels": {"team": "a"}, "annotations": {
+            "mullion.dev/os": "windows", "kubectl.kubernetes.io/last-applied-configuration": "{}",
+            "scheduler.alpha.kubernetes.io/tolerationsWhitelist": "[]"}}}))
+            .unwrap();
+        assert_eq!(name, "web");
+        let kept = ["mullion.dev/os", "scheduler.alpha.kubernetes.io/tolerationsWhitelist"];
+        assert_eq!(namespace.annotations.keys().collect::<Vec<_>>(), kept);
+        assert_eq!(namespace.labels["team"], "a");
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf =
+            prop_oneof![Just(Value::Null), any::<bool>().prop_map(Value::from), "[a-z./]{0,9}".prop_map(Value::from)];
+        let key = prop_oneof![
+            Just("metadata"),
+            Just("name"),
+            Just("labels"),
+            Just("spec"),
+            Just("taints"),
+            Just("status"),
+            Just("handler")
+        ];
+        leaf.prop_recursive(4, 24, 4, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map(key.clone().prop_map(str::to_owned), inner, 0..5)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn anything_at_all_is_read_or_refused(value in any_json()) {
+            let name = value.pointer("/metadata/name").and_then(Value::as_str).map(str::to_owned);
+            prop_assert!(node_from_json(&value).is_none_or(|node| Some(node.name) == name));
+            prop_assert!(runtime_class_from_json(&value).is_none_or(|(found, _)| Some(found) == name));
+            prop_assert!(namespace_from_json(&value).is_none_or(|(found, _)| Some(found) == name));
+        }
+    }
+}

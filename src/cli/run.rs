@@ -1,0 +1,83 @@
+//! Runs the program: parses the command line, and calls the function of its command.
+
+use crate::cli::command_line::Cli;
+use crate::cli::command_line::Command;
+use crate::cli::io_handles::Io;
+use crate::cli::kubectl::Caller;
+use crate::cli::outcome::Outcome;
+use crate::cli::{
+    check, compat, completions, explain, image, io_handles, kubectl, man, mutate, policy, rules, withdraw,
+};
+use clap::{CommandFactory as _, FromArgMatches as _};
+use std::ffi::OsString;
+use std::io;
+use std::io::BufWriter;
+use std::process::ExitCode;
+
+/// Runs the program with `args`, the program's name first.
+pub fn run<I, T>(args: I) -> ExitCode
+where
+    I: IntoIterator<Item = T>,
+    T: Into<OsString> + Clone,
+{
+    let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
+    let caller = args.first().map_or(Caller::Shell, |program| Caller::of(program));
+    // What kubectl asks is no command line: its last word may be half a one.
+    let command = match (caller != Caller::Completion).then(|| parse(caller, &args)).transpose() {
+        Ok(command) => command,
+        Err(error) => {
+            let failed = error.print().is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe);
+            // Help and version were asked for and go to stdout; everything else is wrong usage.
+            let outcome = if error.use_stderr() || failed { Outcome::Unreadable } else { Outcome::Clean };
+            return outcome.into();
+        }
+    };
+    let (stdout, stderr) = (io::stdout(), io::stderr());
+    let colour_stdout = io_handles::colour(&stdout);
+    // Not locked: the servers log from other threads, which would wait for ever.
+    let mut stdout = BufWriter::new(stdout);
+    let mut stderr = stderr;
+    let mut io = Io { stdin: &mut io::stdin(), stdout: &mut stdout, stderr: &mut stderr, colour_stdout };
+    let result = match command {
+        Some(command) => dispatch(command, &mut io),
+        None => kubectl::candidates(args.get(1..).unwrap_or_default(), &mut io).map_err(Into::into),
+    };
+    let result = result.and_then(|outcome| Ok(io.stdout.flush().map(|()| outcome)?));
+    match result {
+        Ok(outcome) => outcome.into(),
+        // `mullion check … | head`: the reader has seen enough.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nothing is left to tell it to if stderr fails as well.
+            drop(format!("{error:#}").lines().try_for_each(|line| io.say(line)));
+            Outcome::Unreadable.into()
+        }
+    }
+}
+
+fn parse(caller: Caller, args: &[OsString]) -> Result<Command, clap::Error> {
+    let matches = Cli::command().bin_name(caller.typed()).try_get_matches_from(args)?;
+    Cli::from_arg_matches(&matches).map(|cli| cli.command)
+}
+
+fn dispatch(command: Command, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
+    match command {
+        Command::Check(args) => check::run(&args, io),
+        Command::Mutate(args) => mutate::run(&args, io),
+        Command::Explain(args) => explain::run(&args, io),
+        Command::Image(args) => image::run(&args, io),
+        Command::Compat(args) => compat::run(&args, io),
+        Command::Rules(args) => rules::run(&args, io),
+        Command::Policy(args) => policy::run(&args, io),
+        Command::Webhook(args) => crate::webhook::start::run(&args).map(|()| Outcome::Clean),
+        Command::Controller(args) => crate::controller::start::run(&args).map(|()| Outcome::Clean),
+        Command::Withdraw(args) => withdraw::run(&args, io),
+        Command::Completions(args) => completions::run(&args, &Cli::command(), io),
+        Command::Man(args) => man::run(&args, Cli::command(), io),
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let kinds = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind);
+    kinds.into_iter().any(|kind| kind == io::ErrorKind::BrokenPipe)
+}

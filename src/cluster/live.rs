@@ -1,0 +1,519 @@
+//! The snapshot of a live cluster: three watches, what Mullion kept, and a snapshot that readers take without waiting.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use futures::StreamExt;
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::api::node::v1 as node_api;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
+use kube::core::PartialObjectMeta;
+use kube::runtime::watcher::{Config, Event};
+use kube::{Api, Client, Resource};
+use mullion_engine::model::cluster::namespace::Namespace;
+use mullion_engine::model::cluster::node_labels::NodeParts;
+use mullion_engine::model::cluster::nodes::{Node, Nodes};
+use mullion_engine::model::cluster::runtime_class::RuntimeClass;
+use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::cluster::taint::Taint;
+use mullion_engine::model::image::platform::KnownImages;
+use mullion_engine::model::operating_system::Os;
+use mullion_snapshot::objects;
+use mullion_snapshot::objects::{Map, NodeSpec, NodeStatus};
+use serde::{Deserialize, Deserializer};
+use tokio::sync::watch as channel;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::cluster::watch;
+use crate::state::document::{MAX_SEEN, Seen, State};
+
+/// How long changes gather before a new snapshot is made: a rebuild walks every node, and a cluster that starts or
+/// drains a pool changes hundreds at once.
+const GATHER: Duration = Duration::from_millis(100);
+/// And they gather for at least as many times as long as the last snapshot took, so that snapshots never take more than
+/// a thirtieth of a core, however large the fleet.
+const REST: u32 = 30;
+
+/// How long the first snapshot waits for what was kept: a webhook that starts while the Windows pool is at zero should
+/// know its taints, and one without the right to read them should start.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Taints that come and go with a node's state, some with the time as their value. They never mark an OS.
+const PASSING: [&str; 3] =
+    ["ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "node.cloudprovider.kubernetes.io/"];
+
+/// What was kept, as it changes; `None` until it was read.
+type Kept = channel::Receiver<Option<Arc<State>>>;
+
+/// The watched snapshot. Dropping it ends the watches.
+#[derive(Debug)]
+pub struct Live {
+    /// The latest snapshot; empty, with `nodes: None`, until all three kinds have been read once.
+    pub snapshot: Arc<ArcSwap<ClusterSnapshot>>,
+    ready: channel::Receiver<bool>,
+    task: JoinHandle<()>,
+}
+
+impl Live {
+    /// Starts watching nodes, RuntimeClasses and namespaces (`list`, `watch` on each). Returns at once: see
+    /// [`Live::ready`]. Needs a tokio runtime. Nothing that fails later is fatal; it is logged and tried again.
+    ///
+    /// Taints and builds seen before are those of `kept`; while there is no such state, those that this process saw.
+    pub fn start(client: Client, kept: Kept) -> Self {
+        let snapshot = Arc::new(ArcSwap::from_pointee(ClusterSnapshot::default()));
+        let (say_ready, ready) = channel::channel(false);
+        let task = tokio::spawn(follow(client, kept, Arc::clone(&snapshot), say_ready));
+        Self { snapshot, ready, task }
+    }
+
+    /// The latest snapshot.
+    pub fn snapshot(&self) -> Arc<ClusterSnapshot> {
+        self.snapshot.load_full()
+    }
+
+    /// Whether nodes, RuntimeClasses and namespaces have all been read once.
+    pub fn ready(&self) -> bool {
+        *self.ready.borrow()
+    }
+
+    /// Changes with every new snapshot.
+    pub fn changes(&self) -> channel::Receiver<bool> {
+        self.ready.clone()
+    }
+
+    /// Waits until nothing is watched any more, which only a defect can cause: the snapshot then stands still.
+    pub async fn ended(&self) {
+        let mut ready = self.ready.clone();
+        // The task owns the sender.
+        while ready.changed().await.is_ok() {}
+    }
+
+    /// Waits until [`Live::ready`]; for ever, where the cluster never answers.
+    pub async fn synced(&self) {
+        // An error means that the task is gone: then nothing will ever be ready.
+        if self.ready.clone().wait_for(|ready| *ready).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A Node without managedFields, images, conditions and the like: 5,000 nodes of 16 KB each stay under 33 MB.
+#[derive(Resource, Deserialize, Clone, Debug)]
+#[resource(inherit = core::Node)]
+pub(crate) struct SlimNode {
+    #[serde(deserialize_with = "slim_metadata")]
+    pub(crate) metadata: ObjectMeta,
+    #[serde(default, deserialize_with = "objects::or_default")]
+    pub(crate) spec: NodeSpec,
+    #[serde(default, deserialize_with = "objects::or_default")]
+    pub(crate) status: NodeStatus,
+}
+
+/// The members of `metadata` that are read; what is not named here is skipped while parsing.
+pub(crate) fn slim_metadata<'de, D: Deserializer<'de>>(from: D) -> Result<ObjectMeta, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Slim {
+        name: Option<String>,
+        namespace: Option<String>,
+        uid: Option<String>,
+        resource_version: Option<String>,
+        creation_timestamp: Option<Time>,
+        deletion_timestamp: Option<Time>,
+        labels: Option<Map>,
+        annotations: Option<Map>,
+        owner_references: Option<Vec<OwnerReference>>,
+    }
+    let slim = Slim::deserialize(from)?;
+    Ok(ObjectMeta {
+        name: slim.name,
+        namespace: slim.namespace,
+        uid: slim.uid,
+        resource_version: slim.resource_version,
+        creation_timestamp: slim.creation_timestamp,
+        deletion_timestamp: slim.deletion_timestamp,
+        labels: slim.labels,
+        annotations: slim.annotations,
+        owner_references: slim.owner_references,
+        ..ObjectMeta::default()
+    })
+}
+
+async fn follow(
+    client: Client,
+    mut kept: Kept,
+    snapshot: Arc<ArcSwap<ClusterSnapshot>>,
+    say_ready: channel::Sender<bool>,
+) {
+    let patience = Instant::now() + PATIENCE;
+    let streaming = watch::streams_lists(&client).await;
+    let config = Config::default;
+    let mut nodes = watch::changes::<SlimNode>(Api::all(client.clone()), config(), streaming);
+    let mut classes = watch::changes::<node_api::RuntimeClass>(Api::all(client.clone()), config(), streaming);
+    let mut namespaces = watch::changes::<PartialObjectMeta<core::Namespace>>(Api::all(client), config(), streaming);
+
+    let mut gathered = Gathered::default();
+    gathered.recall(kept.borrow_and_update().as_deref());
+    // When the next snapshot is due; none while nothing has changed.
+    let mut due: Option<Instant> = None;
+    let mut gather = GATHER;
+    loop {
+        let changed = tokio::select! {
+            Some(event) = nodes.next() => {
+                let parts = &mut gathered.parts;
+                gathered.nodes.apply(event, |slim| node_entry(slim, parts))
+            }
+            Some(event) = classes.next() => gathered.classes.apply(event, class_entry),
+            Some(event) = namespaces.next() => gathered.namespaces.apply(event, namespace_entry),
+            Ok(()) = kept.changed() => gathered.recall(kept.borrow_and_update().as_deref()),
+            () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                let too_early = !*say_ready.borrow() && kept.borrow().is_none() && Instant::now() < patience;
+                due = too_early.then(|| Instant::now() + GATHER);
+                if !too_early {
+                    let start = Instant::now();
+                    snapshot.store(Arc::new(gathered.snapshot()));
+                    gather = GATHER.max(start.elapsed() * REST);
+                    say_ready.send_replace(true);
+                }
+                false
+            }
+        };
+        if changed && gathered.complete() {
+            due = due.or_else(|| Some(Instant::now() + gather));
+        }
+    }
+}
+
+fn name_of(metadata: &ObjectMeta) -> String {
+    metadata.name.clone().unwrap_or_default()
+}
+
+/// Name, and the node unless it is virtual.
+fn node_entry(slim: SlimNode, parts: &mut NodeParts) -> (String, Option<Arc<Node>>) {
+    let name = name_of(&slim.metadata);
+    let labels = slim.metadata.labels.unwrap_or_default();
+    let uid = slim.metadata.uid.map(Into::into);
+    let node = objects::node(name.clone(), labels, &slim.spec, slim.status, parts);
+    (name, node.map(|node| Arc::new(Node { uid, ..node })))
+}
+
+fn class_entry(class: node_api::RuntimeClass) -> (String, Option<RuntimeClass>) {
+    let ours = class.metadata.labels.as_ref().is_some_and(objects::is_ours);
+    let scheduling = class.scheduling.unwrap_or_default();
+    let tolerations = scheduling.tolerations.unwrap_or_default();
+    let overhead = class.overhead.and_then(|overhead| overhead.pod_fixed).unwrap_or_default();
+    let fact = RuntimeClass {
+        handler: class.handler,
+        node_selector: scheduling.node_selector.unwrap_or_default(),
+        tolerations: tolerations.iter().filter_map(|toleration| serde_json::to_value(toleration).ok()).collect(),
+        overhead: overhead.into_iter().map(|(name, quantity)| (name, quantity.0)).collect(),
+        ours,
+    };
+    (name_of(&class.metadata), Some(fact))
+}
+
+pub(crate) fn namespace_entry(namespace: PartialObjectMeta<core::Namespace>) -> (String, Option<Namespace>) {
+    let name = name_of(&namespace.metadata);
+    let labels = namespace.metadata.labels.unwrap_or_default();
+    let annotations = namespace.metadata.annotations.unwrap_or_default();
+    (name, Some(objects::namespace(labels, annotations)))
+}
+
+/// Everything read so far.
+#[derive(Default)]
+struct Gathered {
+    nodes: Collection<Arc<Node>>,
+    parts: NodeParts,
+    classes: Collection<RuntimeClass>,
+    namespaces: Collection<Namespace>,
+    /// What was kept, where anything is; what Windows nodes had while this process looked, where nothing is.
+    seen: Seen,
+    /// Whether `seen` is what was kept.
+    is_kept: bool,
+    /// Whether Mullion is withdrawn: its RuntimeClasses are about to go, so pods are better not given any.
+    withdrawn: bool,
+}
+
+impl Gathered {
+    /// Takes in what is kept; whether that changes anything. Where nothing is kept any more, the last is remembered.
+    fn recall(&mut self, state: Option<&State>) -> bool {
+        let kept = state.filter(|state| state.found);
+        self.is_kept = kept.is_some();
+        let withdrawn = kept.is_some_and(|state| state.withdrawn.is_some());
+        let turned = std::mem::replace(&mut self.withdrawn, withdrawn) != withdrawn;
+        match kept {
+            Some(state) if state.seen != self.seen => {
+                self.seen.clone_from(&state.seen);
+                true
+            }
+            _ => turned,
+        }
+    }
+
+    fn complete(&self) -> bool {
+        self.nodes.complete && self.classes.complete && self.namespaces.complete
+    }
+
+    fn snapshot(&mut self) -> ClusterSnapshot {
+        let mut seen = self.seen.clone();
+        let windows = self.nodes.entries.values().filter(|node| node.os == Some(Os::Windows));
+        for node in windows {
+            seen.builds.extend(node.build);
+            for taint in node.taints.iter().filter(|taint| lasting(taint)) {
+                if seen.taints.len() < MAX_SEEN && !seen.taints.contains(taint) {
+                    seen.taints.insert(taint.clone());
+                }
+            }
+        }
+        // What the controller keeps is for it, and for people, to say; a process may only add what it sees.
+        if !self.is_kept {
+            self.seen.clone_from(&seen);
+        }
+        let mut classes = self.classes.entries.clone();
+        if self.withdrawn {
+            // As good as somebody else's: what pods name stays known, and no pod is given one.
+            for class in classes.values_mut() {
+                class.ours = false;
+            }
+        }
+        ClusterSnapshot {
+            nodes: Some(Nodes::shared(self.nodes.entries.values().cloned().collect())),
+            runtime_classes: Some(classes),
+            namespaces: self.namespaces.entries.clone(),
+            seen_taints: seen.taints,
+            seen_builds: seen.builds,
+            images: KnownImages::new(),
+        }
+    }
+}
+
+/// Whether a taint is worth remembering once it is gone.
+fn lasting(taint: &Taint) -> bool {
+    !PASSING.iter().any(|passing| taint.key.starts_with(passing))
+}
+
+/// Objects of one kind by name. A list that comes again replaces all at once, at its end.
+pub(crate) struct Collection<T> {
+    pub(crate) entries: BTreeMap<String, T>,
+    arriving: BTreeMap<String, T>,
+    pub(crate) complete: bool,
+}
+
+impl<T> Default for Collection<T> {
+    fn default() -> Self {
+        Self { entries: BTreeMap::new(), arriving: BTreeMap::new(), complete: false }
+    }
+}
+
+impl<T: PartialEq> Collection<T> {
+    /// Takes one event in; whether anything that readers see is different now. Kubelets write their status every
+    /// few minutes: most events of nodes change nothing.
+    pub(crate) fn apply<K>(&mut self, event: Event<K>, mut entry: impl FnMut(K) -> (String, Option<T>)) -> bool {
+        match event {
+            Event::Init => {
+                self.arriving.clear();
+                false
+            }
+            Event::InitApply(object) => {
+                if let (name, Some(entry)) = entry(object) {
+                    self.arriving.insert(name, entry);
+                }
+                false
+            }
+            Event::InitDone => {
+                let arrived = std::mem::take(&mut self.arriving);
+                if self.complete && self.entries == arrived {
+                    // Equal is not the same: readers' snapshots hold on to what is kept here.
+                    return false;
+                }
+                self.entries = arrived;
+                self.complete = true;
+                true
+            }
+            Event::Apply(object) => match entry(object) {
+                (name, Some(entry)) if self.entries.get(&name) == Some(&entry) => false,
+                (name, Some(entry)) => {
+                    self.entries.insert(name, entry);
+                    true
+                }
+                (name, None) => self.entries.remove(&name).is_some(),
+            },
+            Event::Delete(object) => self.entries.remove(&entry(object).0).is_some(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_end_of_the_watches_is_noticed() {
+        let (say_ready, ready) = channel::channel(false);
+        let (proceed, wait) = tokio::sync::oneshot::channel::<()>();
+        let task = tokio::spawn(async move {
+            say_ready.send_replace(true);
+            wait.await.ok();
+        });
+        let live = Live { snapshot: Arc::default(), ready, task };
+        live.synced().await;
+        let ended = live.ended();
+        tokio::pin!(ended);
+        assert!(futures::poll!(&mut ended).is_pending(), "ready is no end");
+        drop(proceed);
+        tokio::time::timeout(Duration::from_secs(60), ended).await.expect("it ended");
+    }
+
+    fn node_entry(slim: SlimNode) -> (String, Option<Arc<Node>>) {
+        crate::cluster::live::node_entry(slim, &mut NodeParts::default())
+    }
+
+    fn slim(object: Value) -> SlimNode {
+        serde_json::from_value(object).unwrap()
+    }
+
+    fn windows(name: &str, taint: &str) -> SlimNode {
+        slim(json!({
+            "metadata": {"name": name, "resourceVersion": "7", "labels": {"kubernetes.io/os": "windows"},
+                "managedFields": [{"manager": "kubelet", "fieldsV1": {"f:metadata": {}}}]},
+            "spec": {"taints": [{"key": taint, "value": "windows", "effect": "NoSchedule"}]},
+            "status": {"nodeInfo": {"kernelVersion": "10.0.20348.1"}, "images": [{"names": ["a"]}]},
+        }))
+    }
+
+    #[test]
+    fn managed_fields_are_never_kept() {
+        let node = windows("a", "os");
+        assert_eq!(node.metadata.managed_fields, None);
+        assert_eq!(node.metadata.resource_version.as_deref(), Some("7"));
+    }
+
+    #[test]
+    fn a_list_is_seen_whole_or_not_at_all() {
+        let mut nodes = Collection::default();
+        assert!(!nodes.apply(Event::Init, node_entry));
+        assert!(!nodes.apply(Event::InitApply(windows("a", "os")), node_entry));
+        assert!(nodes.entries.is_empty() && !nodes.complete);
+        assert!(nodes.apply(Event::InitDone, node_entry));
+        assert_eq!(nodes.entries.len(), 1);
+        // A heartbeat changes nothing.
+        assert!(!nodes.apply(Event::Apply(windows("a", "os")), node_entry));
+        assert!(nodes.apply(Event::Apply(windows("a", "sku")), node_entry));
+        // A second list that breaks off half-way leaves the first in force.
+        assert!(!nodes.apply(Event::Init, node_entry));
+        assert_eq!(nodes.entries.len(), 1);
+        assert!(!nodes.apply(Event::Init, node_entry));
+        assert!(!nodes.apply(Event::InitApply(windows("b", "os")), node_entry));
+        assert!(nodes.apply(Event::InitDone, node_entry));
+        assert_eq!(nodes.entries.keys().collect::<Vec<_>>(), ["b"]);
+        assert!(nodes.apply(Event::Delete(windows("b", "os")), node_entry));
+        assert!(!nodes.apply(Event::Delete(windows("b", "os")), node_entry));
+    }
+
+    #[test]
+    fn a_node_that_turns_virtual_leaves() {
+        let mut nodes = Collection::default();
+        nodes.apply(Event::Apply(windows("a", "os")), node_entry);
+        assert!(nodes.apply(Event::Apply(windows("a", "virtual-kubelet.io/provider")), node_entry));
+        assert!(nodes.entries.is_empty());
+    }
+
+    #[test]
+    fn what_was_seen_stays_known() {
+        let mut gathered = Gathered::default();
+        gathered.nodes.apply(Event::Apply(windows("a", "os")), node_entry);
+        gathered.nodes.apply(Event::Apply(windows("b", "ToBeDeletedByClusterAutoscaler")), node_entry);
+        assert!(gathered.snapshot().mixed());
+        gathered.nodes.apply(Event::Delete(windows("a", "os")), node_entry);
+        gathered.nodes.apply(Event::Delete(windows("b", "os")), node_entry);
+        let snapshot = gathered.snapshot();
+        assert!(!snapshot.nodes.as_ref().unwrap().has_windows());
+        assert_eq!(snapshot.seen_taints.iter().map(ToString::to_string).collect::<Vec<_>>(), ["os=windows:NoSchedule"]);
+        assert_eq!(snapshot.seen_builds.len(), 1);
+        assert!(snapshot.mixed());
+    }
+
+    fn seen(gathered: &mut Gathered) -> Vec<String> {
+        gathered.snapshot().seen_taints.iter().map(ToString::to_string).collect()
+    }
+
+    fn state(taints: &[&str]) -> State {
+        let taints = taints.iter().map(|taint| Taint::parse(taint).unwrap()).collect();
+        State { found: true, seen: Seen { taints, ..Seen::default() }, ..State::default() }
+    }
+
+    #[test]
+    fn while_withdrawn_no_class_is_ours_to_give() {
+        let mut gathered = Gathered::default();
+        let class = RuntimeClass { ours: true, ..RuntimeClass::default() };
+        gathered.classes.entries.insert("mullion-windows-ltsc2022".to_owned(), class);
+        let ours = |gathered: &mut Gathered| {
+            gathered.snapshot().runtime_classes.unwrap().into_values().any(|class| class.ours)
+        };
+        let mut state = State { found: true, withdrawn: Some("2026-01-01T00:00:00Z".to_owned()), ..State::default() };
+        assert!(ours(&mut gathered));
+        assert!(gathered.recall(Some(&state)) && !gathered.recall(Some(&state)));
+        assert!(!ours(&mut gathered));
+        state.withdrawn = None;
+        assert!(gathered.recall(Some(&state)));
+        assert!(ours(&mut gathered));
+    }
+
+    #[test]
+    fn what_is_kept_is_for_others_to_say() {
+        let mut gathered = Gathered::default();
+        gathered.nodes.apply(Event::Apply(windows("a", "os")), node_entry);
+        assert_eq!(seen(&mut gathered), ["os=windows:NoSchedule"]);
+        gathered.nodes.apply(Event::Delete(windows("a", "os")), node_entry);
+        // A ConfigMap that does not know the taint: somebody took it out, or no Windows node ever had it.
+        assert!(gathered.recall(Some(&state(&["sku=win:NoSchedule"]))));
+        assert_eq!(seen(&mut gathered), ["sku=win:NoSchedule"]);
+        assert!(!gathered.recall(Some(&state(&["sku=win:NoSchedule"]))), "nothing new");
+        // What nodes have counts while they have it, and no longer.
+        gathered.nodes.apply(Event::Apply(windows("a", "os")), node_entry);
+        assert_eq!(seen(&mut gathered), ["os=windows:NoSchedule", "sku=win:NoSchedule"]);
+        gathered.nodes.apply(Event::Delete(windows("a", "os")), node_entry);
+        assert_eq!(seen(&mut gathered), ["sku=win:NoSchedule"]);
+        assert!(gathered.recall(Some(&state(&[]))));
+        assert!(!gathered.snapshot().mixed(), "everything was forgotten");
+    }
+
+    #[test]
+    fn without_a_config_map_the_process_remembers() {
+        let mut gathered = Gathered::default();
+        for nothing in [None, Some(State::default())] {
+            assert!(!gathered.recall(nothing.as_ref()));
+        }
+        gathered.recall(Some(&state(&["sku=win:NoSchedule"])));
+        // Deleted, or no longer readable: the last that was kept, and what is seen from then on.
+        assert!(!gathered.recall(Some(&State::default())));
+        gathered.nodes.apply(Event::Apply(windows("a", "os")), node_entry);
+        seen(&mut gathered);
+        gathered.nodes.apply(Event::Delete(windows("a", "os")), node_entry);
+        assert_eq!(seen(&mut gathered), ["os=windows:NoSchedule", "sku=win:NoSchedule"]);
+    }
+
+    #[test]
+    fn the_memory_of_taints_is_bounded() {
+        let mut gathered = Gathered::default();
+        for n in 0..MAX_SEEN + 50 {
+            gathered.nodes.apply(Event::Apply(windows("a", &format!("key-{n}"))), node_entry);
+            gathered.snapshot();
+        }
+        assert_eq!(gathered.seen.taints.len(), MAX_SEEN);
+    }
+}

@@ -1,0 +1,34 @@
+//! Follows the webhook configuration: which pods the webhook is asked about.
+
+use crate::cluster::watch::CALL;
+use crate::controller::CONFIGURATION;
+use crate::controller::pods::reach::{EVERY, Reach};
+use crate::controller::pods::shared::Shared;
+use crate::telemetry::failures::in_words;
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+use kube::Api;
+use tokio::time::timeout;
+
+/// Reads the configuration again and again (`get` on mutatingwebhookconfigurations). What is unknown covers nothing, what
+/// was read once holds until it is read again.
+pub(crate) async fn follow(shared: &Shared) {
+    let api: Api<MutatingWebhookConfiguration> = Api::all(shared.client.clone());
+    loop {
+        match timeout(CALL, api.get_opt(CONFIGURATION)).await {
+            Ok(Ok(found)) => {
+                let reach = Reach::of(found);
+                shared.reach.send_if_modified(|known| {
+                    *known != reach && {
+                        *known = reach;
+                        true
+                    }
+                });
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(error = in_words(&error), "cannot read MutatingWebhookConfiguration {CONFIGURATION}");
+            }
+            Err(_) => tracing::warn!("no answer about MutatingWebhookConfiguration {CONFIGURATION}"),
+        }
+        tokio::time::sleep(EVERY).await;
+    }
+}

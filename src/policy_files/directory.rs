@@ -1,0 +1,510 @@
+//! Policy files from directories, or named one by one: the one place of this module that does I/O.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io};
+
+use mullion_manifest::problem::Problem;
+use mullion_policy::file_names::is_policy_file;
+use mullion_policy::policy_file::{MAX_FILE, PolicyFile, PolicyFiles};
+
+/// Most policy files of one directory: a set has at most [as many policies](mullion_policy::load::loader::MAX_POLICIES).
+const MAX_FILES: usize = mullion_policy::load::loader::MAX_POLICIES;
+/// Most bytes that the policy files of one directory have together. A ConfigMap holds 1 MiB.
+const MAX_ALL: usize = 32 << 20;
+/// How often files that change while they are read are read again.
+const ATTEMPTS: u32 = 5;
+
+/// As [`read`], but nothing that is half-written: unless it is what is `known` already (by `PolicyFiles::hash`), it is read
+/// again after `pause`, until it has stood still for as long. Files that do not stand still are problems.
+///
+/// No reader can see whether a file is complete: half of one may be a good policy. A kubelet changes the files of a
+/// ConfigMap all at once, so nothing is read twice there; whoever writes elsewhere renames a complete file into place, or
+/// is done within `pause`.
+pub fn read_still(directories: &[PathBuf], known: Option<&str>, pause: Duration) -> PolicyFiles {
+    still(directories, known, || std::thread::sleep(pause))
+}
+
+fn still(directories: &[PathBuf], known: Option<&str>, mut wait: impl FnMut()) -> PolicyFiles {
+    let mut files = read(directories);
+    let mut unsteady = "policies".to_owned();
+    for _ in 0..ATTEMPTS {
+        if known == Some(&files.hash()) || directories.iter().all(|directory| swapped(directory).is_some()) {
+            return files;
+        }
+        wait();
+        let again = read(directories);
+        if again.hash() == files.hash() {
+            return again;
+        }
+        let moved = again.texts.iter().find(|file| !files.texts.contains(file));
+        let moved = moved.or_else(|| files.texts.iter().find(|file| !again.texts.contains(file)));
+        if let Some(moved) = moved {
+            unsteady.clone_from(&moved.name);
+        }
+        files = again;
+    }
+    files.problems.push(restless(Path::new(&unsteady)));
+    files
+}
+
+fn restless(path: &Path) -> Problem {
+    Problem::of_file(
+        path.to_string_lossy(),
+        "it changes again and again while it is read, so what it says is not taken",
+        "write the whole file under another name, then rename it",
+    )
+}
+
+/// Reads `*.yaml`, `*.yml` and `*.json` of every directory, not of those below, where names that start with `.` and
+/// test files are skipped; and files that are named themselves, whatever their names. What cannot be read
+/// is a problem among the others.
+pub fn read(paths: &[PathBuf]) -> PolicyFiles {
+    let mut files = PolicyFiles::default();
+    let mut seen = BTreeSet::new();
+    for path in paths {
+        let mut found = match fs::metadata(path) {
+            Ok(about) if about.is_dir() => snapshot(path),
+            _ => named(path),
+        };
+        // A file that an earlier path brought in already, by whatever name, is read once.
+        if paths.len() > 1 {
+            let real = |file: &PolicyFile| fs::canonicalize(&file.name).unwrap_or_else(|_| PathBuf::from(&file.name));
+            let new: Vec<PathBuf> = found.texts.iter().map(real).collect();
+            let mut known = new.iter().map(|path| seen.contains(path));
+            found.texts.retain(|_| !known.next().unwrap_or_default());
+            seen.extend(new);
+        }
+        files.texts.append(&mut found.texts);
+        files.problems.append(&mut found.problems);
+    }
+    files.texts.sort_unstable();
+    files
+}
+
+/// A file that is named itself.
+fn named(path: &Path) -> PolicyFiles {
+    let mut files = PolicyFiles::default();
+    match read_file(path) {
+        Ok(Some(bytes)) => files.texts.push(PolicyFile { name: path.to_string_lossy().into_owned(), bytes }),
+        // A directory that came meanwhile.
+        Ok(None) => return snapshot(path),
+        Err(error) => files.problems.push(unreadable("it", path, &error)),
+    }
+    files
+}
+
+/// A mounted ConfigMap is a directory of links into `..data`, itself a link that the kubelet swaps; others swap a link to
+/// the directory itself. Files are read from where that pointed at the start, and again if it was swapped meanwhile: never
+/// one old file beside one new.
+fn snapshot(directory: &Path) -> PolicyFiles {
+    let target = || swapped(directory).or_else(|| fs::canonicalize(directory).ok());
+    for _ in 0..10 {
+        let before = target();
+        let files = list(directory, before.as_deref().unwrap_or(directory));
+        if target() == before {
+            return files;
+        }
+    }
+    PolicyFiles { texts: Vec::new(), problems: vec![restless(directory)] }
+}
+
+/// Where the files of a mounted ConfigMap are just now; `None` for any other directory.
+fn swapped(directory: &Path) -> Option<PathBuf> {
+    fs::canonicalize(directory.join("..data")).ok()
+}
+
+/// Reads the files of `real`, which the user knows as `shown`.
+fn list(shown: &Path, real: &Path) -> PolicyFiles {
+    let mut files = PolicyFiles::default();
+    let fail = |error: io::Error| unreadable("the directory", shown, &error);
+    let entries = match fs::read_dir(real) {
+        Ok(entries) => entries,
+        Err(error) => {
+            files.problems.push(fail(error));
+            return files;
+        }
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        match entry {
+            Ok(entry) if is_policy_file(&entry.file_name()) => names.push(entry.file_name()),
+            Ok(_) => {}
+            Err(error) => files.problems.push(fail(error)),
+        }
+    }
+    if names.len() > MAX_FILES {
+        let message = format!("the directory holds {} policy files, and at most {MAX_FILES} are read", names.len());
+        files.problems.push(Problem::of_file(
+            shown.to_string_lossy(),
+            message,
+            "put several policies into one file, with `---` between them",
+        ));
+        return files;
+    }
+    // The same are read each time, should they be too large together.
+    names.sort_unstable();
+    let mut room = MAX_ALL;
+    for name in names {
+        let shown_file = shown.join(&name);
+        match read_file(&real.join(&name)) {
+            Ok(Some(bytes)) => {
+                let Some(left) = room.checked_sub(bytes.len()) else {
+                    let message = format!(
+                        "the policy files of the directory have more than {} MiB together: none from {} on are read",
+                        MAX_ALL >> 20,
+                        name.to_string_lossy()
+                    );
+                    files.problems.push(Problem::of_file(
+                        shown.to_string_lossy(),
+                        message,
+                        "most often a file is there that is no policy",
+                    ));
+                    return files;
+                };
+                room = left;
+                files.texts.push(PolicyFile { name: shown_file.to_string_lossy().into_owned(), bytes });
+            }
+            // A container runtime makes one where the file of a mount is not there.
+            Ok(None) => files.problems.push(Problem::of_file(
+                shown_file.to_string_lossy(),
+                "this is a directory, and named like a policy file",
+                "put the file there that belongs there, or give the directory another name",
+            )),
+            Err(error) => files.problems.push(unreadable("the file", &shown_file, &error)),
+        }
+    }
+    if files.texts.is_empty() && files.problems.is_empty() {
+        files.problems.push(Problem::of_file(
+            shown.to_string_lossy(),
+            "the directory holds no policy file",
+            "policy files end in .yaml, .yml or .json and do not start with a dot; directories below are not looked into",
+        ));
+    }
+    files
+}
+
+/// `None` for a directory. One byte more than the limit is read of a file that is too large: the loader says so.
+fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    // Asked before opening: opening a pipe would wait for a writer.
+    let about = fs::metadata(path)?;
+    if about.is_dir() {
+        return Ok(None);
+    }
+    if !about.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_FILE as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
+}
+
+/// Why `path` cannot be read, and what to do.
+fn unreadable(what: &str, path: &Path, error: &io::Error) -> Problem {
+    let link = fs::read_link(path).ok();
+    let (why, hint) = match (error.kind(), &link) {
+        (io::ErrorKind::NotFound, Some(target)) => {
+            (format!("it is a link to {}, which does not exist", target.display()), "correct the link, or remove it")
+        }
+        (io::ErrorKind::NotFound, None) => {
+            ("there is nothing of this name".to_owned(), "name a policy file, or a directory that holds some")
+        }
+        (io::ErrorKind::PermissionDenied, _) => {
+            (error.to_string(), "let the user that Mullion runs as read it: `chmod a+r`, and `a+x` for its directories")
+        }
+        (_, Some(target)) if error.to_string().contains("symbolic links") => (
+            format!("it is a link to {}, and the links go round in a circle", target.display()),
+            "correct the link, or remove it",
+        ),
+        (_, _) => (error.to_string(), "put a regular file there, or remove it"),
+    };
+    Problem::of_file(path.to_string_lossy(), format!("{what} cannot be read: {why}"), hint)
+}
+
+#[cfg(test)]
+mod tests {
+
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+    use mullion_policy::file_names::is_test_file;
+
+    use super::*;
+
+    fn names(files: &PolicyFiles, below: &Path) -> Vec<String> {
+        let short = |name: &str| name.strip_prefix(below.to_str().unwrap()).unwrap_or(name).to_owned();
+        files.texts.iter().map(|file| short(&file.name)).collect()
+    }
+
+    fn told(files: &PolicyFiles, below: &Path) -> Vec<String> {
+        files.problems.iter().map(|problem| problem.to_string().replace(below.to_str().unwrap(), "")).collect()
+    }
+
+    #[test]
+    fn policy_files_of_all_directories_are_read_in_order() {
+        let root = tempfile::tempdir().unwrap();
+        let (one, two) = (root.path().join("one"), root.path().join("two"));
+        fs::create_dir_all(one.join("below")).unwrap();
+        fs::create_dir(&two).unwrap();
+        for name in ["b.yaml", "a.yml", "c.JSON", ".hidden.yaml", "README.md", "yaml", "below/x.yaml"] {
+            fs::write(one.join(name), name).unwrap();
+        }
+        fs::write(two.join("a.yaml"), "two").unwrap();
+        let files = read(&[two.clone(), one.clone(), two]);
+        assert_eq!(names(&files, root.path()), ["/one/a.yml", "/one/b.yaml", "/one/c.JSON", "/two/a.yaml"]);
+        assert_eq!(files.texts[1].bytes, b"b.yaml");
+        assert!(files.problems.is_empty());
+    }
+
+    #[test]
+    fn a_file_that_is_named_is_read_once_and_by_any_name() {
+        let root = tempfile::tempdir().unwrap();
+        let (file, other) = (root.path().join("a.yaml"), root.path().join("policy"));
+        fs::write(&file, "x").unwrap();
+        fs::write(&other, "y").unwrap();
+        let odd = root.path().join(".").join("..").join(root.path().file_name().unwrap());
+        for paths in
+            [vec![root.path().to_owned(), file.clone(), odd.clone()], vec![odd.join("a.yaml"), root.path().to_owned()]]
+        {
+            let files = read(&paths);
+            assert_eq!((files.texts.len(), files.problems.len()), (1, 0), "{paths:?}: {files:?}");
+        }
+        let files = read(&[other, file]);
+        assert_eq!(names(&files, root.path()), ["/a.yaml", "/policy"]);
+        // A pipe or a device is not waited for.
+        let told = read(&[PathBuf::from("/dev/null")]).problems;
+        assert!(cfg!(not(unix)) || told[0].message.contains("it is no regular file"), "{told:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_said() {
+        let root = tempfile::tempdir().unwrap();
+        let (empty, full) = (root.path().join("empty"), root.path().join("full"));
+        fs::create_dir(&empty).unwrap();
+        fs::create_dir(&full).unwrap();
+        fs::write(full.join("good.yaml"), "x").unwrap();
+        File::create(full.join("huge.yaml")).unwrap().set_len(50 << 20).unwrap();
+        fs::create_dir(full.join("team.yaml")).unwrap();
+        let files = read(&[empty, root.path().join("gone"), full]);
+        assert_eq!(names(&files, root.path()), ["/full/good.yaml", "/full/huge.yaml"]);
+        assert_eq!(files.texts[1].bytes.len(), MAX_FILE + 1);
+        let told = told(&files, root.path());
+        assert_eq!(
+            told[0],
+            "/empty: the directory holds no policy file (policy files end in .yaml, .yml or .json and do not start with a dot; directories below are not looked into)"
+        );
+        assert_eq!(
+            told[1],
+            "/gone: it cannot be read: there is nothing of this name (name a policy file, or a directory that holds some)"
+        );
+        assert_eq!(
+            told[2],
+            "/full/team.yaml: this is a directory, and named like a policy file (put the file there that belongs there, or give the directory another name)"
+        );
+        assert_eq!(told.len(), 3);
+    }
+
+    /// Opening a pipe waits for a writer, who may never come; reading a device may never end.
+    #[cfg(unix)]
+    #[test]
+    fn nobody_waits_for_a_pipe_or_a_device() {
+        let root = tempfile::tempdir().unwrap();
+        let made = std::process::Command::new("mkfifo").arg(root.path().join("pipe.yaml")).status().unwrap();
+        assert!(made.success());
+        std::os::unix::fs::symlink("/dev/zero", root.path().join("zeros.yaml")).unwrap();
+        let listening = std::os::unix::net::UnixListener::bind(root.path().join("socket.yaml")).unwrap();
+        fs::write(root.path().join("good.yaml"), "x").unwrap();
+        let files = read_still(&[root.path().to_owned()], None, Duration::ZERO);
+        assert_eq!(names(&files, root.path()), ["/good.yaml"]);
+        let told = told(&files, root.path());
+        for (told, name) in told.iter().zip(["pipe", "socket", "zeros"]) {
+            let expected = "the file cannot be read: it is no regular file (put a regular file there, or remove it)";
+            assert_eq!(*told, format!("/{name}.yaml: {expected}"));
+        }
+        assert_eq!(told.len(), 3);
+        drop(listening);
+    }
+
+    #[test]
+    fn test_files_are_no_policy_files() {
+        let root = tempfile::tempdir().unwrap();
+        let names = ["default.yaml", "default.test.yaml", "a.b.test.yml", "A.TEST.YAML", "test.yaml", "x.tests.yaml"];
+        for name in names {
+            fs::write(root.path().join(name), name).unwrap();
+        }
+        let files = read(&[root.path().to_owned()]);
+        assert_eq!(
+            crate::policy_files::directory::tests::names(&files, root.path()),
+            ["/default.yaml", "/test.yaml", "/x.tests.yaml"]
+        );
+        assert!(files.problems.is_empty());
+        let tests: Vec<_> = names.into_iter().filter(|name| is_test_file(Path::new(name))).collect();
+        assert_eq!(tests, ["default.test.yaml", "a.b.test.yml", "A.TEST.YAML"]);
+        for other in [".test", "test", "a.test", "a.test.json", ".test.yaml", "a.test.yaml.bak"] {
+            assert!(!is_test_file(Path::new(other)), "{other}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_and_loops_are_not() {
+        use std::os::unix::fs::symlink;
+        let root = tempfile::tempdir().unwrap();
+        symlink("loop.yaml", root.path().join("loop.yaml")).unwrap();
+        symlink("gone", root.path().join("broken.yaml")).unwrap();
+        fs::write(root.path().join("target"), "x").unwrap();
+        symlink("target", root.path().join("good.yaml")).unwrap();
+        symlink(".", root.path().join("directory.yaml")).unwrap();
+        let files = read(&[root.path().to_owned()]);
+        assert_eq!(names(&files, root.path()), ["/good.yaml"]);
+        let mut told = told(&files, root.path());
+        told.sort();
+        assert_eq!(
+            told,
+            [
+                "/broken.yaml: the file cannot be read: it is a link to gone, which does not exist (correct the link, or remove it)",
+                "/directory.yaml: this is a directory, and named like a policy file (put the file there that belongs there, or give the directory another name)",
+                "/loop.yaml: the file cannot be read: it is a link to loop.yaml, and the links go round in a circle (correct the link, or remove it)",
+            ]
+        );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_mounted_config_map_is_read_from_one_version() {
+        use std::os::unix::fs::symlink;
+        let root = tempfile::tempdir().unwrap();
+        let publish = |version: &str| {
+            let data = root.path().join(version);
+            fs::create_dir(&data).unwrap();
+            fs::write(data.join("a.yaml"), version).unwrap();
+            symlink(version, root.path().join("..tmp")).unwrap();
+            fs::rename(root.path().join("..tmp"), root.path().join("..data")).unwrap();
+        };
+        publish("..2026_11_21_1");
+        symlink("..data/a.yaml", root.path().join("a.yaml")).unwrap();
+        for version in ["..2026_11_21_1", "..2026_11_21_2"] {
+            if version.ends_with('2') {
+                publish(version);
+            }
+            let files = read(&[root.path().to_owned()]);
+            assert_eq!(names(&files, root.path()), ["/a.yaml"]);
+            assert_eq!(files.texts[0].bytes, version.as_bytes());
+            assert!(files.problems.is_empty());
+        }
+    }
+
+    #[test]
+    fn nothing_half_written_is_taken() {
+        let root = tempfile::tempdir().unwrap();
+        let (paths, path) = ([root.path().to_owned()], root.path().join("a.yaml"));
+        fs::write(root.path().join("b.yaml"), "stands").unwrap();
+        // It changes each time somebody looks.
+        let mut turn = 0;
+        let files = still(&paths, None, || {
+            turn += 1;
+            fs::write(&path, turn.to_string()).unwrap();
+        });
+        let told = told(&files, root.path());
+        assert_eq!((told.len(), turn), (1, ATTEMPTS));
+        assert!(told[0].starts_with("/a.yaml: it changes again and again while it is read"), "{told:?}");
+
+        // An editor writes in two parts, and the first one stood there when it was read first.
+        fs::write(&path, "half").unwrap();
+        let known = read(&paths).hash();
+        let mut parts = ["half of it", "half of it, and the other"].into_iter();
+        let files = still(&paths, None, || {
+            if let Some(part) = parts.next() {
+                fs::write(&path, part).unwrap();
+            }
+        });
+        assert_eq!(files.texts[0].bytes, b"half of it, and the other");
+        assert!(files.problems.is_empty());
+        // A file that is away for a moment, between two names.
+        fs::remove_file(&path).unwrap();
+        let files = still(&paths, None, || fs::write(&path, "half").unwrap());
+        assert_eq!(files.texts.len(), 2);
+        // What is known is not waited for.
+        still(&paths, Some(&known), || panic!("nothing has changed"));
+    }
+
+    #[test]
+    fn directories_without_end_are_not_read() {
+        let root = tempfile::tempdir().unwrap();
+        for n in 0..=MAX_FILES {
+            fs::write(root.path().join(format!("{n}.yaml")), "x").unwrap();
+        }
+        let files = read(&[root.path().to_owned()]);
+        assert!(files.texts.is_empty());
+        assert_eq!(
+            told(&files, root.path()),
+            [": the directory holds 1001 policy files, and at most 1000 are read (put several policies into one \
+             file, with `---` between them)"]
+        );
+        let root = tempfile::tempdir().unwrap();
+        for n in 0..10 {
+            File::create(root.path().join(format!("{n}.yaml"))).unwrap().set_len(4 << 20).unwrap();
+        }
+        let files = read(&[root.path().to_owned()]);
+        assert!(told(&files, root.path())[0].contains("more than 32 MiB together: none from 8.yaml on are read"));
+    }
+
+    /// As many swaps as fall between two files of one reading: with a hundred files there are some.
+    #[cfg(unix)]
+    #[test]
+    fn files_that_are_swapped_all_at_once_are_of_one_version() {
+        use std::os::unix::fs::symlink;
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        const FILES: usize = 100;
+        // A directory that is itself a link, and one as a kubelet mounts it.
+        for link in ["current", "mount/..data"] {
+            let root = tempfile::tempdir().unwrap();
+            fs::create_dir(root.path().join("mount")).unwrap();
+            let link = root.path().join(link);
+            let target = |version: &str| root.path().join(version);
+            for version in ["1", "2"] {
+                fs::create_dir(target(version)).unwrap();
+                for file in 0..FILES {
+                    fs::write(target(version).join(format!("{file}.yaml")), version).unwrap();
+                }
+            }
+            for file in 0..FILES {
+                let name = format!("{file}.yaml");
+                symlink(Path::new("..data").join(&name), root.path().join("mount").join(&name)).unwrap();
+            }
+            symlink(target("1"), &link).unwrap();
+            let directory = if link.ends_with("..data") { root.path().join("mount") } else { link.clone() };
+            let (readings, done) = (AtomicUsize::new(0), std::sync::atomic::AtomicBool::new(false));
+            let swap = |version: &str| {
+                symlink(target(version), root.path().join("new")).unwrap();
+                fs::rename(root.path().join("new"), &link).unwrap();
+                std::thread::sleep(Duration::from_micros(300));
+            };
+            let mut found = Vec::new();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    for _ in 0..20 {
+                        ["2", "1", "2", "1", "2", "1", "2", "1", "2"].into_iter().for_each(swap);
+                        // Two more, and the second one is not disturbed.
+                        let until = readings.load(Ordering::Acquire) + 2;
+                        while readings.load(Ordering::Acquire) < until {
+                            std::thread::yield_now();
+                        }
+                    }
+                    done.store(true, Ordering::Release);
+                });
+                while !done.load(Ordering::Acquire) {
+                    found.push(crate::policy_files::directory::read(std::slice::from_ref(&directory)));
+                    readings.fetch_add(1, Ordering::AcqRel);
+                }
+            });
+            let mixed = |files: &&PolicyFiles| files.texts.windows(2).any(|pair| pair[0].bytes != pair[1].bytes);
+            let cut = |files: &&PolicyFiles| files.texts.len() != FILES && files.problems.is_empty();
+            let (mixed, cut) = (found.iter().filter(mixed).count(), found.iter().filter(cut).count());
+            assert_eq!((mixed, cut), (0, 0), "of {} readings of {}", found.len(), directory.display());
+            assert!(found.iter().filter(|files| files.texts.len() == FILES).count() >= 20);
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Policy files on disk.
+
+pub mod directory;

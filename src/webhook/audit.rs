@@ -1,0 +1,20 @@
+//! Audit annotations that more than one kind of request can get.
+
+use serde_json::Value;
+
+/// Audit annotation: the object could not be read as one of its kind; what was expected.
+pub(crate) const UNREADABLE: &str = "unreadable";
+
+/// Audit annotation: the review panicked.
+pub(crate) const PANICKED: &str = "panicked";
+
+pub(crate) fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "missing or null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}

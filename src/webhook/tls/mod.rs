@@ -1,0 +1,213 @@
+//! The certificate, swapped without a connection noticing.
+//!
+//! ```text
+//! directory, read every few seconds (directory) ─┐
+//! Secret, watched (secret) ──────────────────────┴→ Content → a pair that fits → the one that is served
+//! ```
+//!
+//! A pair that is no good changes nothing but a metric. The rustls configuration stays the same object, so TLS sessions
+//! survive a rotation too. Until there is a pair, handshakes fail.
+
+pub mod directory;
+pub mod secret;
+
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use arc_swap::ArcSwapOption;
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+
+use crate::hash::hash_of;
+use crate::telemetry::metrics::Metrics;
+
+/// File names, and keys, of a `kubernetes.io/tls` Secret.
+const CERTIFICATE: &str = "tls.crt";
+const KEY: &str = "tls.key";
+
+/// Why there is no certificate.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file is not there, or not readable.
+    #[error("{path}: {problem}; expected a directory with {CERTIFICATE} and {KEY}, as in a kubernetes.io/tls Secret")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// Why.
+        problem: std::io::Error,
+    },
+    /// There is no such Secret.
+    #[error(
+        "{origin} does not exist; mullion controller --webhook-service NAME makes one, mullion-tls, in its own namespace"
+    )]
+    Missing {
+        /// The Secret.
+        origin: String,
+    },
+    /// The content is of no use.
+    #[error("{origin}: {problem}")]
+    Unusable {
+        /// The directory or the Secret.
+        origin: String,
+        /// What is wrong with it.
+        problem: PairError,
+    },
+}
+
+/// Why a certificate and a key are no pair.
+#[derive(Debug, thiserror::Error)]
+pub enum PairError {
+    /// No PEM, or PEM without what is needed.
+    #[error("{name}: {problem}; expected {expected} in PEM")]
+    Malformed {
+        /// Which of the two.
+        name: &'static str,
+        /// What is wrong with it.
+        problem: String,
+        /// What should be there.
+        expected: &'static str,
+    },
+    /// They do not belong together, or are of no use to rustls.
+    #[error("{CERTIFICATE} and {KEY} cannot be used together: {0}")]
+    Mismatch(rustls::Error),
+}
+
+/// What a directory or a Secret holds; not yet looked at.
+pub struct Content {
+    /// Which directory or Secret, for messages.
+    origin: String,
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+}
+
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Content of {}", self.origin)
+    }
+}
+
+/// The pair in force.
+#[derive(Debug, Default)]
+pub struct Certificate {
+    current: ArcSwapOption<CertifiedKey>,
+}
+
+/// Makes aws-lc-rs the process's cryptography, which kube's client needs to find as well.
+pub fn install_crypto() {
+    // An error means that one is installed already: by an earlier call, as in tests.
+    drop(default_provider().install_default());
+}
+
+/// The pair of a certificate chain and its key, both PEM.
+pub fn pair(certificate: &[u8], key: &[u8]) -> Result<CertifiedKey, PairError> {
+    let malformed = |name, problem, expected| PairError::Malformed { name, problem, expected };
+    let expected = "a certificate and the chain below its root";
+    let chain = CertificateDer::pem_slice_iter(certificate)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| malformed(CERTIFICATE, error.to_string(), expected))?;
+    if chain.is_empty() {
+        return Err(malformed(CERTIFICATE, "there is no certificate in it".to_owned(), expected));
+    }
+    let key = PrivateKeyDer::from_pem_slice(key)
+        .map_err(|error| malformed(KEY, error.to_string(), "an unencrypted private key (PKCS#8, PKCS#1 or SEC1)"))?;
+    CertifiedKey::from_der(chain, key, &default_provider()).map_err(PairError::Mismatch)
+}
+
+/// From when to when a certificate is valid, in seconds since 1970.
+fn valid(pair: &CertifiedKey) -> Option<Range<i64>> {
+    let (_, certificate) = x509_parser::parse_x509_certificate(pair.cert.first()?).ok()?;
+    let validity = certificate.validity();
+    Some(validity.not_before.timestamp()..validity.not_after.timestamp())
+}
+
+impl Certificate {
+    /// Reads the pair in `dir`; also says which content that was, for [`Certificate::reload`].
+    pub fn load(dir: &Path) -> Result<(Arc<Self>, u64), TlsError> {
+        let content = directory::read(dir)?;
+        let current = ArcSwapOption::from_pointee(content.pair()?);
+        Ok((Arc::new(Self { current }), content.hash()))
+    }
+
+    /// Reads the files again and takes them if they changed and are good. Returns the content seen, good or bad: a bad
+    /// pair is reported once, not every few seconds.
+    pub fn reload(&self, dir: &Path, seen: u64, metrics: &Metrics) -> u64 {
+        self.take(directory::read(dir), seen, metrics)
+    }
+
+    /// Takes what was found, if it is good and not what was `seen` last. Returns the content seen, good or bad.
+    pub fn take(&self, found: Result<Content, TlsError>, seen: u64, metrics: &Metrics) -> u64 {
+        let content = match found {
+            Ok(content) => content,
+            Err(error) => {
+                let missing = hash_of(&error.to_string());
+                if missing != seen {
+                    metrics.tls_failed(&error);
+                }
+                return missing;
+            }
+        };
+        let hash = content.hash();
+        if hash == seen {
+            return seen;
+        }
+        match content.pair() {
+            Ok(pair) => {
+                // Back from a bad or missing pair to the one in force: nothing new.
+                let same = self.current.load().as_ref().is_some_and(|current| current.cert == pair.cert);
+                let valid = valid(&pair);
+                self.current.store(Some(Arc::new(pair)));
+                if !same {
+                    metrics.tls_loaded(valid.as_ref());
+                }
+            }
+            Err(error) => metrics.tls_failed(&error),
+        }
+        hash
+    }
+
+    /// Whether there is a pair to serve.
+    pub fn is_loaded(&self) -> bool {
+        self.current.load().is_some()
+    }
+
+    /// From when to when the pair in force is valid, in seconds since 1970.
+    pub fn valid(&self) -> Option<Range<i64>> {
+        self.current.load().as_deref().and_then(valid)
+    }
+
+    /// TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, with whatever pair is in force when a client says hello. The API server
+    /// speaks HTTP/1.1 to webhooks on purpose, so that its calls spread over the replicas.
+    pub fn server_config(self: &Arc<Self>) -> anyhow::Result<ServerConfig> {
+        let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .context("TLS 1.2 and 1.3 are not available")?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(config)
+    }
+}
+
+impl ResolvesServerCert for Certificate {
+    fn resolve(&self, _client: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.current.load_full()
+    }
+}
+
+impl Content {
+    fn hash(&self) -> u64 {
+        hash_of(&(&self.certificate, &self.key))
+    }
+
+    fn pair(&self) -> Result<CertifiedKey, TlsError> {
+        pair(&self.certificate, &self.key)
+            .map_err(|problem| TlsError::Unusable { origin: self.origin.clone(), problem })
+    }
+}

@@ -1,0 +1,273 @@
+//! The architecture: no two modules import each other, arrows point down, and the pure crates depend on nothing that knows
+//! a network, a cluster or a runtime. docs/architecture.md is the map.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests: a failure is a panic"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use syn::visit::{self, Visit};
+use syn::{Attribute, File, Item, ItemMod, UseTree};
+
+/// The folder with the sources of each package.
+const SOURCES: [&str; 5] =
+    ["crates/manifest/src", "crates/engine/src", "crates/snapshot/src", "crates/policy/src", "src"];
+
+/// What each pure crate may depend on directly. Whoever adds to a list says in review why the crate needs it.
+const DEPENDENCIES: [(&str, &[&str]); 4] = [
+    ("mullion-manifest", &["json-patch", "jsonptr", "serde", "serde-saphyr", "serde_json", "similar", "thiserror"]),
+    ("mullion-engine", &["json-patch", "serde", "serde_json", "thiserror"]),
+    ("mullion-snapshot", &["mullion-engine", "mullion-manifest", "serde", "serde_json"]),
+    (
+        "mullion-policy",
+        &["base64", "json-patch", "mullion-engine", "mullion-manifest", "mullion-snapshot", "serde", "serde_json"],
+    ),
+];
+
+/// Packages that a pure crate must not have anywhere below it.
+const IMPURE: [&str; 8] = ["axum", "hyper", "kube", "rustls", "aws-lc-rs", "tokio", "tower", "tracing-subscriber"];
+
+/// The rooms of the engine. A room imports those before it; `node` imports `model` and `detect`.
+const ROOMS: [&str; 6] = ["model", "detect", "place", "rules", "patch", "admission"];
+
+/// A module: the names below its crate.
+type Module = Vec<String>;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every module of a crate with its file, without tests.
+fn modules(sources: &str) -> BTreeMap<Module, File> {
+    let folder = root().join(sources);
+    let mut files = vec![folder.clone()];
+    let mut modules = BTreeMap::new();
+    while let Some(path) = files.pop() {
+        if path.is_dir() {
+            files.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            let below = path.strip_prefix(&folder).unwrap().with_extension("");
+            let mut module: Module = below.iter().map(|name| name.to_str().unwrap().to_owned()).collect();
+            module.pop_if(|last| ["mod", "lib"].contains(&last.as_str()));
+            if module.iter().any(|name| name.ends_with("tests")) || module == ["main"] {
+                continue;
+            }
+            let text = fs::read_to_string(&path).unwrap();
+            modules
+                .insert(module, syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display())));
+        }
+    }
+    assert!(!modules.is_empty(), "{sources}: no module");
+    modules
+}
+
+/// Collects the paths that a module names, as written.
+#[derive(Default)]
+struct Paths(Vec<Vec<String>>);
+
+impl<'a> Visit<'a> for Paths {
+    fn visit_item_mod(&mut self, item: &'a ItemMod) {
+        if !is_test(&item.attrs) {
+            visit::visit_item_mod(self, item);
+        }
+    }
+
+    fn visit_use_tree(&mut self, tree: &'a UseTree) {
+        self.add_tree(tree, &[]);
+    }
+
+    fn visit_path(&mut self, path: &'a syn::Path) {
+        self.0.push(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+        visit::visit_path(self, path);
+    }
+}
+
+impl Paths {
+    fn add_tree(&mut self, tree: &UseTree, before: &[String]) {
+        let with = |name: String| [before, &[name]].concat();
+        match tree {
+            UseTree::Path(path) => self.add_tree(&path.tree, &with(path.ident.to_string())),
+            UseTree::Group(group) => group.items.iter().for_each(|tree| self.add_tree(tree, before)),
+            UseTree::Name(name) => self.0.push(with(name.ident.to_string())),
+            UseTree::Rename(name) => self.0.push(with(name.ident.to_string())),
+            UseTree::Glob(_) => self.0.push(before.to_vec()),
+        }
+    }
+}
+
+fn is_test(attributes: &[Attribute]) -> bool {
+    attributes
+        .iter()
+        .any(|one| one.path().is_ident("cfg") && one.parse_args::<syn::Ident>().is_ok_and(|it| it == "test"))
+}
+
+/// The module that a path leads to, where it starts at this crate; `None` for the crate's own root.
+fn target(path: &[String], from: &Module, modules: &BTreeMap<Module, File>) -> Option<Module> {
+    let absolute = match path.first()?.as_str() {
+        "crate" => path[1..].to_vec(),
+        "self" => [from.as_slice(), &path[1..]].concat(),
+        "super" => {
+            let up = path.iter().take_while(|name| *name == "super").count();
+            [&from[..from.len().checked_sub(up)?], &path[up..]].concat()
+        }
+        _ => return None,
+    };
+    (1..=absolute.len()).rev().map(|length| absolute[..length].to_vec()).find(|module| modules.contains_key(module))
+}
+
+/// Which modules each module imports.
+fn imports(sources: &str) -> BTreeMap<Module, BTreeSet<Module>> {
+    let modules = modules(sources);
+    let of = |(module, file): (&Module, &File)| {
+        let mut paths = Paths::default();
+        paths.visit_file(file);
+        let targets =
+            paths.0.iter().filter_map(|path| target(path, module, &modules)).filter(|target| target != module);
+        (module.clone(), targets.collect())
+    };
+    modules.iter().map(of).collect()
+}
+
+/// A way from `to` back to itself, if there is one.
+fn circle(start: &Module, imports: &BTreeMap<Module, BTreeSet<Module>>) -> Option<Vec<String>> {
+    let mut before: BTreeMap<&Module, &Module> = BTreeMap::new();
+    let mut open = vec![start];
+    while let Some(module) = open.pop() {
+        for next in &imports[module] {
+            if next == start {
+                let mut way = vec![start.join("::"), module.join("::")];
+                let mut at = module;
+                while let Some(earlier) = before.get(at).filter(|_| at != start) {
+                    way.push(earlier.join("::"));
+                    at = earlier;
+                }
+                way.reverse();
+                return Some(way);
+            }
+            if !before.contains_key(next) {
+                before.insert(next, module);
+                open.push(next);
+            }
+        }
+    }
+    None
+}
+
+#[test]
+fn no_two_modules_import_each_other() {
+    for sources in SOURCES {
+        let imports = imports(sources);
+        let circles: BTreeSet<String> =
+            imports.keys().filter_map(|module| Some(circle(module, &imports)?.join(" → "))).collect();
+        let shown: Vec<&str> = circles.iter().take(5).map(String::as_str).collect();
+        assert!(
+            circles.is_empty(),
+            "{sources}: modules import each other. Move what both need into a module of its own.\n{}",
+            shown.join("\n")
+        );
+    }
+}
+
+#[test]
+fn rooms_of_the_engine_import_those_before_them() {
+    let allowed = |from: &str, to: &str| {
+        let place = |room: &str| ROOMS.iter().position(|known| *known == room);
+        if from == "node" {
+            ["model", "detect"].contains(&to)
+        } else {
+            place(to).is_some_and(|to| Some(to) < place(from))
+        }
+    };
+    for (from, targets) in imports("crates/engine/src") {
+        for to in targets {
+            let (Some(room), Some(below)) = (from.first(), to.first()) else { continue };
+            assert!(
+                room == below || allowed(room, below),
+                "{} imports {}: {room} may not import {below}",
+                from.join("::"),
+                to.join("::")
+            );
+        }
+    }
+}
+
+/// What cargo knows of the packages, resolved.
+fn metadata() -> Value {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked", "--offline"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn pure_crates_depend_on_what_their_list_names() {
+    let metadata = metadata();
+    let package = |name: &str| metadata["packages"].as_array().unwrap().iter().find(|one| one["name"] == name).unwrap();
+    let name_of = |id: &Value| {
+        let all = metadata["packages"].as_array().unwrap();
+        all.iter().find(|one| one["id"] == *id).unwrap()["name"].as_str().unwrap().to_owned()
+    };
+    let node =
+        |id: &Value| metadata["resolve"]["nodes"].as_array().unwrap().iter().find(|one| one["id"] == *id).unwrap();
+    for (name, allowed) in DEPENDENCIES {
+        let direct: BTreeSet<&str> = package(name)["dependencies"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|one| one["kind"].is_null())
+            .map(|one| one["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(direct, allowed.iter().copied().collect(), "{name}: [dependencies] and its list here differ");
+        let (mut open, mut seen) = (vec![package(name)["id"].clone()], BTreeSet::new());
+        while let Some(id) = open.pop() {
+            for one in node(&id)["deps"].as_array().unwrap() {
+                let normal = one["dep_kinds"].as_array().unwrap().iter().any(|kind| kind["kind"].is_null());
+                if normal && seen.insert(name_of(&one["pkg"])) {
+                    open.push(one["pkg"].clone());
+                }
+            }
+        }
+        let impure: Vec<&str> = IMPURE.into_iter().filter(|impure| seen.contains(*impure)).collect();
+        assert!(impure.is_empty(), "{name} depends on {impure:?}, which a pure crate must not");
+    }
+}
+
+/// Clippy denies the clock, files, the network and the environment in a crate that says so, by crates/clippy.toml.
+#[test]
+fn pure_crates_deny_what_is_not_pure() {
+    for sources in SOURCES.into_iter().filter(|sources| sources.starts_with("crates/")) {
+        let path: PathBuf = root().join(sources).join("lib.rs");
+        let file = syn::parse_file(&fs::read_to_string(&path).unwrap()).unwrap();
+        let denied: String = file.attrs.iter().filter(|one| one.path().is_ident("deny")).map(quote).collect();
+        for lint in ["disallowed_methods", "disallowed_types"] {
+            assert!(denied.contains(lint), "{}: #![deny(clippy::{lint})] is missing", path.display());
+        }
+    }
+}
+
+fn quote(attribute: &Attribute) -> String {
+    attribute.meta.require_list().map(|list| list.tokens.to_string()).unwrap_or_default()
+}
+
+/// The folder of a module says what is in it; its code stands in files with names.
+#[test]
+fn a_room_of_the_engine_is_a_list_of_modules() {
+    for (module, file) in modules("crates/engine/src") {
+        let folder = root().join("crates/engine/src").join(module.join("/"));
+        if folder.join("mod.rs").exists() {
+            let only = file.items.iter().all(|item| matches!(item, Item::Mod(_) | Item::Use(_)));
+            assert!(only, "{}/mod.rs holds code: give it a file with a name", folder.display());
+        }
+    }
+}
