@@ -237,7 +237,7 @@ async fn server(namespace: &TestNamespace, method: &str, path: &str, body: &Valu
     let group = body["apiVersion"].as_str().context("an apiVersion")?;
     let group = if group == "v1" { "api/v1".to_owned() } else { format!("apis/{group}") };
     let uri = format!("/{group}/namespaces/{}/{path}?dryRun=All", namespace.name);
-    let request = http::ReviewRequest::builder().method(method).uri(&uri).header("content-type", "application/json");
+    let request = http::Request::builder().method(method).uri(&uri).header("content-type", "application/json");
     match namespace.client.request::<Value>(request.body(serde_json::to_vec(body)?)?).await {
         Ok(_) => Ok(Fields::new()),
         Err(kube::Error::Api(status)) if status.code == 422 => {

@@ -66,7 +66,7 @@ pub async fn of_controller(
     plane: &ControlPlane,
     namespace: &str,
     probe_namespace: &str,
-    workload: Subject<'_>,
+    subject: Subject<'_>,
 ) -> Result<()> {
     let given = chart("controller", namespace, probe_namespace, &[WITHOUT_CERTIFICATES])?;
     give(plane, "controller", subject, &given).await
@@ -77,36 +77,36 @@ pub async fn of_controller_with_certificates(
     plane: &ControlPlane,
     namespace: &str,
     probe_namespace: &str,
-    workload: Subject<'_>,
+    subject: Subject<'_>,
 ) -> Result<()> {
     give(plane, "controller", subject, &chart("controller", namespace, probe_namespace, &[])?).await
 }
 
 /// Those of `mullion webhook` beside Mullion's `namespace`, without `--tls-secret`.
-pub async fn of_webhook(plane: &ControlPlane, namespace: &str, workload: Subject<'_>) -> Result<()> {
+pub async fn of_webhook(plane: &ControlPlane, namespace: &str, subject: Subject<'_>) -> Result<()> {
     give(plane, "webhook", subject, &chart("webhook", namespace, "", &[WITHOUT_CERTIFICATES])?).await
 }
 
 /// The same with `--tls-secret`, the one that the controller keeps.
-pub async fn of_webhook_with_tls_secret(plane: &ControlPlane, namespace: &str, workload: Subject<'_>) -> Result<()> {
+pub async fn of_webhook_with_tls_secret(plane: &ControlPlane, namespace: &str, subject: Subject<'_>) -> Result<()> {
     give(plane, "webhook", subject, &chart("webhook", namespace, "", &[])?).await
 }
 
 /// Those of a webhook that may not read what is kept.
-pub async fn of_blind_webhook(plane: &ControlPlane, workload: Subject<'_>) -> Result<()> {
+pub async fn of_blind_webhook(plane: &ControlPlane, subject: Subject<'_>) -> Result<()> {
     let mut given = chart("webhook", "", "", &[WITHOUT_CERTIFICATES])?;
     given.retain(|(namespace, _)| namespace.is_none());
     give(plane, "webhook", subject, &given).await
 }
 
 /// Those of `mullion withdraw`, where Mullion's namespace is this.
-pub async fn of_withdraw(plane: &ControlPlane, namespace: &str, workload: Subject<'_>) -> Result<()> {
+pub async fn of_withdraw(plane: &ControlPlane, namespace: &str, subject: Subject<'_>) -> Result<()> {
     let mut given = chart("withdraw", namespace, "", &[])?;
     given.extend(to_find_controllers());
     give(plane, "withdraw", subject, &given).await
 }
 
-async fn give(plane: &ControlPlane, program: &str, workload: Subject<'_>, given: &[Given]) -> Result<()> {
+async fn give(plane: &ControlPlane, program: &str, subject: Subject<'_>, given: &[Given]) -> Result<()> {
     let api = "rbac.authorization.k8s.io";
     let (kind, version) = (if let Subject::User(_) = subject { "User" } else { "Group" }, format!("{api}/v1"));
     let mut objects = Vec::new();
@@ -131,7 +131,7 @@ async fn give(plane: &ControlPlane, program: &str, workload: Subject<'_>, given:
     Ok(())
 }
 
-async fn may(plane: &ControlPlane, workload: Subject<'_>, right: &Right) -> Result<()> {
+async fn may(plane: &ControlPlane, subject: Subject<'_>, right: &Right) -> Result<()> {
     let (user, groups) = match subject {
         Subject::User(user) => (user, Vec::new()),
         Subject::Group(group) => ("anybody", vec![group]),

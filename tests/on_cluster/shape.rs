@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use kube::Client;
 use mullion_engine::model::settings::workload_settings::Settings;
 use mullion_engine::model::workload::WorkloadKind;
-use mullion_engine::rules::field_types::check;
+use mullion_engine::rules::field_types;
 use mullion_engine::rules::finding::Finding;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -193,7 +193,9 @@ fn refusal(message: &str) -> Decoded {
 /// What Mullion makes of it: wrong types and unknown fields.
 fn judged(object: &Value) -> (Vec<Finding>, Vec<Finding>) {
     let kind = WorkloadKind::from_name(object["kind"].as_str().unwrap()).unwrap();
-    shape::check(kind, object, &Settings::default()).into_iter().partition(|finding| finding.code == "MUL801")
+    field_types::check::check(kind, object, &Settings::default())
+        .into_iter()
+        .partition(|finding| finding.code == "MUL801")
 }
 
 /// A pointer as the server's decoder writes it: every key after a dot, whatever is in it.
