@@ -17,7 +17,7 @@ use axum::response::IntoResponse as _;
 use axum::routing::post;
 use mullion::telemetry::metrics::Metrics;
 use mullion::webhook::body::Limits;
-use mullion::webhook::routes;
+use mullion::webhook::router;
 use mullion::webhook::server::{ConnectionLimits, serve};
 use mullion::webhook::state::State;
 use mullion::webhook::tls::Certificate;
@@ -104,7 +104,7 @@ pub fn run() {
     let identity = Identity::new();
     let client = runtime("load");
     let state = Arc::new(State::fixed(fleet::snapshot(20_000, 2_000), PolicySet::default()));
-    let webhook = Server::start("webhook", &identity, routes::router(state, Limits::default()));
+    let webhook = Server::start("webhook", &identity, router::router(state, Limits::default()));
     println!(
         "\nthroughput, {ROUNDS} rounds of {} s in turn, medians; µs: processor time for one request",
         ROUND.as_secs()

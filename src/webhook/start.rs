@@ -27,7 +27,7 @@ use crate::webhook::namespaces::Namespaces;
 use crate::webhook::server::{ConnectionLimits, run_to_end, serve};
 use crate::webhook::state::State;
 use crate::webhook::tls::{Certificate, secret};
-use crate::webhook::{admin, reload, routes};
+use crate::webhook::{admin, reload, router};
 
 /// Runs until SIGTERM or SIGINT. An error means that it could not start, and says what to do: exit code 2; or that a
 /// part of it broke, and that it is better started anew than left with a snapshot that stands still. It logs
@@ -74,7 +74,7 @@ async fn start(args: &Args) -> anyhow::Result<()> {
     let admin_stop = CancellationToken::new();
     let admin_limits = ConnectionLimits { connections: 64, drain: Duration::from_secs(1), ..limits.clone() };
     let mut admin = tokio::spawn(serve(admin, None, admin_routes, admin_limits, metrics.clone(), admin_stop.clone()));
-    let main_routes = routes::router(Arc::clone(&state), Limits::default());
+    let main_routes = router::router(Arc::clone(&state), Limits::default());
     let mut main = tokio::spawn(serve(main, Some(config), main_routes, limits, metrics, stop.clone()));
 
     let watches = async {

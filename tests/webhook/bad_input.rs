@@ -10,7 +10,7 @@ use axum::http::{Request, StatusCode, header};
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use mullion::webhook::body::Limits;
-use mullion::webhook::routes;
+use mullion::webhook::router;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -114,7 +114,7 @@ async fn a_body_that_stalls_or_drips_gets_408() {
     let first = || stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"{"))]);
     let stalled = || Body::from_stream(first().chain(stream::pending()));
 
-    let router = routes::router(state(), limits(Duration::from_millis(20), hour));
+    let router = router::router(state(), limits(Duration::from_millis(20), hour));
     let got = post(&router, "/mutate", stalled()).await;
     says(&got, StatusCode::REQUEST_TIMEOUT, "no progress for 20ms");
     assert_eq!(got.headers[header::CONNECTION], "close");
@@ -125,13 +125,13 @@ async fn a_body_that_stalls_or_drips_gets_408() {
         tokio::time::sleep(Duration::from_millis(1)).await;
         Some((Ok::<_, Infallible>(Bytes::from_static(b" ")), ()))
     });
-    let router = routes::router(state(), limits(hour, hour));
+    let router = router::router(state(), limits(hour, hour));
     let got = post(&router, "/mutate?timeout=50ms", Body::from_stream(drip)).await;
     says(&got, StatusCode::REQUEST_TIMEOUT, "not complete after 50ms");
 
     // A deadline longer than the API server allows is not believed.
     let limits = Limits { request_max: Duration::from_millis(20), ..limits(hour, hour) };
-    let router = routes::router(state(), limits);
+    let router = router::router(state(), limits);
     says(&post(&router, "/mutate?timeout=720h", stalled()).await, StatusCode::REQUEST_TIMEOUT, "after 20ms");
 }
 
@@ -146,7 +146,7 @@ async fn a_body_that_breaks_off_is_400() {
 
 #[tokio::test]
 async fn many_large_bodies_at_once_do_not_take_all_memory() {
-    let router = routes::router(state(), Limits { body_stall: Duration::from_secs(3600), ..Limits::default() });
+    let router = router::router(state(), Limits { body_stall: Duration::from_secs(3600), ..Limits::default() });
     // Seven that wait with 9 MiB each leave 1 MiB of the 64.
     let (full, mut filled) = tokio::sync::mpsc::channel::<()>(7);
     let waiting: Vec<_> = (0..7)
@@ -220,7 +220,7 @@ proptest! {
 fn hurts_not(body: Vec<u8>, mutate: bool) -> Result<(), TestCaseError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let shared = state();
-    let router = routes::router(Arc::clone(&shared), Limits::default());
+    let router = router::router(Arc::clone(&shared), Limits::default());
     let path = if mutate { "/mutate" } else { "/validate" };
     runtime.block_on(async {
         let got = post(&router, path, body).await;

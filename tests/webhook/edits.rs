@@ -14,7 +14,7 @@ use mullion::reload::files;
 use mullion::webhook::body::Limits;
 use mullion::webhook::server::ConnectionLimits;
 use mullion::webhook::state::State;
-use mullion::webhook::{reload, routes};
+use mullion::webhook::{reload, router};
 use mullion_cluster::{ConfigMapMount, Seen, wait_for};
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_policy::policy_set::PolicySet;
@@ -95,7 +95,7 @@ fn load(files: &Files) -> PolicySet {
 }
 
 fn router(policies: PolicySet) -> Router {
-    routes::router(Arc::new(State::fixed(snapshot(), policies)), Limits::default())
+    router::router(Arc::new(State::fixed(snapshot(), policies)), Limits::default())
 }
 
 /// A Windows pod, and one with a user id too, which the sets judge differently.

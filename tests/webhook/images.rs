@@ -14,7 +14,7 @@ use mullion::webhook::body::Limits;
 use mullion::webhook::images::{Answering, Images, PlatformSource, PullSecrets};
 use mullion::webhook::judge;
 use mullion::webhook::state::State;
-use mullion::webhook::{admin, reload, routes};
+use mullion::webhook::{admin, reload, router};
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::image::platform::{Platform, Platforms};
 use mullion_engine::model::image::reference::ImageRef;
@@ -109,7 +109,7 @@ fn server(lookup: &str, source: &Arc<Slow>) -> (Router, Arc<State>) {
     let mut state = State::fixed(ClusterSnapshot::default(), policies(lookup));
     state.images = Images::fixed(Arc::clone(source) as _);
     let state = Arc::new(state);
-    (routes::router(Arc::clone(&state), Limits::default()), state)
+    (router::router(Arc::clone(&state), Limits::default()), state)
 }
 
 /// The object of a review as it would be stored.
@@ -243,7 +243,7 @@ async fn without_anybody_to_ask_every_mode_answers() {
     for lookup in ["Never", "Background", "Inline"] {
         let mut state = State::fixed(ClusterSnapshot::default(), policies(lookup));
         state.images = Images::default();
-        let router = routes::router(Arc::new(state), Limits::default());
+        let router = router::router(Arc::new(state), Limits::default());
         assert_eq!(selector(&router, "?timeout=1s").await, "linux");
     }
 }
@@ -292,7 +292,7 @@ async fn who_is_asked_is_of_the_same_policies_as_the_review() {
     };
     let state = STATE.get_or_init(|| Arc::new(state));
     reload::in_force(state, &Arc::new(policies("Inline")));
-    let router = routes::router(Arc::clone(state), Limits::default());
+    let router = router::router(Arc::clone(state), Limits::default());
     assert_eq!(selector(&router, "?timeout=1s").await, "windows", "as the policies say with which it began");
     let first = policies("Inline").hash;
     assert_eq!(*HASHES.lock().unwrap(), [first.clone(), first], "before and after the registry was asked");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::Router;
 use mullion::webhook::body::Limits;
-use mullion::webhook::routes;
+use mullion::webhook::router;
 use mullion::webhook::state::State;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_policy::policy_set::PolicySet;
@@ -35,7 +35,7 @@ fn state_with(policies: PolicySet) -> Arc<State> {
 }
 
 fn router(state: &Arc<State>) -> Router {
-    routes::router(Arc::clone(state), Limits::default())
+    router::router(Arc::clone(state), Limits::default())
 }
 
 /// A debug build on a busy machine gets all the time there is.

@@ -15,7 +15,7 @@ use kube::client::Body as KubeBody;
 use mullion::webhook::body::Limits;
 use mullion::webhook::images::{Images, PullSecrets};
 use mullion::webhook::registries::maker;
-use mullion::webhook::routes;
+use mullion::webhook::router;
 use mullion::webhook::state::State;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::image::reference::ImageRef;
@@ -96,7 +96,7 @@ fn webhook(lookup: &str, host: &str, pull_secrets: &str, client: Option<kube::Cl
     state.images = Images::made_by(maker(client));
     state.images.follow(&policies, || ()).unwrap();
     let state = Arc::new(state);
-    (routes::router(Arc::clone(&state), Limits::default()), state)
+    (router::router(Arc::clone(&state), Limits::default()), state)
 }
 
 fn review(image: &str, namespace: &str, secrets: &Value) -> Value {

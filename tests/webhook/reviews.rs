@@ -8,7 +8,7 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 
 use mullion::webhook::body::Limits;
-use mullion::webhook::routes;
+use mullion::webhook::router;
 use mullion::webhook::state::State;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_policy::policy_set::PolicySet;
@@ -205,7 +205,7 @@ async fn a_windows_pod_is_placed_refused_or_only_talked_about() {
     for (mode, acts) in [("Enforce", true), ("Audit", false), ("Disabled", false)] {
         let policies = PolicySet::from_files(&[("x.yaml", file(mode))]).unwrap();
         let state = Arc::new(State::fixed(ClusterSnapshot::default(), policies));
-        let router = routes::router(state, Limits::default());
+        let router = router::router(state, Limits::default());
         let answer = post(&router, "/mutate", placed.to_string()).await.review();
         assert_eq!(answer["allowed"], true, "{mode}");
         assert_eq!(answer.get("patch").is_some(), acts, "{mode}: {answer}");
@@ -256,7 +256,7 @@ async fn what_came_of_it_is_counted_once_and_by_namespace() {
     for (mode, expected) in [("Enforce", enforced), ("Audit", audited)] {
         let policies = PolicySet::from_files(&[("x.yaml", file(mode))]).unwrap();
         let state = Arc::new(State::fixed(ClusterSnapshot::default(), policies));
-        let router = routes::router(Arc::clone(&state), Limits::default());
+        let router = router::router(Arc::clone(&state), Limits::default());
         for dry_run in [true, false] {
             for review in [&pod, &user] {
                 let mut review = review.clone();

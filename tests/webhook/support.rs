@@ -15,7 +15,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use mullion::webhook::body::Limits;
-use mullion::webhook::routes;
+use mullion::webhook::router;
 use mullion::webhook::server::{ConnectionLimits, serve};
 use mullion::webhook::state::State;
 use mullion::webhook::tls::Certificate;
@@ -142,7 +142,7 @@ pub(crate) fn state() -> Arc<State> {
 
 /// The routes around [`state`], without a network.
 pub(crate) fn router() -> Router {
-    routes::router(state(), Limits::default())
+    router::router(state(), Limits::default())
 }
 
 /// An answer, read.
@@ -233,7 +233,7 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        let router = routes::router(Arc::clone(&state), Limits::default());
+        let router = router::router(Arc::clone(&state), Limits::default());
         let serving = serve(listener, Some(config), router, limits, state.metrics.clone(), stop.clone());
         let task = tokio::spawn(serving);
         Self { address, state, dir, certificate, seen, stop, task, roots }
@@ -296,5 +296,5 @@ pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
 /// The routes and their state.
 pub(crate) fn router_and_state() -> (Router, Arc<State>) {
     let state = state();
-    (routes::router(Arc::clone(&state), Limits::default()), state)
+    (router::router(Arc::clone(&state), Limits::default()), state)
 }
