@@ -91,7 +91,7 @@ fn bound(pod: SlimPod, policies: &PolicySet, snapshot: &ClusterSnapshot) -> Opti
         !refused && reaches(&settings, known, Some([&labels, &annotations]), &policies.nodes),
     );
     let tolerations = tolerations.iter().filter_map(|one| TolerationTerm::deserialize(one).ok()).collect();
-    // The verdict is asked for only where it matters.
+    // The decision is asked for only where it matters.
     let unclear = !ready && !mirror && !covered && daemon.is_none();
     let windows = unclear && {
         let object = json!({"metadata": {"labels": labels, "annotations": annotations}, "spec": spec});

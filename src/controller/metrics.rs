@@ -197,14 +197,14 @@ impl Metrics {
         self.no_more_probes();
     }
 
-    /// The API server reached a door, at `now` in seconds since 1970.
+    /// The API server reached a endpoint, at `now` in seconds since 1970.
     pub fn door_reached(&self, door: Endpoint, now: i64) {
         let labels = DoorLabels { door: door.name() };
         self.0.webhook_reachable.get_or_create(&labels).set(1);
         self.0.webhook_reached.get_or_create(&labels).set(now);
     }
 
-    /// The API server did not reach a door.
+    /// The API server did not reach a endpoint.
     pub fn door_missed(&self, door: Endpoint) {
         self.0.webhook_reachable.get_or_create(&DoorLabels { door: door.name() }).set(0);
     }

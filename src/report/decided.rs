@@ -1,4 +1,4 @@
-//! What a subject comes to under a set of policies, to be compared: with what it comes to under another set, or with what
+//! What a workload comes to under a set of policies, to be compared: with what it comes to under another set, or with what
 //! somebody expects.
 
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ use serde_json::Value;
 
 use crate::report::json::{ChangeRecord, EvidenceRecord};
 
-/// What a subject comes to. As JSON: an object with `judged`, `os`, `basis`, `because`, `evidence`, `refused`, `findings`,
+/// What a workload comes to. As JSON: an object with `judged`, `os`, `basis`, `because`, `evidence`, `refused`, `findings`,
 /// `placement`, `repairs`, `advice`, `warnings` and `nodes`.
 #[derive(Debug, Clone)]
 pub struct Decided {
@@ -109,7 +109,7 @@ impl Decided {
         self
     }
 
-    /// The verdict, of a subject that is judged at all.
+    /// The decision, of a workload that is judged at all.
     pub fn os(&self) -> Option<DetectedOs> {
         self.judged.then_some(self.decision.os)
     }
@@ -127,7 +127,7 @@ impl Decided {
     /// Whether it comes to the same as `other`: the same operating system, findings, placement, repairs and advice.
     ///
     /// Words are not compared (they name policy files and lines), nor is an operating system that nothing comes of: a
-    /// subject that one side does not judge at all.
+    /// workload that one side does not judge at all.
     pub fn agrees_with(&self, other: &Self) -> bool {
         self.goes_where(other)
             && self.advice == other.advice

@@ -19,7 +19,7 @@ use crate::report::Totals;
 pub enum Record<'a> {
     /// One rule fired in one place.
     Finding(FindingRecord<'a>),
-    /// One subject was judged; its findings came before.
+    /// One workload was judged; its findings came before.
     Subject(SubjectRecord<'a>),
     /// The last line.
     Summary(&'a Totals),
@@ -67,7 +67,7 @@ pub struct FindingRecord<'a> {
     pub help: &'a str,
 }
 
-/// What a subject came to.
+/// What a workload came to.
 #[derive(Debug, Serialize)]
 pub struct SubjectRecord<'a> {
     object: &'a ObjectName,

@@ -101,7 +101,7 @@ impl Totals {
 }
 
 impl fmt::Display for Totals {
-    /// `3 subjects, 2 findings (1 denied, 1 warned), 1 skipped document`: parts that are zero are left out, except the
+    /// `3 workloads, 2 findings (1 denied, 1 warned), 1 skipped document`: parts that are zero are left out, except the
     /// first two.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {}", counted(self.subjects, "subject"), counted(self.findings, "finding"))?;

@@ -142,7 +142,7 @@ pub enum Outcome {
 /// One review, for the log. Never carries any part of the object but its names.
 #[derive(Debug, Clone, Copy)]
 pub struct Reviewed<'a> {
-    /// Which door was asked.
+    /// Which endpoint was asked.
     pub door: Endpoint,
     /// `request.uid`.
     pub uid: &'a str,

@@ -8,7 +8,7 @@ use mullion_engine::model::review_request::ReviewRequest;
 use mullion_policy::policy_set::PolicySet;
 
 /// The engine as the webhook asks it: one review, one answer. A seam, so that tests can see what becomes of answers
-/// and panics without a subject that provokes them.
+/// and panics without a workload that provokes them.
 pub type Judge = fn(&ReviewRequest<'_>, &ClusterSnapshot, &PolicySet, Endpoint) -> (Review, ReviewResponse);
 
 /// The engine itself.

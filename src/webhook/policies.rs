@@ -50,7 +50,7 @@ const REFUSED: &str = "Mullion refused these policies (policies.mullion.dev); th
 /// Said of a good one where there was no time for more.
 const UNSEEN: &str = "these policies load; what they do beside those in force was not looked at";
 
-/// Why there is no verdict.
+/// Why there is no decision.
 enum Unjudged {
     Late,
     Panicked,

@@ -1,7 +1,7 @@
 //! The mark on the controller's probes, by which it sees that the API server reaches this webhook.
 //!
 //! A probe is a dry run of a pod with annotation `ASKED`: nothing is stored, whatever is answered, so the mark is made
-//! under every policy, beside what the engine says. Each door adds a warning, which arrives even if the pod is refused
+//! under every policy, beside what the engine says. Each endpoint adds a warning, which arrives even if the pod is refused
 //! by somebody else; `/mutate` also adds annotation `SEEN`, to show that its patches arrive.
 
 use mullion_engine::admission::response::Endpoint;
@@ -20,7 +20,7 @@ pub(crate) const SEEN: &str = "mullion.dev/probed";
 /// The longest value that is taken up, in bytes. The controller's have 32.
 const MAX_VALUE: usize = 64;
 
-/// The warning of a door about the probe with a value.
+/// The warning of a endpoint about the probe with a value.
 pub(crate) fn mark(door: Endpoint, value: &str) -> String {
     format!("mullion: probe {value} was seen at /{}", door.name())
 }

@@ -51,7 +51,7 @@ pub struct PodPolicySpec {
     pub priority: i64,
     /// Whether this policy acts, only says what it would do, or is out of force.
     pub mode: Option<Mode>,
-    /// Which subjects it is about; empty matches everything.
+    /// Which workloads it is about; empty matches everything.
     #[serde(rename = "match")]
     pub matches: Match,
     /// Who may opt out of Mullion.
@@ -82,7 +82,7 @@ pub struct OptOutSpec {
 pub struct DetectSpec {
     /// Speaks only where the pod is silent.
     pub os: Option<ScopeOs>,
-    /// What an undecided subject gets.
+    /// What an undecided workload gets.
     pub default: Option<LinuxDefault>,
     /// First match wins; those of higher policies come first.
     pub images: Option<ImagePatterns>,

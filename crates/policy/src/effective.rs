@@ -1,4 +1,4 @@
-//! What holds for one subject, key by key and entry by entry, and which file and line says so: for people who ask.
+//! What holds for one workload, key by key and entry by entry, and which file and line says so: for people who ask.
 
 use crate::matching::selector::LabelRequirement;
 use std::collections::BTreeMap;
@@ -102,7 +102,7 @@ impl PolicySet {
         self.pods.iter().filter(move |policy| policy.spec.matches.matches(namespace, namespace_labels, pod_labels))
     }
 
-    /// Every key of a PodPolicy with what holds for a subject; arguments as of [`settings`](Self::settings).
+    /// Every key of a PodPolicy with what holds for a workload; arguments as of [`settings`](Self::settings).
     pub fn effective(
         &self,
         namespace: &str,
@@ -182,7 +182,7 @@ pub fn shape_of(kind: &str, key: &str) -> Option<&'static Shape> {
 }
 
 impl Match {
-    /// Why a subject is none of those meant, as a clause; `None` if it is. Arguments as of
+    /// Why a workload is none of those meant, as a clause; `None` if it is. Arguments as of
     /// [`PolicySet::settings`].
     pub fn objection(
         &self,

@@ -88,7 +88,7 @@ fn leaves(object: &Object, path: &str, all: &mut BTreeSet<String>) {
 fn every_key_of_the_schema_is_here() {
     let mut all = BTreeSet::new();
     leaves(&POD_SPEC, "", &mut all);
-    // What chooses subjects is tested with the settings; a class's name has no meaning without its mode.
+    // What chooses workloads is tested with the settings; a class's name has no meaning without its mode.
     all.retain(|key| key != "priority" && !key.starts_with("match.") && key != "place.runtimeClass.name");
     assert_eq!(KEYS.iter().map(|(key, ..)| (*key).to_owned()).collect::<BTreeSet<_>>(), all);
 }

@@ -1,4 +1,4 @@
-//! The keys that decide, as a table: what two sets hold for the same subject, key by key.
+//! The keys that decide, as a table: what two sets hold for the same workload, key by key.
 
 use mullion_engine::model::settings::node_settings::NodeSettings;
 use mullion_engine::model::settings::rule_actions::RuleAction;

@@ -59,7 +59,7 @@ impl Clone for Memo {
 }
 
 impl PolicySet {
-    /// A set under which `settings` hold for every subject.
+    /// A set under which `settings` hold for every workload.
     pub fn fixed(settings: Settings, nodes: NodeSettings) -> Self {
         let set = Self { nodes, ..Self::default() };
         // No policy, and so none that matches.
@@ -86,7 +86,7 @@ impl PolicySet {
     /// What the policies set for a workload in `namespace` with the labels `pod_labels` (of the pod or of the template). With
     /// `namespace_labels: None`, nothing is known of the namespace: policies with a `namespaceSelector` do not match.
     ///
-    /// Cheap after the first subject that the same policies match: one look-up, no allocation with up to 256 policies.
+    /// Cheap after the first workload that the same policies match: one look-up, no allocation with up to 256 policies.
     pub fn settings(
         &self,
         namespace: &str,

@@ -56,7 +56,7 @@ const LABELS: [&str; 12] = ["l0", "l1", "l2", "l3", "l4", "l5", "l6", "l7", "l8"
 const TOLERATION: Toleration =
     Toleration { key: None, operator: None, value: None, effect: None, toleration_seconds: None };
 
-/// Whether the policy is for the subject, by what [`policy`] writes into one.
+/// Whether the policy is for the workload, by what [`policy`] writes into one.
 fn meets(policy: &PodPolicy, namespace: &str, labels: &Value) -> bool {
     let include = &policy.spec.matches.namespaces.include;
     let named = include.is_empty()

@@ -15,7 +15,7 @@ use mullion_snapshot::objects::or_default;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// The largest template, as slim JSON, of which a verdict is asked; a template is 1 KB, the API server takes 1.5 MB.
+/// The largest template, as slim JSON, of which a decision is asked; a template is 1 KB, the API server takes 1.5 MB.
 /// Of larger ones only the selectors count.
 const MAX_TEMPLATE: usize = 64 << 10;
 
@@ -54,7 +54,7 @@ pub(crate) struct KnownDaemonSet {
     namespace: String,
     placement: SchedulingConstraints,
     any_ready: bool,
-    /// The object as JSON, without what no verdict reads; as text, a fifth of the parsed size. Empty if too large.
+    /// The object as JSON, without what no decision reads; as text, a fifth of the parsed size. Empty if too large.
     object: Box<str>,
 }
 

@@ -101,7 +101,7 @@ impl Neighbours {
         Some(NodeFacts { labels, ..facts.clone() })
     }
 
-    /// Whether that node is part of what verdicts were made from.
+    /// Whether that node is part of what decisions were made from.
     pub(crate) fn include(&self, name: &str, kept: &Kept) -> bool {
         self.seen(name, kept.uid.as_deref()).is_some()
     }

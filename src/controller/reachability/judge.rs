@@ -18,11 +18,11 @@ const TELL_AGAIN: u32 = 30;
 /// What one probe means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Both doors were reached.
+    /// Both endpoints were reached.
     Reached,
-    /// These doors, of which the API server knows, were not.
+    /// These endpoints, of which the API server knows, were not.
     Missed { doors: Vec<Endpoint>, refused: bool, said: String },
-    /// These doors were not, and nobody told the API server about them.
+    /// These endpoints were not, and nobody told the API server about them.
     NotRegistered { doors: Vec<Endpoint> },
     /// It could not be seen.
     Unknown { said: String },
@@ -45,7 +45,7 @@ pub(crate) struct Said {
     pub(crate) news: Option<News>,
 }
 
-/// What a probe means, given whether a door is `registered`; not knowing that counts as yes.
+/// What a probe means, given whether a endpoint is `registered`; not knowing that counts as yes.
 pub(crate) fn outcome(probe: &Probe, registered: impl Fn(Endpoint) -> bool) -> Outcome {
     let doors = |reach: Reach| {
         [Endpoint::Mutate, Endpoint::Validate].into_iter().filter(move |door| probe.reach(*door) == reach)
@@ -150,7 +150,7 @@ fn condition(status: &str, reason: &str, message: String) -> Condition {
     }
 }
 
-/// The kind of object that tells the API server about a door.
+/// The kind of object that tells the API server about a endpoint.
 pub(crate) fn configuration(door: Endpoint) -> &'static str {
     match door {
         Endpoint::Mutate => "MutatingWebhookConfiguration",

@@ -140,7 +140,7 @@ async fn write(leading: &Leading, condition: &Condition) {
     }
 }
 
-/// What the API server was told about each door.
+/// What the API server was told about each endpoint.
 struct Registrations {
     mutate: Registration,
     validate: Registration,
@@ -166,7 +166,7 @@ impl Registrations {
         !matches!(self.of(door), Registration::Missing)
     }
 
-    /// The object that people look at: of the first door that was missed, if there is one.
+    /// The object that people look at: of the first endpoint that was missed, if there is one.
     fn about(&self, outcome: &Outcome) -> ObjectReference {
         let door = match outcome {
             Outcome::Missed { doors, .. } => doors.first().copied(),

@@ -24,7 +24,7 @@ const MAX_ANSWER: usize = 1 << 20;
 /// How much of the API server's own words is repeated, in characters.
 const MAX_SAID: usize = 300;
 
-/// Whether one door was reached.
+/// Whether one endpoint was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// Its mark came back.

@@ -1,4 +1,4 @@
-//! The pods of a subject: how they are placed once they are made, and where they could run then.
+//! The pods of a workload: how they are placed once they are made, and where they could run then.
 //!
 //! A template that is applied is left alone but for what the API server would refuse; its pods are placed one by one, when
 //! their controller makes them.

@@ -1,4 +1,4 @@
-//! Whose subject a request is about, and what is done to it.
+//! Whose workload a request is about, and what is done to it.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::model::workload::WorkloadKind;
 /// The kubelet's mark on the API object of a static pod; a changed one would not match the pod that runs.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// Whose subject it is, and what is done to it: the columns of the answer table.
+/// Whose workload it is, and what is done to it: the columns of the answer table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestCategory {
     /// Nothing Mullion speaks to: an unknown subresource, a mirror pod, a ReplicaSet of a Deployment or a Job of a CronJob,
@@ -41,7 +41,7 @@ pub enum RequestCategory {
 }
 
 impl RequestCategory {
-    /// That of a request; `pod`: its subject's.
+    /// That of a request; `pod`: its workload's.
     pub fn of(request: &ReviewRequest<'_>, pod: &Pod<'_>) -> Self {
         let subject = &request.workload;
         match (subject.kind, request.operation, request.subresource) {

@@ -4,7 +4,7 @@
 //! one of a pod that says `spec.os.name: windows` (`ValidatePodResize` in pkg/apis/core/validation/validation.go), and
 //! from 1.36 on one of any pod that is bound to a node of another OS than Linux (admission plugin `PodResizeValidator`):
 //! after the mutating webhooks and before the validating ones, in words that say what and not what instead. So it is at
-//! the mutating door that Mullion says it. A pod that waits for a node is resized as any other.
+//! the mutating endpoint that Mullion says it. A pod that waits for a node is resized as any other.
 
 use serde_json::Value;
 

@@ -300,7 +300,7 @@ fn removes(review: &Review, finding: &Finding) -> bool {
     review.changes.iter().any(|change| matches!(&change.edit, Edit::Remove { pointer } if *pointer == finding.pointer))
 }
 
-/// Whether the review's changes say where the subject may run.
+/// Whether the review's changes say where the workload may run.
 fn places(review: &Review) -> bool {
     review.changes.iter().any(|change| matches!(change.cause, Cause::Placement(_)))
 }

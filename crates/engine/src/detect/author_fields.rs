@@ -17,7 +17,7 @@ use crate::model::pod_view::Pod;
 use crate::model::scheduling::node_constraints;
 use crate::model::scheduling::node_constraints::OsWanted;
 
-/// What the subject's own fields and its annotation say; `None` if they say nothing.
+/// What the workload's own fields and its annotation say; `None` if they say nothing.
 pub(crate) fn decide_by_author(input: &DetectionInput<'_>) -> Option<OsDecision> {
     let pod = &input.pod;
     let mut placements = explicit_placements(input);

@@ -1,6 +1,6 @@
-//! Which operating system a subject needs, and how that is known.
+//! Which operating system a workload needs, and how that is known.
 //!
-//! Four levels, and a lower one speaks only where those above are silent: what the subject itself says, what its
+//! Four levels, and a lower one speaks only where those above are silent: what the workload itself says, what its
 //! namespace or policy says, what its images are, and the node it is bound to. Then the Linux default. A wrong
 //! "Windows" or a wrong "Linux" costs a pod, "Undecided" costs little: in doubt nothing decides.
 

@@ -11,7 +11,7 @@ use crate::model::scheduling::node_constraints;
 use crate::model::scheduling::node_constraints::OsWanted;
 
 /// Whether the OS selector is one that Mullion wrote and that nobody meant: a bound pod got it for its place, a
-/// DaemonSet for want of anything else, or for reasons that may be gone from a template that changes. It decides no more
+/// DaemonSet because nothing else decides, or for reasons that may be gone from a template that changes. It decides no more
 /// the second time than it did the first.
 pub(crate) fn placed_by_mullion(input: &DetectionInput<'_>) -> bool {
     let stands = node_constraints::selector_os(&input.pod).0;

@@ -1,4 +1,4 @@
-//! The Linux default: what an undecided subject gets in a cluster that has Windows nodes too.
+//! The Linux default: what an undecided workload gets in a cluster that has Windows nodes too.
 //!
 //! Most charts say nothing about operating systems because they never met a cluster with two. They mean Linux. The
 //! default gives them that, unless anything at all hints at something else.
@@ -24,7 +24,7 @@ pub enum Asker {
     SettledDaemonSet,
 }
 
-/// Why an undecided subject is not given Linux.
+/// Why an undecided workload is not given Linux.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoDefault {
     /// Somebody decided, or wants no placement.
@@ -95,7 +95,7 @@ impl NoDefault {
     }
 }
 
-/// Whether an undecided subject gets Linux; if not, why.
+/// Whether an undecided workload gets Linux; if not, why.
 pub fn check_linux_default(
     input: &DetectionInput<'_>,
     decision: &OsDecision,

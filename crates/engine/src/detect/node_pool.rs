@@ -9,7 +9,7 @@ use crate::model::os_decision::{Basis, Evidence, EvidenceOs, EvidenceSource};
 use crate::model::scheduling::node_constraints;
 use crate::model::scheduling::node_constraints::NodeConstraints;
 
-/// Everything the subject asks of its node, its namespace's selector included.
+/// Everything the workload asks of its node, its namespace's selector included.
 pub fn node_constraints<'a>(input: &DetectionInput<'a>) -> NodeConstraints<'a> {
     NodeConstraints::of(
         &input.pod,

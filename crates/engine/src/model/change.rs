@@ -16,10 +16,10 @@ pub struct Change {
     pub edit: Edit,
 }
 
-/// Why a subject is changed.
+/// Why a workload is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// It follows from the verdict; the reason as a clause.
+    /// It follows from the decision; the reason as a clause.
     Placement(&'static str),
     /// A rule repairs it; its code.
     Rule(&'static str),

@@ -40,10 +40,10 @@ pub const IMAGE_BUILD_LABEL: &str = "mullion.dev/windows-build";
 /// How the names of Mullion's RuntimeClasses begin.
 pub const RUNTIME_CLASS_PREFIX: &str = "mullion-windows-";
 
-/// Honoured on namespaces, and on pods where a policy says so: `true` leaves the subject alone.
+/// Honoured on namespaces, and on pods where a policy says so: `true` leaves the workload alone.
 pub(crate) const IGNORE_ANNOTATION: &str = "mullion.dev/ignore";
 
-/// The annotation of a pod, or of a pod template, that waves rules off where `optOut.allow` lets it.
+/// The annotation of a pod, or of a pod template, that exempts from rules where `optOut.allow` lets it.
 pub const ALLOW_ANNOTATION: &str = "mullion.dev/allow";
 
 /// Annotation of a namespace: the user ids it gives out, `start/size` or `start-end`.

@@ -118,7 +118,7 @@ impl OsDecision {
         }
     }
 
-    /// Whether its images had, or could have, a say: neither the subject itself nor a scope says anything.
+    /// Whether its images had, or could have, a say: neither the workload itself nor a scope says anything.
     pub fn heeds_images(&self) -> bool {
         let first = self.evidence.first().map(|first| (&first.os, &first.source));
         self.os != DetectedOs::Conflict

@@ -1,4 +1,4 @@
-//! A narrow view of the pod inside a subject, read from raw JSON.
+//! A narrow view of the pod inside a workload, read from raw JSON.
 //!
 //! Never a typed Pod: fields newer than the API crate must survive, and nobody pays for fields no rule reads.
 
@@ -14,7 +14,7 @@ pub const CONTAINER_LISTS: [&str; 3] = ["initContainers", "containers", "ephemer
 /// The object that has a pod's `metadata` and `spec`: a Pod itself, or the pod template of a workload.
 #[derive(Debug, Clone, Copy)]
 pub struct Pod<'a> {
-    /// JSON pointer of that object inside the subject; empty for a Pod.
+    /// JSON pointer of that object inside the workload; empty for a Pod.
     pub pointer: &'static str,
     root: &'a Value,
 }
@@ -31,7 +31,7 @@ pub struct Container<'a> {
 }
 
 impl<'a> Pod<'a> {
-    /// The pod in `object`, a subject of that kind; `None` if there is no object where the pod should be.
+    /// The pod in `object`, a workload of that kind; `None` if there is no object where the pod should be.
     pub fn of(kind: WorkloadKind, object: &'a Value) -> Option<Self> {
         let pointer = kind.pod_pointer();
         let root = member(object, pointer)?;

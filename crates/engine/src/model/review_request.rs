@@ -1,4 +1,4 @@
-//! What is asked: one subject, as it would be written.
+//! What is asked: one workload, as it would be written.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::model::workload::WorkloadObject;
 /// One question to [`review`](crate::admission::review::review()).
 #[derive(Debug, Clone, Copy)]
 pub struct ReviewRequest<'a> {
-    /// What is being done to the subject.
+    /// What is being done to the workload.
     pub operation: Operation,
     /// `ephemeralcontainers`, `status`, …; `None` for the object itself.
     pub subresource: Option<&'a str>,
@@ -22,14 +22,14 @@ pub struct ReviewRequest<'a> {
     pub into_templates: bool,
     /// Whether it is asked for the last time, when nothing can be changed any more: at `/validate`.
     pub settled: bool,
-    /// What registries say of images, by the reference as the subject writes it; `None`: they were not asked.
+    /// What registries say of images, by the reference as the workload writes it; `None`: they were not asked.
     pub images: Option<&'a KnownImages>,
-    /// The subject's namespace, where it is newer than the snapshot; the snapshot's own goes before it.
+    /// The workload's namespace, where it is newer than the snapshot; the snapshot's own goes before it.
     pub namespace: Option<&'a Namespace>,
 }
 
 impl<'a> ReviewRequest<'a> {
-    /// Whether the subject may be created, where nothing but the subject is known.
+    /// Whether the workload may be created, where nothing but the workload is known.
     pub fn creation(workload: WorkloadObject<'a>) -> Self {
         Self {
             operation: Operation::Create,
@@ -44,7 +44,7 @@ impl<'a> ReviewRequest<'a> {
     }
 }
 
-/// What is being done to a subject.
+/// What is being done to a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// It is new.

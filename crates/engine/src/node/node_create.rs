@@ -39,7 +39,7 @@ pub struct Claimants {
 /// The taint that a new Windows node may get with its CREATE; `None` if it has to come later, or never.
 ///
 /// Under `WhenTolerated` no DaemonSet may be left out of a node that is not known yet: each selector but that of an OS
-/// may match it. One that asks for no OS counts where its verdict is for Windows too, or where a taint waits for it, which is so while it has a Ready pod there;
+/// may match it. One that asks for no OS counts where its decision is for Windows too, or where a taint waits for it, which is so while it has a Ready pod there;
 /// elsewhere the controller would not wait for it on the new node either, where it cannot have a Ready pod yet.
 pub fn taint_on_create(policy: &NodeSettings, claimants: &Claimants) -> Option<Taint> {
     let taint = conceivable(policy)?;

@@ -14,7 +14,7 @@ use crate::model::workload::WorkloadKind;
 /// Where `kubectl apply` keeps what it was given.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Makes `object`, a subject of that kind as a cluster has it, what its author wrote.
+/// Makes `object`, a workload of that kind as a cluster has it, what its author wrote.
 ///
 /// A pod that `kubectl apply` made carries the author's own text, which is taken: little of a pod can be changed later. Of
 /// any other, fields that Mullion repaired are gone for good.

@@ -3,7 +3,7 @@
 use crate::model::change::Edit;
 use crate::model::settings::rule_actions::Action;
 
-/// One place in one subject where one rule fired.
+/// One place in one workload where one rule fired.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Finding {
@@ -11,7 +11,7 @@ pub struct Finding {
     pub code: &'static str,
     /// `run-as-user`.
     pub rule: &'static str,
-    /// What the policy does with it, before [`answer`](crate::admission::response::respond()) looks at whose subject it is.
+    /// What the policy does with it, before [`answer`](crate::admission::response::respond()) looks at whose workload it is.
     pub action: Action,
     /// Whether a repair is worth no sentence: the value changed nothing on Linux either.
     pub quiet: bool,

@@ -9,7 +9,7 @@ use crate::place::context::WorkloadContext;
 use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::rule::Rule;
 
-/// What the findings of each rule do to one subject.
+/// What the findings of each rule do to one workload.
 #[derive(Debug, Clone, Copy)]
 pub struct Actions<'a> {
     pub(crate) settings: &'a Settings,
@@ -17,7 +17,7 @@ pub struct Actions<'a> {
 }
 
 impl<'a> Actions<'a> {
-    /// For that pod, which may wave rules off.
+    /// For that pod, which may exempt from rules.
     pub fn of(pod: &Pod<'a>, settings: &'a Settings) -> Self {
         Self { settings, waved: pod.annotation(ALLOW_ANNOTATION).unwrap_or_default() }
     }

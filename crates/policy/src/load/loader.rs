@@ -252,7 +252,7 @@ impl<'f> Loader<'f> {
         }
     }
 
-    /// Reports keys that two policies of one priority set for the same subjects: neither could be told to decide.
+    /// Reports keys that two policies of one priority set for the same workloads: neither could be told to decide.
     fn collisions(&mut self) {
         let mut keys = Vec::new();
         deciding(&POD_SPEC, "", &mut keys);

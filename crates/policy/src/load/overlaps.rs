@@ -1,4 +1,4 @@
-//! Which policies of one priority could be about the same subject and set the same key, found without comparing the
+//! Which policies of one priority could be about the same workload and set the same key, found without comparing the
 //! namespaces of each with those of every other.
 
 use std::collections::HashMap;

@@ -119,7 +119,7 @@ impl Decider<'_> {
     }
 }
 
-/// Whether a policy matches every subject of every namespace but those that it excludes by name.
+/// Whether a policy matches every workload of every namespace but those that it excludes by name.
 pub(crate) fn everywhere(policy: &PodPolicy) -> bool {
     let matches = &policy.spec.matches;
     let Namespaces { include, .. } = &matches.namespaces;
@@ -128,7 +128,7 @@ pub(crate) fn everywhere(policy: &PodPolicy) -> bool {
         && matches.pod_selector.is_empty()
 }
 
-/// Whether a policy matches every subject.
+/// Whether a policy matches every workload.
 pub(crate) fn matches_all(policy: &PodPolicy) -> bool {
     everywhere(policy) && policy.spec.matches.namespaces.exclude.is_empty()
 }

@@ -344,7 +344,7 @@ fn nodes_that_the_pod_does_not_ask_for_do_not_help() {
     let found = |selector: Value, policies: &PolicySet| {
         let object = pod(json!({"nodeSelector": selector, "containers": [{"name": "c", "image": LTSC2022}]}));
         let outcome = create_in(&object, &cluster(nodes.clone()), policies);
-        // The same at the second door, where the pod has what was placed.
+        // The same at the second endpoint, where the pod has what was placed.
         assert_eq!(
             said(&outcome, "MUL502"),
             said(&create_in(&outcome.stored, &cluster(nodes.clone()), policies), "MUL502")

@@ -20,7 +20,7 @@ const NOTE: &str = "mullion.dev/decision";
 /// One who is called after Mullion.
 type Other = fn(&mut Value);
 
-/// What is said at the last door, of the pod that is stored.
+/// What is said at the last endpoint, of the pod that is stored.
 struct Course {
     /// At /mutate, each time Mullion was asked.
     mutate: Vec<ReviewResponse>,

@@ -1,4 +1,4 @@
-//! 1xx: what subjects say of operating systems, and the texts people get.
+//! 1xx: what workloads say of operating systems, and the texts people get.
 
 use mullion_engine::model::cluster::nodes::Nodes;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;

@@ -261,7 +261,7 @@ fn all_places(value: &Value, at: String, places: &mut Vec<String>) {
     places.push(at);
 }
 
-/// A subject of that kind whose pod holds `spec` and whose own fields are `rest`.
+/// A workload of that kind whose pod holds `spec` and whose own fields are `rest`.
 fn with_pod(kind: &str, spec: &Value, rest: &Value) -> Value {
     let mut object = json!({"kind": kind, "metadata": rest, "spec": spec});
     match kind {

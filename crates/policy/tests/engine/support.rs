@@ -142,7 +142,7 @@ pub fn debug(old: &Value, new: &Value) -> Review {
     review(&request, &snapshot(), &PolicySet::default())
 }
 
-/// Everything said at both doors, and the object as it would be stored.
+/// Everything said at both endpoints, and the object as it would be stored.
 #[derive(Debug)]
 pub struct Outcome {
     pub review: Review,
@@ -188,7 +188,7 @@ pub fn outcome_with(
 }
 
 impl Outcome {
-    /// The message of the refusal, at whichever door; panics if there is none.
+    /// The message of the refusal, at whichever endpoint; panics if there is none.
     pub fn refusal(&self) -> &str {
         let refusal = self.mutate.refusal.as_ref().or(self.validate.refusal.as_ref());
         &refusal.unwrap_or_else(|| panic!("not refused: {:#?}", self.review)).message

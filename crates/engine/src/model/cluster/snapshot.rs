@@ -9,7 +9,7 @@ use crate::model::cluster::taint::Taint;
 use crate::model::image::platform::KnownImages;
 use crate::model::windows::build::Build;
 
-/// Everything a review may know beside the subject and the policies.
+/// Everything a review may know beside the workload and the policies.
 #[derive(Debug, Clone, Default)]
 pub struct ClusterSnapshot {
     /// `None`: nothing is known of nodes (the command line without `--snapshot`).

@@ -53,12 +53,12 @@ impl Settings {
         self.rules_version.as_deref().is_none_or(|version| number(since) <= number(version))
     }
 
-    /// Whether `optOut.allow` lets `mullion.dev/allow` wave the rule off.
+    /// Whether `optOut.allow` lets `mullion.dev/allow` exempt from the rule.
     pub fn may_wave_off(&self, code: &str, name: &str) -> bool {
         self.allow.iter().any(|rule| match_length(rule, code, name) > 0)
     }
 
-    /// Whether `annotation`, the value of a subject's `mullion.dev/allow`, waves the rule off: names, codes or prefixes
+    /// Whether `annotation`, the value of a workload's `mullion.dev/allow`, exempts from the rule: names, codes or prefixes
     /// of codes, separated by commas, as far as `optOut.allow` lets it.
     pub fn waved_off(&self, annotation: &str, code: &str, name: &str) -> bool {
         annotation.split(',').any(|written| match_length(written.trim(), code, name) > 0)
@@ -90,7 +90,7 @@ pub enum HonourIgnore {
     Pods,
 }
 
-/// What an undecided subject gets.
+/// What an undecided workload gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum LinuxDefault {
     /// Linux, if the cluster has or had Windows nodes.
@@ -201,7 +201,7 @@ pub enum TemplateDenials {
     Warn,
 }
 
-/// What holds for one subject once every matching policy is laid over the others.
+/// What holds for one workload once every matching policy is laid over the others.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Of the highest matching policy that sets it.

@@ -31,7 +31,7 @@ use crate::rules::rule::Rule;
 /// per rule, so that a hundred warnings hide no error.
 const MOST: usize = 100;
 
-/// What the API server could not take of `object`, a subject of that kind: wrong types first, then unknown fields, each
+/// What the API server could not take of `object`, a workload of that kind: wrong types first, then unknown fields, each
 /// in the order of the walk.
 ///
 /// The action is the policies', where they name these rules, else the rule's default. It is final: neither
