@@ -32,6 +32,7 @@ mod memory;
 mod otherwise;
 #[path = "../support/parts.rs"]
 mod parts;
+mod process;
 #[path = "../support/resident.rs"]
 mod resident;
 mod rounds;
@@ -42,7 +43,7 @@ use parts::Parts;
 fn main() {
     let wanted = Parts::wanted();
     if let [part, name] = wanted.0.as_slice()
-        && part == memory::CHILD
+        && part == process::CHILD
     {
         return memory::child(name);
     }

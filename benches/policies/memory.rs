@@ -1,16 +1,14 @@
 //! What policies take of a process: each figure is of a process of its own.
 
-use std::process::{Command, id};
+use std::process::id;
 
 use mullion_engine::model::settings::image_patterns::ImagePatterns;
 use mullion_policy::policy_file::{PolicyFile, PolicyFiles};
 use mullion_policy::store::Store;
 
+use crate::process::shown;
 use crate::texts::{self, PATTERNS, POLICIES, Style, Text};
 use crate::{decide, otherwise, resident};
-
-/// The part that the processes run which are measured.
-pub const CHILD: &str = "memory-of";
 
 const RELOADS: usize = 1_000;
 
@@ -23,13 +21,6 @@ pub fn run() {
     for name in ["labels", "reloads"] {
         shown(name);
     }
-}
-
-pub fn shown(name: &str) {
-    let program = std::env::current_exe().unwrap();
-    let output = Command::new(program).args([CHILD, name]).output().unwrap();
-    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
-    print!("{}", String::from_utf8_lossy(&output.stdout));
 }
 
 fn files(texts: Vec<Text>) -> PolicyFiles {

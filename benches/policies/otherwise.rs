@@ -3,7 +3,7 @@
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use mullion_engine::model::settings::image_patterns::{ImagePattern, ImagePatterns, PatternOs, match_image};
 
-use crate::memory;
+use crate::process::shown;
 use crate::rounds::{Case, interleaved, print_micros};
 use crate::texts::{self, PATTERNS};
 
@@ -78,6 +78,6 @@ pub fn run() {
     ];
     crate::load::print_millis(&mut cases, 5);
     println!("memory of a process, MiB: resident set before, with it, at most");
-    memory::shown("index");
-    memory::shown("globset");
+    shown("index");
+    shown("globset");
 }
