@@ -5,11 +5,9 @@
 #[path = "policies/bad.rs"]
 mod bad;
 
-use mullion_policy::file_names::is_test_file;
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use mullion::cli::io_handles::Io;
 use mullion::cli::outcome::Outcome;
@@ -27,6 +25,7 @@ use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
 use mullion_engine::rules::catalogue::catalogue;
 use mullion_engine::rules::linux_only::table::FIELDS;
 use mullion_manifest::problem::Problem;
+use mullion_policy::file_names::is_test_file;
 use mullion_policy::policy_set::PolicySet;
 use mullion_policy::registry_policy::RegistryPolicy;
 use serde_json::{Value, json};

@@ -25,14 +25,13 @@ use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use mullion::cli::check;
 use mullion::cli::check::{Check, FailOn, Format};
 use mullion::cli::input::Inputs;
 use mullion::cli::io_handles::Io;
 use mullion::cli::knowledge::KnowledgeArgs;
-use mullion::cli::mutate;
 use mullion::cli::mutate::Mutate;
 use mullion::cli::outcome::Outcome;
+use mullion::cli::{check, mutate};
 use mullion_engine::admission::review::review;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::review_request::ReviewRequest;

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Node;
+use kube::api::ListParams;
 use kube::core::PartialObjectMeta;
-use kube::{Api, Client, api::ListParams};
+use kube::{Api, Client};
 use mullion::controller::leader::Leading;
 use mullion::controller::metrics::Metrics;
 use mullion::controller::nodes;

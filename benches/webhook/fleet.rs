@@ -1,9 +1,8 @@
 //! Snapshots and reviews of the size that clusters have.
 
-use serde_json::{Value, json};
-
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_snapshot::dump;
+use serde_json::{Value, json};
 
 /// Nodes, a quarter of them Windows, and namespaces, as `kubectl get -o json` prints them.
 pub fn dump(nodes: usize, namespaces: usize) -> Value {

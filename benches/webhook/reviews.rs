@@ -4,9 +4,8 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
-use mullion::webhook::handler;
-use mullion::webhook::judge;
 use mullion::webhook::state::State;
+use mullion::webhook::{handler, judge};
 use mullion_engine::admission::response::Endpoint;
 use mullion_engine::model::cluster::nodes::Nodes;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;

@@ -1,7 +1,5 @@
 //! Where the handler's time goes: each of its parts alone, on one thread, for the same bodies as in `reviews`.
 
-use mullion_engine::admission::response::respond;
-use mullion_engine::admission::review::review;
 use std::hint::black_box;
 use std::time::Duration;
 
@@ -10,7 +8,8 @@ use futures::FutureExt as _;
 use mullion::webhook::envelope::{AdmissionRequest, AdmissionResponse};
 use mullion::webhook::handler;
 use mullion::webhook::state::State;
-use mullion_engine::admission::response::Endpoint;
+use mullion_engine::admission::response::{Endpoint, respond};
+use mullion_engine::admission::review::review;
 use mullion_engine::model::review_request::ReviewRequest;
 use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
 use mullion_policy::policy_set::PolicySet;

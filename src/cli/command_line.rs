@@ -1,7 +1,9 @@
 //! The command line: all commands with their arguments.
 
-use crate::cli::{check, compat, completions, explain, image, man, mutate, policy, rules, withdraw};
 use clap::{Parser, Subcommand};
+
+use crate::cli::{check, compat, completions, explain, image, man, mutate, policy, rules, withdraw};
+use crate::webhook::args::Args;
 
 /// Places and checks pods by operating system in mixed Windows/Linux Kubernetes clusters.
 #[derive(Debug, Parser)]
@@ -30,7 +32,7 @@ pub enum Command {
     /// Check, explain, test and compare policy files
     Policy(policy::Policy),
     /// Serve the admission webhook over HTTPS
-    Webhook(crate::webhook::args::Args),
+    Webhook(Args),
     /// Keep labels, taints and RuntimeClasses of Windows nodes
     Controller(crate::controller::Args),
     /// Take everything of Mullion off nodes, and delete the RuntimeClasses nothing names

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use mullion_engine::model::windows::build::Build;
 use mullion_engine::model::windows::compat::{Generation, STABLE_ABI_FROM, floor, runs, table as compat_table};
-use mullion_engine::model::windows::release::ExtraRelease;
-use mullion_engine::model::windows::release::{RELEASES, known_host_builds, release_name};
+use mullion_engine::model::windows::release::{ExtraRelease, RELEASES, known_host_builds, release_name};
 use mullion_engine::model::windows::support::support_of;
 
 use crate::cli::io_handles::Io;

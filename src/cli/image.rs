@@ -1,14 +1,12 @@
 //! `mullion image`: what policies, the registry (if it is to be asked) and the name say of an image.
 
-use crate::report::STDIN;
-use mullion_engine::detect::container_images::ImageFacts;
 use std::cmp::Reverse;
 use std::io;
 use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use mullion_engine::detect::container_images::image_facts;
+use mullion_engine::detect::container_images::{ImageFacts, image_facts};
 use mullion_engine::detect::image_names::name::ImageRow;
 use mullion_engine::model::image::platform::KnownImages;
 use mullion_engine::model::image::reference::ImageRef;
@@ -21,7 +19,7 @@ use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
 use crate::cli::policy_files;
 use crate::cli::usage_error::UsageError;
-use crate::report::table;
+use crate::report::{STDIN, table};
 
 /// Arguments of `image`.
 #[derive(Debug, Clone, Args)]

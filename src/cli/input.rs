@@ -1,6 +1,5 @@
 //! From the files, directories and `-` of a command line to texts.
 
-use mullion_manifest::span::LineColumn;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read;
@@ -11,7 +10,7 @@ use clap::Args;
 use mullion_manifest::document;
 use mullion_manifest::limits::MAX_BYTES;
 use mullion_manifest::problem::Problem;
-use mullion_manifest::span::LineIndex;
+use mullion_manifest::span::{LineColumn, LineIndex};
 
 use crate::cli::io_handles::Io;
 use crate::cli::usage_error::UsageError;

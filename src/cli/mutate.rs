@@ -1,11 +1,10 @@
 //! `mullion mutate`: the input as the webhook would leave it.
 
-use mullion_engine::admission::response::ReviewResponse;
 use std::io;
 
 use clap::Args;
 use json_patch::PatchOperation;
-use mullion_engine::admission::response::{Denial, Endpoint, respond};
+use mullion_engine::admission::response::{Denial, Endpoint, ReviewResponse, respond};
 use mullion_engine::admission::review::review;
 use mullion_engine::model::workload::WorkloadObject;
 use mullion_manifest::edit;

@@ -1,18 +1,20 @@
 //! Runs the program: parses the command line, and calls the function of its command.
 
-use crate::cli::command_line::Cli;
-use crate::cli::command_line::Command;
+use std::ffi::OsString;
+use std::io;
+use std::io::BufWriter;
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, FromArgMatches as _};
+
+use crate::cli::command_line::{Cli, Command};
 use crate::cli::io_handles::Io;
 use crate::cli::kubectl::Caller;
 use crate::cli::outcome::Outcome;
 use crate::cli::{
     check, compat, completions, explain, image, io_handles, kubectl, man, mutate, policy, rules, withdraw,
 };
-use clap::{CommandFactory as _, FromArgMatches as _};
-use std::ffi::OsString;
-use std::io;
-use std::io::BufWriter;
-use std::process::ExitCode;
+use crate::{controller, webhook};
 
 /// Runs the program with `args`, the program's name first.
 pub fn run<I, T>(args: I) -> ExitCode
@@ -69,8 +71,8 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         Command::Compat(args) => compat::run(&args, io),
         Command::Rules(args) => rules::run(&args, io),
         Command::Policy(args) => policy::run(&args, io),
-        Command::Webhook(args) => crate::webhook::start::run(&args).map(|()| Outcome::Clean),
-        Command::Controller(args) => crate::controller::start::run(&args).map(|()| Outcome::Clean),
+        Command::Webhook(args) => webhook::start::run(&args).map(|()| Outcome::Clean),
+        Command::Controller(args) => controller::start::run(&args).map(|()| Outcome::Clean),
         Command::Withdraw(args) => withdraw::run(&args, io),
         Command::Completions(args) => completions::run(&args, &Cli::command(), io),
         Command::Man(args) => man::run(&args, Cli::command(), io),

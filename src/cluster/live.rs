@@ -379,7 +379,7 @@ mod tests {
     }
 
     fn node_entry(slim: SlimNode) -> (String, Option<Arc<Node>>) {
-        crate::cluster::live::node_entry(slim, &mut NodeParts::default())
+        super::node_entry(slim, &mut NodeParts::default())
     }
 
     fn slim(object: Value) -> SlimNode {

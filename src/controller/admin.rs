@@ -1,9 +1,9 @@
 //! The controller's admin port: what [every server](crate::telemetry::admin) has, and `/policies`.
 
-use crate::controller::lease::NAME;
 use axum::Router;
 use tokio::sync::watch;
 
+use crate::controller::lease::NAME;
 use crate::controller::lease::follow::Standing;
 use crate::controller::metrics::Metrics;
 use crate::telemetry::admin;

@@ -1,6 +1,5 @@
 //! What runs on a node, read when its taint is about to be set.
 
-use crate::cluster::live::slim_metadata;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
@@ -10,14 +9,14 @@ use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::scheduling::node_fit::TolerationTerm;
 use mullion_engine::model::scheduling::tolerations::toleration_of;
 use mullion_engine::model::settings::node_settings::policy_taint;
-use mullion_engine::model::workload::WorkloadKind;
-use mullion_engine::model::workload::WorkloadObject;
+use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
 use mullion_engine::node::taint_blockers::{BoundPod, is_windows_pod, reaches};
 use mullion_policy::policy_set::PolicySet;
 use mullion_snapshot::objects::or_default;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::cluster::live::slim_metadata;
 use crate::cluster::watch::CALL;
 
 /// The kubelet's mark on the API object of a static pod.

@@ -151,8 +151,9 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn about(name: &str) -> ObjectReference {
         ObjectReference { name: Some(name.to_owned()), kind: Some("X".to_owned()), ..ObjectReference::default() }

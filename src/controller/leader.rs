@@ -1,5 +1,13 @@
 //! What every duty of the leading controller works with.
 
+use std::sync::Arc;
+
+use kube::Client;
+use mullion_engine::node::node_create::Claimants;
+use mullion_policy::policy_set::PolicySet;
+use tokio::sync::watch as channel;
+use tokio_util::sync::CancellationToken;
+
 use crate::cluster::live::Live;
 use crate::cluster::watch::streams_lists;
 use crate::controller::certificates;
@@ -10,12 +18,6 @@ use crate::ownership::Owner;
 use crate::state::follow::{Follower, follow};
 use crate::state::store::Store;
 use crate::telemetry::policies::{PolicyReport, PolicyStatus};
-use kube::Client;
-use mullion_engine::node::node_create::Claimants;
-use mullion_policy::policy_set::PolicySet;
-use std::sync::Arc;
-use tokio::sync::watch as channel;
-use tokio_util::sync::CancellationToken;
 
 /// What every duty works with. Clones share.
 #[derive(Clone)]

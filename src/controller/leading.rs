@@ -1,12 +1,12 @@
 //! What the controller does while it holds the lease: a task for each duty, all ended together.
 
-use crate::controller::leader::Leading;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::controller::certificates::duty;
+use crate::controller::leader::Leading;
 use crate::controller::{memory, nodes, pods, policies, reachability, withdrawn};
 
 /// How long writes under way may take when the duties end.

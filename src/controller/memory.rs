@@ -194,9 +194,9 @@ mod tests {
     use mullion_engine::model::settings::node_settings::ApplyTaint;
     use mullion_engine::model::windows::build::Build;
     use mullion_policy::policy_file::PolicyFile;
+    use proptest::prelude::*;
 
     use super::*;
-    use proptest::prelude::*;
 
     const NOW: &str = "2026-01-01T00:00:00Z";
 

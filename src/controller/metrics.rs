@@ -1,6 +1,5 @@
 //! The controller's metrics. Names stand here and nowhere else; no label carries the name of a node.
 
-use crate::telemetry::watches;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,6 +15,7 @@ use prometheus_client::registry::Registry;
 use crate::telemetry::policies::PolicyStatus;
 use crate::telemetry::process::registry;
 use crate::telemetry::validity::CertificateTimes;
+use crate::telemetry::watches;
 
 /// Every metric of one controller. Clones share the numbers.
 #[derive(Clone)]

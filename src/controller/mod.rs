@@ -66,6 +66,7 @@ use kube::api::{PatchParams, PostParams};
 use rustls::pki_types::ServerName;
 
 use crate::telemetry::logs::LogArgs;
+use crate::webhook::args::positive_seconds;
 
 /// Who writes, in managedFields and events.
 pub(crate) const MANAGER: &str = "mullion-controller";
@@ -121,10 +122,10 @@ pub struct Args {
     #[arg(long, value_name = "NS", default_value = "default", value_parser = namespace_name)]
     pub probe_namespace: String,
     /// How often that is done, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = crate::webhook::args::positive_seconds, hide = true)]
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = positive_seconds, hide = true)]
     pub probe_interval: Duration,
     /// How often the policy files are read again, in seconds. Kubelets bring a changed ConfigMap within about a minute
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = crate::webhook::args::positive_seconds, hide = true)]
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = positive_seconds, hide = true)]
     pub reload_interval: Duration,
     /// The log.
     #[command(flatten)]

@@ -4,7 +4,6 @@
 //! Only the leader tells, of the files as it reads them; every process shows its own in `/policies` and the metrics. What
 //! the condition says already has been told: a new leader repeats only what is wrong, which counts up the same Event.
 
-use crate::state::document::NAME;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::controller::events::{EventType, News};
 use crate::controller::leader::Leading;
-use crate::state::document::{Condition, State, time_text};
+use crate::state::document::{Condition, NAME, State, time_text};
 use crate::telemetry::failures::in_words;
 use crate::telemetry::policies::PolicyReport;
 

@@ -126,7 +126,7 @@ fn class(name: &str, build: Build, policy: &NodeSettings, tolerations: &[Value])
         "metadata": { "name": name, "labels": { (MANAGED_BY.0): MANAGED_BY.1 } },
         "handler": policy.runtime_classes.handler,
         "scheduling": {
-            "nodeSelector": { "kubernetes.io/os": "windows", names::WINDOWS_BUILD_LABEL: build.to_string() },
+            "nodeSelector": { names::OS_LABEL: "windows", names::WINDOWS_BUILD_LABEL: build.to_string() },
             "tolerations": tolerations,
         },
     })

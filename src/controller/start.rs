@@ -1,6 +1,5 @@
 //! From flags to a running controller, and down again.
 
-use crate::reload::Beginning;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +23,7 @@ use crate::controller::reachability::probing::Probing;
 use crate::controller::{Args, admin, lease};
 use crate::ownership::Owner;
 use crate::reload;
-use crate::reload::{Source, Step, begin, hindrances};
+use crate::reload::{Beginning, Source, Step, begin, hindrances};
 use crate::signals::Signals;
 use crate::state::store::last_good;
 use crate::telemetry::metrics;
@@ -47,7 +46,7 @@ async fn start(args: &Args) -> anyhow::Result<()> {
     let (say_policies, policies) = channel::channel(built_in);
     if !args.policies.is_empty() {
         let read = tokio::select! {
-            read = crate::controller::start::policies(args, &policy_status) => Some(read?),
+            read = self::policies(args, &policy_status) => Some(read?),
             _ = signals.next() => None,
         };
         let Some((set, source)) = read else {

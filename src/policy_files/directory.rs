@@ -9,10 +9,11 @@ use std::{fs, io};
 
 use mullion_manifest::problem::Problem;
 use mullion_policy::file_names::is_policy_file;
+use mullion_policy::load::loader::MAX_POLICIES;
 use mullion_policy::policy_file::{MAX_FILE, PolicyFile, PolicyFiles};
 
 /// Most policy files of one directory: a set has at most [as many policies](mullion_policy::load::loader::MAX_POLICIES).
-const MAX_FILES: usize = mullion_policy::load::loader::MAX_POLICIES;
+const MAX_FILES: usize = MAX_POLICIES;
 /// Most bytes that the policy files of one directory have together. A ConfigMap holds 1 MiB.
 const MAX_ALL: usize = 32 << 20;
 /// How often files that change while they are read are read again.
@@ -233,7 +234,7 @@ mod tests {
 
     use super::*;
 
-    fn names(files: &PolicyFiles, below: &Path) -> Vec<String> {
+    fn names_below(files: &PolicyFiles, below: &Path) -> Vec<String> {
         let short = |name: &str| name.strip_prefix(below.to_str().unwrap()).unwrap_or(name).to_owned();
         files.texts.iter().map(|file| short(&file.name)).collect()
     }
@@ -253,7 +254,7 @@ mod tests {
         }
         fs::write(two.join("a.yaml"), "two").unwrap();
         let files = read(&[two.clone(), one.clone(), two]);
-        assert_eq!(names(&files, root.path()), ["/one/a.yml", "/one/b.yaml", "/one/c.JSON", "/two/a.yaml"]);
+        assert_eq!(names_below(&files, root.path()), ["/one/a.yml", "/one/b.yaml", "/one/c.JSON", "/two/a.yaml"]);
         assert_eq!(files.texts[1].bytes, b"b.yaml");
         assert!(files.problems.is_empty());
     }
@@ -272,7 +273,7 @@ mod tests {
             assert_eq!((files.texts.len(), files.problems.len()), (1, 0), "{paths:?}: {files:?}");
         }
         let files = read(&[other, file]);
-        assert_eq!(names(&files, root.path()), ["/a.yaml", "/policy"]);
+        assert_eq!(names_below(&files, root.path()), ["/a.yaml", "/policy"]);
         // A pipe or a device is not waited for.
         let told = read(&[PathBuf::from("/dev/null")]).problems;
         assert!(cfg!(not(unix)) || told[0].message.contains("it is no regular file"), "{told:?}");
@@ -288,7 +289,7 @@ mod tests {
         File::create(full.join("huge.yaml")).unwrap().set_len(50 << 20).unwrap();
         fs::create_dir(full.join("team.yaml")).unwrap();
         let files = read(&[empty, root.path().join("gone"), full]);
-        assert_eq!(names(&files, root.path()), ["/full/good.yaml", "/full/huge.yaml"]);
+        assert_eq!(names_below(&files, root.path()), ["/full/good.yaml", "/full/huge.yaml"]);
         assert_eq!(files.texts[1].bytes.len(), MAX_FILE + 1);
         let told = told(&files, root.path());
         assert_eq!(
@@ -317,7 +318,7 @@ mod tests {
         let listening = std::os::unix::net::UnixListener::bind(root.path().join("socket.yaml")).unwrap();
         fs::write(root.path().join("good.yaml"), "x").unwrap();
         let files = read_still(&[root.path().to_owned()], None, Duration::ZERO);
-        assert_eq!(names(&files, root.path()), ["/good.yaml"]);
+        assert_eq!(names_below(&files, root.path()), ["/good.yaml"]);
         let told = told(&files, root.path());
         for (told, name) in told.iter().zip(["pipe", "socket", "zeros"]) {
             let expected = "the file cannot be read: it is no regular file (put a regular file there, or remove it)";
@@ -335,10 +336,7 @@ mod tests {
             fs::write(root.path().join(name), name).unwrap();
         }
         let files = read(&[root.path().to_owned()]);
-        assert_eq!(
-            crate::policy_files::directory::tests::names(&files, root.path()),
-            ["/default.yaml", "/test.yaml", "/x.tests.yaml"]
-        );
+        assert_eq!(names_below(&files, root.path()), ["/default.yaml", "/test.yaml", "/x.tests.yaml"]);
         assert!(files.problems.is_empty());
         let tests: Vec<_> = names.into_iter().filter(|name| is_test_file(Path::new(name))).collect();
         assert_eq!(tests, ["default.test.yaml", "a.b.test.yml", "A.TEST.YAML"]);
@@ -358,7 +356,7 @@ mod tests {
         symlink("target", root.path().join("good.yaml")).unwrap();
         symlink(".", root.path().join("directory.yaml")).unwrap();
         let files = read(&[root.path().to_owned()]);
-        assert_eq!(names(&files, root.path()), ["/good.yaml"]);
+        assert_eq!(names_below(&files, root.path()), ["/good.yaml"]);
         let mut told = told(&files, root.path());
         told.sort();
         assert_eq!(
@@ -390,7 +388,7 @@ mod tests {
                 publish(version);
             }
             let files = read(&[root.path().to_owned()]);
-            assert_eq!(names(&files, root.path()), ["/a.yaml"]);
+            assert_eq!(names_below(&files, root.path()), ["/a.yaml"]);
             assert_eq!(files.texts[0].bytes, version.as_bytes());
             assert!(files.problems.is_empty());
         }
@@ -496,7 +494,7 @@ mod tests {
                     done.store(true, Ordering::Release);
                 });
                 while !done.load(Ordering::Acquire) {
-                    found.push(crate::policy_files::directory::read(std::slice::from_ref(&directory)));
+                    found.push(read(std::slice::from_ref(&directory)));
                     readings.fetch_add(1, Ordering::AcqRel);
                 }
             });

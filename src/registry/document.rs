@@ -211,10 +211,10 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+    use proptest::prelude::*;
     use serde_json::{Value, json};
 
     use super::*;
-    use proptest::prelude::*;
 
     fn digest(digit: char) -> String {
         format!("sha256:{}", digit.to_string().repeat(64))

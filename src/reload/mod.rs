@@ -2,7 +2,6 @@
 
 pub mod mounts;
 
-use crate::state::document::NAME;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,6 +17,7 @@ use tokio::time::{MissedTickBehavior, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::policy_files::directory;
+use crate::state::document::NAME;
 
 /// How long a changed file must have stood still, where files are not changed all at once: see
 /// [`directory::read_still`]. Editors and `cp` write a file of the [largest size](mullion_policy::policy_file::MAX_FILE) in less.

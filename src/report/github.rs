@@ -6,7 +6,7 @@ use mullion_engine::model::settings::rule_actions::Action;
 
 use crate::report::json::FindingRecord;
 use crate::report::text::{Severity, printable};
-use crate::report::{Failure, STDIN, slashed};
+use crate::report::{Failure, STDIN, sentence, slashed};
 
 /// The command for a finding, its line ended. `remark` says what Mullion does about it; may be empty.
 pub fn finding(finding: &FindingRecord<'_>, remark: &str) -> String {
@@ -19,7 +19,7 @@ pub fn finding(finding: &FindingRecord<'_>, remark: &str) -> String {
     let mut command = Command::new(name, file, Some((*line, *column)));
     command.end(*end_line, *end_column);
     command.property("title", &format!("{code} {rule}"));
-    command.line(&format!("{object}: {path}: {}", crate::report::sentence(finding.message, finding.help, remark)))
+    command.line(&format!("{object}: {path}: {}", sentence(finding.message, finding.help, remark)))
 }
 
 /// The command for an input that could not be judged, its line ended.

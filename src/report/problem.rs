@@ -1,12 +1,10 @@
 //! Problems and warnings of policy files: compiler-style messages for people, records for machines, workflow commands
 //! for GitHub. Their one-line form is [`Problem`]'s own `Display`.
 
-use mullion_manifest::problem::Related;
-use mullion_manifest::span::LineColumn;
 use std::collections::BTreeMap;
 
-use mullion_manifest::problem::Problem;
-use mullion_manifest::span::{LineIndex, Span};
+use mullion_manifest::problem::{Problem, Related};
+use mullion_manifest::span::{LineColumn, LineIndex, Span};
 use mullion_policy::policy_file::PolicyFile;
 use mullion_policy::warnings::Warning;
 use serde::Serialize;

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::report::json::FindingRecord;
 use crate::report::text::printable;
-use crate::report::{Failure, STDIN, slashed};
+use crate::report::{Failure, STDIN, sentence, slashed};
 
 /// Where the schema of 2.1.0 with its errata is published.
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
@@ -56,7 +56,7 @@ impl Log {
             rule_id: finding.code,
             rule_index: self.rules.get(finding.code).copied(),
             level: level(finding.action),
-            message: Text::new(crate::report::sentence(finding.message, finding.help, remark)),
+            message: Text::new(sentence(finding.message, finding.help, remark)),
             locations: [Location {
                 physical_location: PhysicalLocation {
                     artifact_location: ArtifactLocation::of(finding.file),
@@ -248,7 +248,7 @@ struct Notification {
 
 impl From<&'static Rule> for ReportingDescriptor {
     fn from(rule: &'static Rule) -> Self {
-        let sentence = crate::report::sentence(rule.why, rule.instead, "");
+        let sentence = sentence(rule.why, rule.instead, "");
         let help = format!(
             "{sentence}.\n\nThe whole page: mullion rules {}. What its findings do is up to the policy files, \
              rules.actions: [{{rule: {}, action: …}}].",

@@ -1,6 +1,5 @@
 //! The ConfigMap as it changes.
 
-use crate::state::document::NAME;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
@@ -11,7 +10,7 @@ use tokio::sync::watch as channel;
 use tokio::task::JoinHandle;
 
 use crate::cluster::watch;
-use crate::state::document::State;
+use crate::state::document::{NAME, State};
 use crate::state::store::{complain, understood};
 
 /// The newest state, kept up to date. Dropping it ends the watch.

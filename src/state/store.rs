@@ -16,7 +16,7 @@ use crate::cluster::watch::CALL;
 use crate::controller::{patch_params, post_params};
 use crate::ownership;
 use crate::ownership::Owner;
-use crate::state::document::{NAME, State};
+use crate::state::document::{KEYS, NAME, State};
 
 /// How often an update is computed again because somebody was faster.
 const ATTEMPTS: usize = 5;
@@ -191,7 +191,7 @@ fn difference(before: &BTreeMap<String, String>, after: &BTreeMap<String, String
             changes.insert(key.clone(), json!(text));
         }
     }
-    for key in crate::state::document::KEYS {
+    for key in KEYS {
         if before.contains_key(key) && !after.contains_key(key) {
             changes.insert(key.to_owned(), Value::Null);
         }

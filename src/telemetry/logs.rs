@@ -172,9 +172,9 @@ mod tests {
     use k8s_openapi::api::core::v1::Secret;
     use kube::client::Body;
     use kube::{Api, Client};
+    use proptest::prelude::*;
 
     use super::*;
-    use proptest::prelude::*;
 
     /// A log in memory.
     #[derive(Clone, Default)]

@@ -1,7 +1,6 @@
 //! The engine as the webhook calls it: one review, one response.
 
-use mullion_engine::admission::response::respond;
-use mullion_engine::admission::response::{Endpoint, ReviewResponse};
+use mullion_engine::admission::response::{Endpoint, ReviewResponse, respond};
 use mullion_engine::admission::review::{Review, review as engine_review};
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::review_request::ReviewRequest;

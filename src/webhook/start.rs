@@ -1,6 +1,5 @@
 //! From flags to a running server, and down again.
 
-use crate::reload::Beginning;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{connect, live};
-use crate::reload::{Source, Step, begin, hindrances};
+use crate::reload::{Beginning, Source, Step, begin, hindrances};
 use crate::signals::{Ask, Signals};
 use crate::state::follow::{Follower, follow};
 use crate::state::store::last_good;
@@ -24,6 +23,7 @@ use crate::webhook::args::Args;
 use crate::webhook::body::Limits;
 use crate::webhook::images::Images;
 use crate::webhook::namespaces::Namespaces;
+use crate::webhook::registries::maker;
 use crate::webhook::server::{ConnectionLimits, run_to_end, serve};
 use crate::webhook::state::State;
 use crate::webhook::tls::{Certificate, secret};
@@ -172,7 +172,7 @@ fn namespace(args: &Args, client: &kube::Client) -> String {
 
 /// Who is asked for images, once policies have them asked for.
 fn images(client: Option<kube::Client>) -> Images {
-    Images::made_by(crate::webhook::registries::maker(client))
+    Images::made_by(maker(client))
 }
 
 fn read_snapshot(path: &Path) -> anyhow::Result<ClusterSnapshot> {

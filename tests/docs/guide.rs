@@ -4,8 +4,7 @@
 //! console block is run there and prints what the page shows, exit code included; `make rules` writes what is printed
 //! into the page. What needs a cluster is tried in `tests/cases/guide`, with what the page has.
 use std::collections::BTreeSet;
-use std::fs;
-use std::thread;
+use std::{fs, thread};
 
 use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};

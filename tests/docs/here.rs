@@ -1,7 +1,6 @@
 //! What the pages say of commands that need no cluster, and which commands are run at all.
 
-use std::fs;
-use std::thread;
+use std::{fs, thread};
 
 use crate::page::Section;
 use crate::pages::{Page, all_pages};

@@ -8,10 +8,9 @@ mod defaults;
 mod names;
 mod pieces;
 
-use serde_json::{Value, json};
-
 pub use defaults::defaulted;
 pub use pieces::{Piece, families, pieces};
+use serde_json::{Value, json};
 
 /// The seed of the pods that are put to the API server.
 pub const SEED: u64 = 0x004d_756c_6c69_6f6e;

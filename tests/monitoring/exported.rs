@@ -13,8 +13,7 @@ use mullion::telemetry::metrics::{
 };
 use mullion::telemetry::policies::PolicyStatus;
 use mullion::telemetry::watches::WatchHealth;
-use mullion_engine::admission::response::CountedOutcome;
-use mullion_engine::admission::response::Endpoint;
+use mullion_engine::admission::response::{CountedOutcome, Endpoint};
 use mullion_engine::model::operating_system::Os;
 use mullion_engine::model::review_request::Operation;
 use mullion_engine::model::workload::WorkloadKind;

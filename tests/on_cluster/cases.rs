@@ -27,7 +27,6 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use mullion_cluster::{Shared, Suite};
-
 use site::Site;
 
 /// Adds a trial for each case.

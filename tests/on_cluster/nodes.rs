@@ -15,12 +15,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
+pub(crate) use classes::classes_are_kept_without_a_fight;
+pub(crate) use fleet::many_nodes_get_one_patch_each;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::node::v1::RuntimeClass;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
+pub(crate) use life::{nodes_of_every_kind, policies_change_only_what_is_ours};
 use mullion::cluster::live::Live;
 use mullion::controller::leader::Leading;
 use mullion::controller::metrics::Metrics;
@@ -33,18 +36,14 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
-
-use crate::rights::{self, Subject};
-use crate::shared::DEADLINE;
-
-pub(crate) use classes::classes_are_kept_without_a_fight;
-pub(crate) use fleet::many_nodes_get_one_patch_each;
-pub(crate) use life::{nodes_of_every_kind, policies_change_only_what_is_ours};
 pub(crate) use undone::what_others_undo_is_left_to_them;
 pub(crate) use waiting::{
     a_broken_windows_daemonset_holds_a_taint, a_taint_waits_for_a_windows_cni,
     a_taint_waits_for_a_windows_pod_out_of_reach, linux_daemonsets_hold_a_taint_where_they_run,
 };
+
+use crate::rights::{self, Subject};
+use crate::shared::DEADLINE;
 
 const OURS: &str = "os=windows:NoSchedule";
 

@@ -8,12 +8,11 @@ mod shapes;
 mod upgrade;
 
 use anyhow::{Context as _, Result, ensure};
-use mullion_cluster::{ControlPlane, NodeSpec, WebhookRegistration, free_port, wait_for};
-use serde_json::{Value, json};
-
 pub use asked::{the_largest_pods_are_judged, the_server_asks_about_exactly_what_it_shall};
+use mullion_cluster::{ControlPlane, NodeSpec, WebhookRegistration, free_port, wait_for};
 pub use outage::an_outage_stops_windows_pods_at_most;
 pub use policies::policies_are_judged_where_they_are_mounted;
+use serde_json::{Value, json};
 pub use upgrade::an_upgrade_leaves_the_bundle;
 
 use crate::generator;

@@ -1,17 +1,16 @@
 //! Well-formed reviews and what is answered to them.
 
-use axum::body::Body;
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
 use base64::Engine as _;
-use serde_json::{Value, json};
-
 use mullion::webhook::body::Limits;
 use mullion::webhook::router;
 use mullion::webhook::state::State;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_policy::policy_set::PolicySet;
+use serde_json::{Value, json};
 
 use crate::support::{self, pod_review, post, router, send};
 

@@ -1,7 +1,5 @@
 //! Reviews as the API server writes them, a server around an engine that does as it is told, and clients.
 
-use mullion_engine::admission::review::review;
-use mullion_engine::model::review_request::ReviewRequest;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,10 +17,10 @@ use mullion::webhook::router;
 use mullion::webhook::server::{ConnectionLimits, serve};
 use mullion::webhook::state::State;
 use mullion::webhook::tls::Certificate;
-use mullion_engine::admission::response::Endpoint;
-use mullion_engine::admission::response::{Denial, DenialCause, ReviewResponse};
-use mullion_engine::admission::review::Review;
+use mullion_engine::admission::response::{Denial, DenialCause, Endpoint, ReviewResponse};
+use mullion_engine::admission::review::{Review, review};
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::review_request::ReviewRequest;
 use mullion_engine::model::settings::rule_actions::Action;
 use mullion_engine::rules::finding::{Finding, RejectedBy};
 use mullion_policy::policy_set::PolicySet;

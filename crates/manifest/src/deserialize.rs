@@ -71,11 +71,11 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+    use proptest::prelude::*;
     use serde::Deserialize;
     use serde_json::Value;
 
     use crate::document::documents;
-    use proptest::prelude::*;
 
     #[derive(Debug, PartialEq, Deserialize)]
     enum Choice {

@@ -1,8 +1,8 @@
 //! A file cut into documents, each read on its own.
 
-use crate::format::Format;
 use serde_json::Value;
 
+use crate::format::Format;
 use crate::limits::MAX_BYTES;
 use crate::node::{Node, resolve_tree};
 use crate::problem::{Fault, Problem};

@@ -1,9 +1,8 @@
 //! What is wrong with a document, and where.
 
-use crate::span::LineColumn;
 use std::fmt;
 
-use crate::span::{LineIndex, Span};
+use crate::span::{LineColumn, LineIndex, Span};
 
 /// Why a document could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -172,8 +172,9 @@ pub(crate) fn line_start(text: &str, at: usize) -> usize {
 #[cfg(test)]
 mod tests {
 
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn lines_and_columns() {

@@ -3,7 +3,6 @@
 //! Built from the parser's events rather than through serde, because edits need what serde cannot carry: flow or block,
 //! where a dash or a colon stands, where an anchor is.
 
-use crate::syntax_tree::{Kind, Pair, SeeItem, Syntax, too_deep};
 use std::borrow::Cow;
 
 use serde_saphyr::granit_parser::{
@@ -16,6 +15,7 @@ use crate::limits::{MAX_DEPTH, MAX_NODES};
 use crate::problem::Fault;
 use crate::scalar::Tag;
 use crate::span::{Span, line_end, line_start, next_line};
+use crate::syntax_tree::{Kind, Pair, SeeItem, Syntax, too_deep};
 
 /// A collection whose end has not been seen.
 struct Open {

@@ -204,10 +204,10 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
-    use proptest::prelude::*;
 
     fn policy(name: &str, priority: u32, rest: &str) -> String {
         format!(

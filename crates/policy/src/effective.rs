@@ -1,6 +1,5 @@
 //! What holds for one workload, key by key and entry by entry, and which file and line says so: for people who ask.
 
-use crate::matching::selector::LabelRequirement;
 use std::collections::BTreeMap;
 
 use mullion_engine::model::settings::image_patterns::ImagePatterns;
@@ -15,7 +14,7 @@ use crate::keys;
 use crate::keys::SETTINGS;
 use crate::matching::glob::Glob;
 use crate::matching::matches::Match;
-use crate::matching::selector::{LabelOperator, LabelSelector};
+use crate::matching::selector::{LabelOperator, LabelRequirement, LabelSelector};
 use crate::policy_set::PolicySet;
 use crate::schema::kinds::KINDS;
 use crate::schema::types::{Key, Object, Shape};

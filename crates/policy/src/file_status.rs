@@ -165,9 +165,10 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+    use proptest::prelude::*;
+
     use super::*;
     use crate::policy_file::PolicyFiles;
-    use proptest::prelude::*;
 
     fn policy(name: &str, priority: u32) -> String {
         format!(

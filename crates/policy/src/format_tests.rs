@@ -5,12 +5,12 @@
 use std::collections::BTreeSet;
 
 use mullion_engine::model::settings::workload_settings::Settings;
+use proptest::prelude::*;
 use serde_json::json;
 
 use crate::policy_set::PolicySet;
 use crate::schema::pod::POD_SPEC;
 use crate::schema::types::{Object, Shape};
-use proptest::prelude::*;
 
 fn policy(name: &str, priority: i64, spec: &str) -> String {
     let spec: String = spec.lines().flat_map(|line| ["  ", line, "\n"]).collect();

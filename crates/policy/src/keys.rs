@@ -1,5 +1,6 @@
 //! The keys that decide, as a table: what two sets hold for the same workload, key by key.
 
+use mullion_engine::model::settings::image_patterns::ImagePattern;
 use mullion_engine::model::settings::node_settings::NodeSettings;
 use mullion_engine::model::settings::rule_actions::RuleAction;
 use mullion_engine::model::settings::workload_settings::Settings;
@@ -45,9 +46,7 @@ pub static SETTINGS: [Key<Settings>; 19] = [
     key!("detect.os", os),
     key!("detect.default", default),
     key!("detect.images", images, |settings| {
-        let pattern = |pattern: &mullion_engine::model::settings::image_patterns::ImagePattern| {
-            json!([pattern.pattern, pattern.os, pattern.builds])
-        };
+        let pattern = |pattern: &ImagePattern| json!([pattern.pattern, pattern.os, pattern.builds]);
         settings.images.iter().map(pattern).collect()
     }),
     key!("detect.registry.lookup", lookup),

@@ -41,7 +41,7 @@ pub struct PolicySet {
     pub(crate) memo: Memo,
 }
 
-/// Settings by the set of policies that match, one bit each. Subjects choose their labels, so the number of such sets
+/// Settings by the set of policies that match, one bit each. Workloads choose their labels, so the number of such sets
 /// is theirs to choose too: at [`Memo::LIMIT`] all are forgotten. Whoever fills it costs the others one computation each,
 /// and not, as if what came first stayed, one for every review from then on.
 #[derive(Debug, Default)]
@@ -72,15 +72,16 @@ impl PolicySet {
     pub fn resolve<'a>(&'a self, request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot) -> ReviewSettings<'a> {
         let WorkloadObject { kind, namespace, object } = request.workload;
         let labels = snapshot.namespaces.get(namespace).or(request.namespace).map(|namespace| &namespace.labels);
-        let of = |object| Pod::of(kind, object).map(|pod| self.settings(namespace, labels, &pod));
-        // A pod's own findings deny no UPDATE of it.
+        let pod = Pod::of(kind, object);
+        let settings = |pod| self.settings(namespace, labels, &pod);
+        let new: Arc<Settings> = pod.map(settings).unwrap_or_default();
+        // Findings of a pod's own old object are never asked for.
         let old = request.old.filter(|_| request.operation == Operation::Update && kind != WorkloadKind::Pod);
-        ReviewSettings {
-            new: of(object).unwrap_or_default(),
-            old: old.and_then(of),
-            nodes: &self.nodes,
-            by_namespace_labels: self.chooses_by_namespace_labels(),
-        }
+        let old = old.and_then(|old| Pod::of(kind, old)).map(|old| {
+            let same_labels = pod.is_some_and(|new| new.get("/metadata/labels") == old.get("/metadata/labels"));
+            if same_labels { Arc::clone(&new) } else { settings(old) }
+        });
+        ReviewSettings { new, old, nodes: &self.nodes, by_namespace_labels: self.chooses_by_namespace_labels() }
     }
 
     /// What the policies set for a workload in `namespace` with the labels `pod_labels` (of the pod or of the template). With

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use mullion_engine::model::image::reference::ImageRef;
 use serde::{Deserialize, Serialize};
 
 /// `kind: RegistryPolicy`.
@@ -100,7 +101,7 @@ pub(crate) fn parse_span(text: &str) -> Result<Duration, &'static str> {
 /// Whether a text is a registry as an image reference begins with it: `registry.local:5000`, `10.0.0.7`, `[::1]:5000`.
 pub(crate) fn is_registry(text: &str) -> bool {
     let reference = format!("{text}/a");
-    let found = mullion_engine::model::image::reference::ImageRef::parse(&reference);
+    let found = ImageRef::parse(&reference);
     found.is_ok_and(|image| image.registry() == Some(text) && image.repository() == "a")
 }
 

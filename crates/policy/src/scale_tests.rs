@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use mullion_engine::model::settings::image_patterns::{ImagePattern, ImagePatterns, PatternOs, match_image};
 use mullion_engine::model::settings::rule_actions::{Action, RuleAction};
 use mullion_engine::model::settings::workload_settings::{Mode, TemplateDenials, Toleration};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::documents::{DetectSpec, OptOutSpec, PlaceSpec, PodPolicy, PodPolicySpec, RulesSpec, TolerationsSpec};
 use crate::matching::glob::Glob;
 use crate::policy_set::PolicySet;
-use proptest::prelude::*;
 
 const RULES: [&str; 5] = ["MUL", "MUL2", "MUL20", "MUL201", "run-as-user"];
 

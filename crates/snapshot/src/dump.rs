@@ -213,8 +213,9 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     const NODE: &str =
         r#"{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "w", "labels": {"kubernetes.io/os": "windows"}}}"#;

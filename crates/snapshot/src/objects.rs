@@ -207,10 +207,10 @@ mod tests {
 
     use mullion_engine::model::operating_system::Os;
     use mullion_engine::model::windows::build::Build;
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
-    use proptest::prelude::*;
 
     fn windows(labels: &Value, kernel: &str) -> Node {
         node_from_json(&json!({

@@ -1,6 +1,5 @@
 //! Making certificates: P-256 keys, of which none is used twice.
 
-use crate::controller::certificates::read::ORGANIZATION;
 use std::fmt;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use rcgen::{
 };
 use rustls::pki_types::ServerName;
 
-use crate::controller::certificates::read::Authority;
+use crate::controller::certificates::read::{Authority, ORGANIZATION};
 use crate::controller::certificates::{SKEW, read};
 /// 9999-12-31T23:59:59Z: no certificate can end later.
 const LAST: u64 = 253_402_300_799;
@@ -91,10 +90,11 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
+    use x509_parser::prelude::*;
+
     use super::*;
     use crate::controller::certificates::read::Validity;
     use crate::controller::certificates::{CA_LIFETIME, LIFETIME, parse_name};
-    use x509_parser::prelude::*;
 
     const NOW: i64 = 1_767_225_600;
 

@@ -5,12 +5,12 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use proptest::prelude::*;
 use tokio::time::Instant;
 
 use crate::controller::lease::Timing;
 use crate::controller::lease::election::{Election, Step, Written};
 use crate::controller::lease::record::{Claim, Record};
-use proptest::prelude::*;
 
 const TIMING: fn() -> Timing = || Timing::of_seconds(15);
 const RETRY: Duration = Duration::from_secs(2);

@@ -4,7 +4,6 @@
 //! therefore taken when the connection asks for the body of the request, after waiting for tokens, for a connection and
 //! for its handshake: hyper writes head and body of a short request together, microseconds later.
 
-use crate::controller::lease::NAME;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -23,6 +22,7 @@ use tower::util::MapFutureLayer;
 use tower::{BoxError, Layer as _, Service};
 
 use crate::cluster::watch::{ANSWER, in_time};
+use crate::controller::lease::NAME;
 
 /// That this process leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,19 +1,20 @@
 //! DaemonSets: where their pods may go, and what is needed to tell for which operating system they are.
 
-use crate::cluster::live::slim_metadata;
 use k8s_openapi::api::apps::v1 as apps;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::names::OS_ANNOTATION;
 use mullion_engine::model::review_request::ReviewRequest;
 use mullion_engine::model::scheduling::node_fit::SchedulingConstraints;
-use mullion_engine::model::workload::WorkloadKind;
-use mullion_engine::model::workload::WorkloadObject;
+use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
 use mullion_engine::node::taint_blockers::{Daemon, belongs, selects_linux};
 use mullion_policy::policy_set::PolicySet;
 use mullion_snapshot::objects::or_default;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+
+use crate::cluster::live::slim_metadata;
 
 /// The largest template, as slim JSON, of which a decision is asked; a template is 1 KB, the API server takes 1.5 MB.
 /// Of larger ones only the selectors count.
@@ -66,9 +67,8 @@ impl SlimDaemonSet {
         let name = format!("{namespace}/{}", metadata.name.unwrap_or_default());
         let mut template = spec.template;
         slim(&mut template);
-        let os = metadata.annotations.unwrap_or_default().remove(mullion_engine::model::names::OS_ANNOTATION);
-        let annotations: Map<String, Value> =
-            os.into_iter().map(|os| (mullion_engine::model::names::OS_ANNOTATION.to_owned(), os.into())).collect();
+        let os = metadata.annotations.unwrap_or_default().remove(OS_ANNOTATION);
+        let annotations: Map<String, Value> = os.into_iter().map(|os| (OS_ANNOTATION.to_owned(), os.into())).collect();
         let object = json!({"metadata": {"annotations": annotations}, "spec": {"template": template}});
         if selects_linux(&object) {
             return (name, None);

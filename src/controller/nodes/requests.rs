@@ -1,6 +1,5 @@
 //! What is asked and written: for one node, and for RuntimeClasses.
 
-use mullion_engine::node::node_patch::NodePlan;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
@@ -9,7 +8,7 @@ use kube::api::Patch;
 use kube::{Api, Client};
 use mullion_engine::model::cluster::taint::Taint;
 use mullion_engine::model::settings::node_settings::ApplyTaint;
-use mullion_engine::node::node_patch::{Hold, NodePatch, Trust};
+use mullion_engine::node::node_patch::{Hold, NodePatch, NodePlan, Trust};
 use mullion_engine::node::plan::{plan_node, wanted_taint};
 use mullion_engine::node::taint_blockers::{blockers, needs_pods};
 use mullion_policy::policy_set::PolicySet;
@@ -18,7 +17,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::cluster::live::SlimNode;
 use crate::cluster::watch::CALL;
-use crate::controller::events::Events;
+use crate::controller::events::{Events, News};
 use crate::controller::metrics::{Metrics, Outcome};
 use crate::controller::nodes::known::{Known, Neighbours};
 use crate::controller::nodes::news;
@@ -162,7 +161,7 @@ impl Shared {
         end
     }
 
-    async fn tell(&self, known: &Known, news: &crate::controller::events::News) {
+    async fn tell(&self, known: &Known, news: &News) {
         self.told.tell(&self.events, known, news).await;
     }
 

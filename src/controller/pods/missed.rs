@@ -11,7 +11,7 @@ use mullion_engine::admission::review::Review;
 use mullion_engine::model::change::{Cause, Change, Edit};
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::json_pointer::escape;
-use mullion_engine::model::names::{OS_LABELS, WINDOWS_BUILD_LABEL};
+use mullion_engine::model::names::{OS_LABEL, WINDOWS_BUILD_LABEL};
 use mullion_engine::model::operating_system::Os;
 use mullion_engine::model::os_decision::Basis;
 use mullion_engine::model::settings::rule_actions::Action;
@@ -112,13 +112,12 @@ fn refused(review: &Review) -> Vec<String> {
 /// release and harmless values are no reason to trouble anybody.
 fn lacks(review: &Review, snapshot: &ClusterSnapshot) -> Vec<String> {
     let mut lacks: Vec<String> = Vec::new();
-    let [os_label, _] = OS_LABELS;
     let at = |key: &str| format!("/spec/nodeSelector/{}", escape(key));
-    let (os, build) = (at(os_label), at(WINDOWS_BUILD_LABEL));
+    let (os, build) = (at(OS_LABEL), at(WINDOWS_BUILD_LABEL));
     for change in &review.changes {
         let lack = match (&change.cause, &change.edit) {
             (Cause::Placement(_), Edit::Set { pointer, .. }) if *pointer == os => {
-                format!("nodeSelector {os_label}: windows")
+                format!("nodeSelector {OS_LABEL}: windows")
             }
             (Cause::Placement(_), Edit::Set { pointer, value }) if *pointer == build => {
                 format!("nodeSelector {WINDOWS_BUILD_LABEL}: {}", value.as_str().unwrap_or_default())

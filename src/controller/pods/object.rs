@@ -1,14 +1,14 @@
 //! Pods as they are read here: whole where a review needs them, and as little as possible everywhere else.
 
-use crate::cluster::live::slim_metadata;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource;
-use mullion_engine::model::names::DECISION_ANNOTATION;
-use mullion_snapshot::objects::Map;
-use mullion_snapshot::objects::or_default;
+use mullion_engine::model::names::{DECISION_ANNOTATION, FINDINGS_LABEL, IMAGE_BUILD_LABEL};
+use mullion_snapshot::objects::{Map, or_default};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+use crate::cluster::live::slim_metadata;
 
 /// A pod with its whole spec, raw, for a review. Parsed, looked at, and dropped: none is kept.
 #[derive(Resource, Deserialize, Clone, Debug)]
@@ -134,8 +134,7 @@ pub(crate) fn reviewed(metadata: &ObjectMeta) -> bool {
 }
 
 /// Labels that only Mullion puts on pods.
-const LABELS: [&str; 2] =
-    [mullion_engine::model::names::IMAGE_BUILD_LABEL, mullion_engine::model::names::FINDINGS_LABEL];
+const LABELS: [&str; 2] = [IMAGE_BUILD_LABEL, FINDINGS_LABEL];
 
 #[cfg(test)]
 mod tests {

@@ -1,13 +1,14 @@
 //! Follows the webhook configuration: which pods the webhook is asked about.
 
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+use kube::Api;
+use tokio::time::timeout;
+
 use crate::cluster::watch::CALL;
 use crate::controller::CONFIGURATION;
 use crate::controller::pods::reach::{EVERY, Reach};
 use crate::controller::pods::shared::Shared;
 use crate::telemetry::failures::in_words;
-use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
-use kube::Api;
-use tokio::time::timeout;
 
 /// Reads the configuration again and again (`get` on mutatingwebhookconfigurations). What is unknown covers nothing, what
 /// was read once holds until it is read again.

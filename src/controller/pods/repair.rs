@@ -32,8 +32,9 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn toleration() -> impl Strategy<Value = Value> {
         let text = || prop::option::of("[a-c]{0,2}");
@@ -70,7 +71,7 @@ mod tests {
         ) {
             let before = pod(&json!(standing));
             let standing = standing.unwrap_or_default();
-            let Some(patch) = patch(&before, &missing) else {
+            let Some(patch) = super::patch(&before, &missing) else {
                 prop_assert!(missing.iter().all(|one| standing.contains(one)));
                 return Ok(());
             };
@@ -80,7 +81,7 @@ mod tests {
             prop_assert_eq!(&list[..standing.len()], &standing[..]);
             prop_assert!(missing.iter().all(|one| list.contains(one)));
             prop_assert!(list[standing.len()..].iter().all(|one| missing.contains(one)));
-            prop_assert_eq!(crate::controller::pods::repair::patch(&after, &missing), None);
+            prop_assert_eq!(super::patch(&after, &missing), None);
             after["spec"]["tolerations"] = before["spec"]["tolerations"].clone();
             prop_assert_eq!(after, before);
         }

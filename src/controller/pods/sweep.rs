@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::ListParams;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
-use mullion_engine::model::names::OS_LABELS;
+use mullion_engine::model::names::OS_LABEL;
 use mullion_engine::model::operating_system::Os;
 use mullion_engine::patch::annotation::because;
 use tokio::time::timeout;
@@ -88,9 +88,8 @@ impl Found {
 /// The OS of the node of a pod that a review is worth: not of one that works (`Ready`), that Mullion has seen, that is
 /// going, or whose author asked for that very OS. Costs nothing: nearly all pods end here.
 fn suspect(pod: &PlacedPod, snapshot: &ClusterSnapshot, now: Timestamp) -> Option<Os> {
-    let [label, _] = OS_LABELS;
     let os = snapshot.nodes.as_ref()?.get(&pod.spec.node_name)?.os?;
-    let asked = pod.spec.node_selector.get(label).is_some_and(|asked| asked == os.name());
+    let asked = pod.spec.node_selector.get(OS_LABEL).is_some_and(|asked| asked == os.name());
     let created = pod.metadata.creation_timestamp.as_ref()?;
     let young = now.duration_since(created.0).unsigned_abs() < YOUNG;
     let fine = asked || young || pod.status.ready() || reviewed(&pod.metadata);

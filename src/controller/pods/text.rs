@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use mullion_engine::model::operating_system::Os;
+use mullion_engine::model::workload::WorkloadKind;
 
 use crate::controller::events::{EventType, MAX_NOTE, News};
 use crate::controller::pods::missed::Report;
@@ -121,7 +122,7 @@ fn anew(owner: &ObjectReference) -> String {
 
 /// How to see everything that is said of its template; only kinds that `mullion explain` reads.
 fn explain(owner: &ObjectReference) -> String {
-    match mullion_engine::model::workload::WorkloadKind::from_name(kind(owner)) {
+    match WorkloadKind::from_name(kind(owner)) {
         Some(_) => format!("; see kubectl get {} -o yaml | mullion explain -", described(owner)),
         None => String::new(),
     }
@@ -132,8 +133,9 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn owner(kind: &str, name: &str) -> ObjectReference {
         let text = |text: &str| Some(text.to_owned());

@@ -193,9 +193,9 @@ mod tests {
 
     use Endpoint::{Mutate, Validate};
     use Reach::{Missed, Reached, Unknown};
+    use proptest::prelude::*;
 
     use super::*;
-    use proptest::prelude::*;
 
     fn probe(mutate: Reach, validate: Reach) -> Probe {
         Probe { mutate, validate, refused: false, said: "x".to_owned() }

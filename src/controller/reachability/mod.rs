@@ -12,8 +12,6 @@ pub mod judge;
 pub mod probe;
 pub mod probing;
 
-use crate::controller::reachability::probing::Probing;
-
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -26,6 +24,7 @@ use crate::controller::leader::Leading;
 use crate::controller::metrics::Metrics;
 use crate::controller::reachability::judge::{Memory, Outcome, configuration, outcome};
 use crate::controller::reachability::probe::{Probe, Reach};
+use crate::controller::reachability::probing::Probing;
 use crate::controller::{CONFIGURATION, PODS_WEBHOOK};
 use crate::state::document::{Condition, State, time_text};
 use crate::telemetry::failures::in_words;

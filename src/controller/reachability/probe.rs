@@ -1,6 +1,5 @@
 //! One probe: the pod, the request, and what its answer shows.
 
-use crate::controller::PODS_WEBHOOK;
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Limited};
@@ -14,7 +13,7 @@ use rustls::crypto::aws_lc_rs;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::controller::post_params;
+use crate::controller::{PODS_WEBHOOK, post_params};
 use crate::webhook::probe::{ASKED, SEEN, mark};
 
 /// How long a probe may take: webhooks may take 30 s each, ours and others', and the API server a minute for all.
@@ -156,9 +155,9 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
     use Reach::{Missed, Reached, Unknown};
+    use proptest::prelude::*;
 
     use super::*;
-    use proptest::prelude::*;
 
     fn header(door: Endpoint, value: &str) -> String {
         format!("299 - \"{}\"", mark(door, value))

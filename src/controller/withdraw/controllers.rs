@@ -1,6 +1,5 @@
 //! Telling controllers to leave the cluster alone, and waiting until they do.
 
-use crate::controller::MANAGER;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -12,11 +11,11 @@ use kube::api::ListParams;
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use crate::controller::lease;
 use crate::controller::withdraw::calls::{Calls, Patience};
 use crate::controller::withdraw::plan::is_vacant;
 use crate::controller::withdraw::{Hearing, Left, Options, Report, Step, Told};
 use crate::controller::withdrawn::{CONDITION, acknowledged};
+use crate::controller::{MANAGER, lease};
 use crate::ownership::Owner;
 use crate::state::document::{NAME, State};
 use crate::state::store::Store;

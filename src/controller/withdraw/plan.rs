@@ -106,10 +106,10 @@ mod tests {
 
     use mullion_engine::model::names::WINDOWS_BUILD_LABEL;
     use mullion_policy::policy_file::PolicyFile;
+    use proptest::prelude::*;
     use serde_json::{Value, json};
 
     use super::*;
-    use proptest::prelude::*;
 
     const OURS: &str = "os=windows:NoSchedule";
     const LABELS: &str = r#""labels":{"mullion.dev/windows-release":"ltsc2022"}"#;

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-use crate::state::document::NAME;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -13,6 +12,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::state::document::NAME;
 
 const RESOURCES: [&str; 13] = [
     "nodes",

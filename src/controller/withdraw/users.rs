@@ -1,10 +1,9 @@
 //! Who names a RuntimeClass: pods, and everything that makes pods.
 
-use mullion_snapshot::objects::or_default;
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kube::api::ListParams;
+use mullion_snapshot::objects::or_default;
 use serde::Deserialize;
 
 use crate::controller::withdraw::calls::{Calls, Failure, Patience};

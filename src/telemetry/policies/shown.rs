@@ -1,6 +1,5 @@
 //! The report as `/policies` shows it.
 
-use crate::telemetry::policies::PolicyReport;
 use std::sync::atomic::Ordering;
 
 use axum::Router;
@@ -15,7 +14,7 @@ use mullion_policy::policy_set::PolicySet;
 use mullion_policy::warnings::Warning;
 use serde_json::{Value, json};
 
-use crate::telemetry::policies::{PolicyStatus, ReportedFile};
+use crate::telemetry::policies::{PolicyReport, PolicyStatus, ReportedFile};
 
 impl PolicyStatus {
     /// `/policies`.

@@ -135,10 +135,10 @@ mod tests {
     use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
     use mullion_manifest::document::documents;
     use mullion_policy::policy_set::PolicySet;
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
-    use proptest::prelude::*;
 
     fn read_text(text: &str, extent: Extent) -> serde_json::Result<Value> {
         Part::whole(extent).deserialize(&mut serde_json::Deserializer::from_str(text))

@@ -108,7 +108,7 @@ impl Members<'_> {
         // The API server writes kind and operation first; nobody else has to.
         let (Some(kind), Some(operation)) = (&self.kind, &self.operation) else { return Extent::Whole };
         let known = known_kind(kind).is_some();
-        match crate::webhook::envelope::operation(&operation.0) {
+        match super::operation(&operation.0) {
             Some(Operation::Create) if known => Extent::Reviewed,
             Some(Operation::Update) if known => Extent::Compared,
             Some(Operation::Create | Operation::Update) if is_watched(kind) => Extent::Whole,

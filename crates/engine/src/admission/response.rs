@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::admission::finding_outcome::{FindingOutcome, outcome_of, refuses_pods};
 use crate::admission::request_category::RequestCategory;
+use crate::admission::resize::REASON;
 use crate::admission::review::Review;
 use crate::model::change::{Cause, Change, Edit};
 use crate::model::decision_annotation::DecisionAnnotation;
@@ -221,11 +222,7 @@ fn resize(review: &Review, object: &Value, response: &mut ReviewResponse) {
     } else if review.settings.denials == Denials::Warn {
         response.warnings.push(shorten(why));
     } else {
-        let cause = DenialCause {
-            reason: crate::admission::resize::REASON,
-            field: "spec.containers".to_owned(),
-            message: why.clone(),
-        };
+        let cause = DenialCause { reason: REASON, field: "spec.containers".to_owned(), message: why.clone() };
         let name = member(object, "/metadata/name").and_then(Value::as_str).unwrap_or_default();
         response.refusal =
             Some(Denial { message: format!("pod {name} cannot be resized: {why}"), causes: vec![cause] });

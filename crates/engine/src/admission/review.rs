@@ -18,7 +18,7 @@ use crate::model::cluster::namespace::{Namespace, says_ignore};
 use crate::model::cluster::snapshot::ClusterSnapshot;
 use crate::model::decision_annotation::DecisionAnnotation;
 use crate::model::json_pointer::{field_path, member};
-use crate::model::names::{IGNORE_ANNOTATION, OS_ANNOTATION};
+use crate::model::names::{ALLOW_ANNOTATION, IGNORE_ANNOTATION, OS_ANNOTATION};
 use crate::model::os_decision::{Basis, DetectedOs, OsDecision};
 use crate::model::pod_view::Pod;
 use crate::model::review_request::{Operation, ReviewRequest};
@@ -125,6 +125,7 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
         no_default,
         builds: &builds,
         annotation: own.as_ref(),
+        exemptions: pod.annotation(ALLOW_ANNOTATION).unwrap_or_default(),
         containers: match category {
             RequestCategory::EphemeralContainers => ContainerScope::EphemeralBeside(old_ephemeral_containers(request)),
             _ => ContainerScope::Everything,
@@ -147,7 +148,7 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
         wanted.extend(more);
     }
     let wanted = wanted.into_iter().collect();
-    let changes = changes(&cx, category, &findings);
+    let changes = changes(&cx, category, update.as_ref(), &findings);
     // Not before: a field that is allowed to stay is one that the OS field would forbid.
     findings.retain(|finding| finding.action != Action::Allow);
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.action));
@@ -233,7 +234,7 @@ fn deny_what_stays(cx: &WorkloadContext<'_>, findings: &mut [Finding]) {
         return;
     }
     let changes = pod_changes(cx, findings, cx.input.is_daemon_set());
-    let denied = cx.actions().soften(Action::Deny);
+    let denied = cx.soften(Action::Deny);
     for finding in findings.iter_mut().filter(|finding| due(finding)) {
         let gone = |change: &Change| matches!(&change.edit, Edit::Remove { pointer } if *pointer == finding.pointer);
         if !changes.iter().any(gone) {
@@ -266,7 +267,12 @@ fn review_of_old(
     Some(review(&request, snapshot, &settings))
 }
 
-fn changes(cx: &WorkloadContext<'_>, category: RequestCategory, findings: &[Finding]) -> Vec<Change> {
+fn changes(
+    cx: &WorkloadContext<'_>,
+    category: RequestCategory,
+    update: Option<&DaemonSetUpdate<'_>>,
+    findings: &[Finding],
+) -> Vec<Change> {
     match category {
         RequestCategory::NotOurs
         | RequestCategory::OtherUpdate
@@ -283,7 +289,7 @@ fn changes(cx: &WorkloadContext<'_>, category: RequestCategory, findings: &[Find
         RequestCategory::Template { .. } if cx.input.request.into_templates => {
             pod_changes(cx, findings, cx.input.is_daemon_set())
         }
-        RequestCategory::Template { .. } => template_changes(cx, findings),
+        RequestCategory::Template { .. } => template_changes(cx, update, findings),
     }
 }
 

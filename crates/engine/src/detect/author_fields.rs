@@ -10,7 +10,7 @@ use crate::detect::node_pool::find_pool_os;
 use crate::model::cluster::namespace_restrictions;
 use crate::model::json_pointer;
 use crate::model::json_pointer::member;
-use crate::model::names::{OS_ANNOTATION, OS_LABELS};
+use crate::model::names::{OS_ANNOTATION, OS_LABEL, OS_LABELS};
 use crate::model::operating_system::{Os, ScopeOs};
 use crate::model::os_decision::{Basis, DetectedOs, Evidence, EvidenceOs, EvidenceSource, OsDecision, agree};
 use crate::model::pod_view::Pod;
@@ -61,10 +61,9 @@ fn explicit_placements(input: &DetectionInput<'_>) -> Vec<Evidence> {
     if let Some(os) = pod.text("/spec/os/name").and_then(Os::from_name) {
         found.push(Evidence::field(pod, os, "/spec/os/name"));
     }
-    let [label, _] = OS_LABELS;
     let (selector, pointer) = if placed_by_mullion(input) {
         // What its author says beside that counts as it did before.
-        node_constraints::selector_os_without(pod, label)
+        node_constraints::selector_os_without(pod, OS_LABEL)
     } else {
         node_constraints::selector_os(pod)
     };

@@ -4,7 +4,7 @@ use crate::detect::input::{DetectionInput, EarlierPlacement};
 use crate::detect::node_evidence::place_of;
 use crate::model::decision_annotation::DecisionAnnotation;
 use crate::model::json_pointer;
-use crate::model::names::OS_LABELS;
+use crate::model::names::OS_LABEL;
 use crate::model::operating_system::Os;
 use crate::model::os_decision::{Basis, Evidence, OsDecision};
 use crate::model::scheduling::node_constraints;
@@ -35,7 +35,6 @@ pub(crate) fn decide_by_earlier_placement(input: &DetectionInput<'_>) -> Option<
     let stands = selector_returns || placed_by_mullion(input);
     let os = Os::from_name(&note.os).filter(|_| stands && note.basis != Basis::Default)?;
     let (_, pointer) = node_constraints::selector_os(&input.pod);
-    let [label, _] = OS_LABELS;
-    let pointer = pointer.unwrap_or_else(|| format!("/spec/nodeSelector/{}", json_pointer::escape(label)));
+    let pointer = pointer.unwrap_or_else(|| format!("/spec/nodeSelector/{}", json_pointer::escape(OS_LABEL)));
     Some(OsDecision::os(os, Basis::Intent, vec![Evidence::field(&input.pod, os, &pointer)]))
 }

@@ -5,6 +5,7 @@
 
 use crate::detect::input::DetectionInput;
 use crate::detect::node_pool::node_constraints;
+use crate::model::cluster::nodes::Node;
 use crate::model::image::platform::ImageOs;
 use crate::model::operating_system::Os;
 use crate::model::os_decision::{DetectedOs, EvidenceOs, OsDecision};
@@ -139,12 +140,11 @@ pub fn check_linux_default(
         return if constraints.is_empty() { Ok(()) } else { Err(NoDefault::UnknownCluster) };
     };
     let linux = || known.iter().filter(|node| node.os == Some(Os::Linux));
-    let fits = |node: &crate::model::cluster::nodes::Node| node.os == Some(Os::Linux) && constraints.fit(node);
+    let fits = |node: &Node| node.os == Some(Os::Linux) && constraints.fit(node);
     if !constraints.is_empty() && !known.samples(constraints.keys()).any(fits) {
         return Err(NoDefault::NoLinuxNode);
     }
-    let marked =
-        |node: &crate::model::cluster::nodes::Node| node.taints.iter().any(|taint| marks(&nodes.linux_taints, taint));
+    let marked = |node: &Node| node.taints.iter().any(|taint| marks(&nodes.linux_taints, taint));
     if linux().next().is_some() && linux().all(marked) {
         return Err(NoDefault::LinuxIsMarked);
     }

@@ -3,7 +3,7 @@
 use crate::detect::earlier_placement::placed_by_mullion;
 use crate::detect::input::DetectionInput;
 use crate::model::cluster::namespace_restrictions;
-use crate::model::names::OS_LABELS;
+use crate::model::names::OS_LABEL;
 use crate::model::operating_system::Os;
 use crate::model::os_decision::{Basis, Evidence, EvidenceOs, EvidenceSource};
 use crate::model::scheduling::node_constraints;
@@ -24,8 +24,7 @@ pub(crate) fn find_pool_os(input: &DetectionInput<'_>) -> Option<Evidence> {
     if placed_by_mullion(input) {
         // Beside a default the other constraints have had their say.
         input.earlier_placement.filter(|earlier| earlier.annotation.basis != Basis::Default)?;
-        let [label, _] = OS_LABELS;
-        constraints = constraints.without(label);
+        constraints = constraints.without(OS_LABEL);
     }
     if constraints.is_empty() {
         return None;

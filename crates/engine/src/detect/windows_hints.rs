@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::model::json_pointer;
 use crate::model::json_pointer::member;
-use crate::model::names::OS_LABELS;
+use crate::model::names::OS_LABEL;
 use crate::model::operating_system::Os;
 use crate::model::os_decision::{Evidence, EvidenceOs, EvidenceSource};
 use crate::model::pod_view::Pod;
@@ -25,9 +25,8 @@ const COMMANDS: [&str; 6] = [
 /// The first thing that looks like Windows: a drive or pipe path, a Windows shell, or a label with which no kubelet on
 /// Linux takes the pod.
 pub(crate) fn looks_windows(pod: &Pod<'_>) -> Option<Evidence> {
-    let [label, _] = OS_LABELS;
-    if pod.label(label) == Some(Os::Windows.name()) {
-        let pointer = pod.at(&format!("/metadata/labels/{}", json_pointer::escape(label)));
+    if pod.label(OS_LABEL) == Some(Os::Windows.name()) {
+        let pointer = pod.at(&format!("/metadata/labels/{}", json_pointer::escape(OS_LABEL)));
         return Some(Evidence { os: EvidenceOs::LooksWindows, source: EvidenceSource::Field(pointer) });
     }
     let in_containers = pod.containers().find_map(|container| {

@@ -3,8 +3,15 @@
 /// The label on pods of controllers whose findings nobody was there to read; the controller turns it into an Event.
 pub const FINDINGS_LABEL: &str = "mullion.dev/findings";
 
-/// Labels that name the operating system: the one of today first, then the one it had before Kubernetes 1.14.
-pub const OS_LABELS: [&str; 2] = ["kubernetes.io/os", "beta.kubernetes.io/os"];
+/// The label with a node's operating system. Every kubelet that works with Kubernetes 1.30 sets it (`initialNode` in
+/// `pkg/kubelet/kubelet_node_status.go`).
+pub const OS_LABEL: &str = "kubernetes.io/os";
+
+/// Its name before Kubernetes 1.14: still set, and on its way out.
+pub const OLD_OS_LABEL: &str = "beta.kubernetes.io/os";
+
+/// Both of them, the one of today first.
+pub const OS_LABELS: [&str; 2] = [OS_LABEL, OLD_OS_LABEL];
 
 /// The label with a Windows node's build, which the kubelet sets since Kubernetes 1.17: `10.0.20348`.
 pub const WINDOWS_BUILD_LABEL: &str = "node.kubernetes.io/windows-build";
@@ -31,7 +38,7 @@ pub const WINDOWS_REVISION_LABEL: &str = "mullion.dev/windows-revision";
 /// `removed`: which taint others took off, and when (seconds since 1970).
 pub const OWNED_ANNOTATION: &str = "mullion.dev/owned";
 
-/// The annotation's key.
+/// The annotation with what was decided for an object, and what was put on it.
 pub const DECISION_ANNOTATION: &str = "mullion.dev/decision";
 
 /// The label that names a Windows pod's image build.
@@ -49,7 +56,8 @@ pub const ALLOW_ANNOTATION: &str = "mullion.dev/allow";
 /// Annotation of a namespace: the user ids it gives out, `start/size` or `start-end`.
 pub const OPENSHIFT_UID_RANGE_ANNOTATION: &str = "openshift.io/sa.scc.uid-range";
 
-/// Annotation of a namespace: the group ids, ranges with commas between them; where it is missing, those of `UID_RANGE`.
+/// Annotation of a namespace: the group ids, ranges with commas between them; where it is missing, those of
+/// [`OPENSHIFT_UID_RANGE_ANNOTATION`].
 pub const OPENSHIFT_GROUPS_ANNOTATION: &str = "openshift.io/sa.scc.supplemental-groups";
 
 /// Annotation of a namespace: the SELinux level.

@@ -137,10 +137,10 @@ mod tests {
 
     #![allow(clippy::unwrap_used, reason = "tests")]
 
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
-    use proptest::prelude::*;
 
     const ONE: i128 = 1_000_000_000;
 

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use crate::model::change::{Cause, Change, Edit};
 use crate::model::cluster::taint::Taint;
-use crate::model::names::{OWNED_ANNOTATION, WINDOWS_BUILD_LABEL, WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL};
+use crate::model::names::{
+    OLD_OS_LABEL, OS_LABEL, OWNED_ANNOTATION, WINDOWS_BUILD_LABEL, WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL,
+};
 use crate::model::scheduling::node_constraints::requirement_holds;
 use crate::model::scheduling::node_fit::{Expression, SchedulingConstraints, Term};
 use crate::model::settings::node_settings::{ApplyTaint, NodeSettings, policy_taint};
@@ -18,11 +20,6 @@ use crate::node::facts::NodeFacts;
 use crate::node::node_patch::{NodePatch, Trust};
 use crate::node::plan::plan_node;
 use crate::node::taint_blockers::Daemon;
-
-/// Every kubelet that works with Kubernetes 1.30 sets it (`initialNode` in `pkg/kubelet/kubelet_node_status.go`).
-const OS: &str = "kubernetes.io/os";
-/// Its name before Kubernetes 1.14: still set, and on its way out.
-const OLD_OS: &str = "beta.kubernetes.io/os";
 
 /// Who may have a claim to Windows nodes, as far as the controller has found out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -68,7 +65,7 @@ pub fn conceivable(policy: &NodeSettings) -> Option<Taint> {
 /// `pkg/kubelet/apis/well_known_labels.go`). A plan has no others.
 pub fn on_create(node: &NodeFacts, policy: &NodeSettings, allowed: &Taint) -> Option<NodePatch> {
     // Without the label it is not the node that the controller thought of.
-    let thought_of = node.labels.get(OS).is_some_and(|os| os == "windows");
+    let thought_of = node.labels.get(OS_LABEL).is_some_and(|os| os == "windows");
     if !thought_of || conceivable(policy).as_ref() != Some(allowed) {
         return None;
     }
@@ -161,8 +158,8 @@ fn may_hold(key: &str, operator: &str, values: &[impl AsRef<str>], node: NewNode
     }
     let holds = |value: Option<&str>| requirement_holds(operator, values, value);
     match key {
-        OS => holds(Some(node.os)),
-        OLD_OS => holds(Some(node.os).filter(|_| node.old_label)),
+        OS_LABEL => holds(Some(node.os)),
+        OLD_OS_LABEL => holds(Some(node.os).filter(|_| node.old_label)),
         // No Linux node has them.
         WINDOWS_BUILD_LABEL | WINDOWS_RELEASE_LABEL | WINDOWS_REVISION_LABEL if node.os == "linux" => holds(None),
         _ => true,

@@ -4,9 +4,6 @@
 //! node whose taints the template does not tolerate, after a rollout, an eviction or a failure. So the taint waits
 //! for every DaemonSet that belongs on the node and every pod that runs there, until they tolerate it.
 
-use crate::model::review_request::ReviewRequest;
-use crate::model::settings::node_settings::NodeSettings;
-use crate::model::workload::WorkloadObject;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
@@ -18,16 +15,17 @@ use crate::model::cluster::namespace::{Namespace, says_ignore};
 use crate::model::cluster::snapshot::ClusterSnapshot;
 use crate::model::cluster::taint::Taint;
 use crate::model::image::platform::ImageOs;
-use crate::model::names;
+use crate::model::names::{self, OS_LABELS};
 use crate::model::operating_system::Os;
 use crate::model::os_decision::{Basis, DetectedOs, OsDecision};
 use crate::model::pod_view::Pod;
+use crate::model::review_request::ReviewRequest;
 use crate::model::scheduling::node_constraints::{OsWanted, selector_os};
 use crate::model::scheduling::node_fit::{SchedulingConstraints, TolerationTerm};
 use crate::model::scheduling::tolerations::{tolerated, toleration_value};
-use crate::model::settings::node_settings::policy_taint;
+use crate::model::settings::node_settings::{NodeSettings, policy_taint};
 use crate::model::settings::workload_settings::{HonourIgnore, Mode, Settings, TolerationsMode};
-use crate::model::workload::WorkloadKind;
+use crate::model::workload::{WorkloadKind, WorkloadObject};
 use crate::node::facts::NodeFacts;
 
 /// A DaemonSet, as far as it matters to taints.
@@ -226,7 +224,7 @@ pub fn blockers(node: &NodeFacts, taint: &Taint, daemons: &[Daemon], pods: &[Bou
 
 fn as_linux(labels: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut labels = labels.clone();
-    for key in ["kubernetes.io/os", "beta.kubernetes.io/os"] {
+    for key in OS_LABELS {
         labels.entry(key.to_owned()).and_modify(|os| "linux".clone_into(os));
     }
     for key in [names::WINDOWS_BUILD_LABEL, names::WINDOWS_RELEASE_LABEL, names::WINDOWS_REVISION_LABEL] {

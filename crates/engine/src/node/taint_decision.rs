@@ -1,11 +1,11 @@
 //! What becomes of the taint on one node.
 
 use crate::model::cluster::taint::Taint;
+use crate::model::names::OWNED_ANNOTATION;
 use crate::model::settings::node_settings::{ApplyTaint, NodeSettings, marks_windows, policy_taint};
 use crate::model::settings::workload_settings::Mode;
 use crate::node::facts::NodeFacts;
-use crate::node::owned_record::Owned;
-use crate::node::owned_record::{OwnedTaint, Removed};
+use crate::node::owned_record::{Owned, OwnedTaint, Removed};
 
 /// What is to be done. `ours`: where the taint stands that Mullion put there.
 pub(crate) enum TaintDecision {
@@ -65,6 +65,6 @@ pub(crate) fn contested(taint: &Taint, removed: &Removed, node: &str) -> String 
          -o yaml --show-managed-fields); it is Mullion's again once kubectl annotate node {node} {}- was run or the \
          NodePolicy has another taint, and kubectl taint node {node} {taint} sets it by hand",
         removed.count(),
-        crate::model::names::OWNED_ANNOTATION
+        OWNED_ANNOTATION
     )
 }

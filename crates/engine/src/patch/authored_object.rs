@@ -2,13 +2,12 @@
 //! there since. What other admission plugins add (a service account's volume, default tolerations) stays: they run before
 //! Mullion is asked, and so it sees the same at a CREATE.
 
-use crate::model::scheduling::node_constraints::REQUIRED_TERMS;
 use serde_json::{Map, Value};
 
 use crate::model::cluster::snapshot::ClusterSnapshot;
 use crate::model::decision_annotation::DecisionAnnotation;
-use crate::model::names::{DECISION_ANNOTATION, FINDINGS_LABEL, IMAGE_BUILD_LABEL, OS_LABELS, WINDOWS_BUILD_LABEL};
-use crate::model::scheduling::node_constraints::is_empty_term;
+use crate::model::names::{DECISION_ANNOTATION, FINDINGS_LABEL, IMAGE_BUILD_LABEL, OS_LABEL, WINDOWS_BUILD_LABEL};
+use crate::model::scheduling::node_constraints::{REQUIRED_TERMS, is_empty_term};
 use crate::model::workload::WorkloadKind;
 
 /// Where `kubectl apply` keeps what it was given.
@@ -61,7 +60,6 @@ fn applied(object: &Value) -> Option<Value> {
 
 /// Takes away what the note says that Mullion placed.
 fn undo(note: &DecisionAnnotation, object: &mut Value, spec: &str, snapshot: &ClusterSnapshot) {
-    let [os_label, _] = OS_LABELS;
     let build = note.has_placed("build");
     let class = note.has_placed("runtimeClassName").then(|| {
         let members = members(object, spec)?;
@@ -75,8 +73,8 @@ fn undo(note: &DecisionAnnotation, object: &mut Value, spec: &str, snapshot: &Cl
         members.remove("os");
     }
     if let Some(selector) = members(object, &format!("{spec}/nodeSelector")) {
-        if note.placed_selector() && selector.get(os_label).and_then(Value::as_str) == Some(&note.os) {
-            selector.remove(os_label);
+        if note.placed_selector() && selector.get(OS_LABEL).and_then(Value::as_str) == Some(&note.os) {
+            selector.remove(OS_LABEL);
         }
         selector.retain(|key, value| {
             let of_class = class.and_then(|class| class.node_selector.get(key)).is_some_and(|of| value == of.as_str());

@@ -10,7 +10,7 @@ use crate::detect::input::EarlierPlacement;
 use crate::model::change::{Cause, Change, Edit};
 use crate::model::decision_annotation::{DecisionAnnotation, SELECTOR};
 use crate::model::json_pointer::escape;
-use crate::model::names::OS_LABELS;
+use crate::model::names::OS_LABEL;
 use crate::model::operating_system::{Os, ScopeOs};
 use crate::model::os_decision::{DetectedOs, EvidenceOs, OsDecision};
 use crate::model::pod_view::Pod;
@@ -121,13 +121,12 @@ impl<'a> DaemonSetUpdate<'a> {
 
     /// Whether Mullion had put a selector into the old template and the new one has none of that label.
     fn lacks_selector(&self) -> bool {
-        let [label, _] = OS_LABELS;
         let stood = |annotation: &DecisionAnnotation| {
             let mut pairs = self.old.strings("/spec/nodeSelector");
-            annotation.placed_selector() && pairs.any(|pair| pair == (label, annotation.os.as_str()))
+            annotation.placed_selector() && pairs.any(|pair| pair == (OS_LABEL, annotation.os.as_str()))
         };
         self.annotation.as_ref().is_some_and(stood)
-            && !self.new.strings("/spec/nodeSelector").any(|(key, _)| key == label)
+            && !self.new.strings("/spec/nodeSelector").any(|(key, _)| key == OS_LABEL)
     }
 
     fn lost_tolerations(&self, annotation: &DecisionAnnotation, placed: &mut PlacementChanges<'_>) {
@@ -160,8 +159,7 @@ impl<'a> DaemonSetUpdate<'a> {
         let tolerations = tolerations
             .filter(|(_, toleration)| over(toleration))
             .map(|(index, _)| self.new.at(&format!("/spec/tolerations/{index}")));
-        let [label, _] = OS_LABELS;
-        let stands = self.new.strings("/spec/nodeSelector").any(|pair| pair == (label, annotation.os.as_str()));
+        let stands = self.new.strings("/spec/nodeSelector").any(|pair| pair == (OS_LABEL, annotation.os.as_str()));
         let replaced = fresh.words.iter().any(|word| word == SELECTOR);
         let selector = (annotation.placed_selector() && stands && !replaced).then(|| self.selector());
         tolerations.chain(selector).map(removed).collect()
@@ -178,8 +176,7 @@ impl<'a> DaemonSetUpdate<'a> {
     }
 
     fn selector(&self) -> String {
-        let [label, _] = OS_LABELS;
-        self.new.at(&format!("/spec/nodeSelector/{}", escape(label)))
+        self.new.at(&format!("/spec/nodeSelector/{}", escape(OS_LABEL)))
     }
 
     /// The old annotation, with more words where it lacks some. A second call for one request sees what the first wrote, and

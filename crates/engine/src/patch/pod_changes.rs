@@ -3,7 +3,7 @@
 use crate::model::change::Change;
 use crate::model::cluster::runtime_class::RuntimeClass;
 use crate::model::decision_annotation::SELECTOR;
-use crate::model::names::{DECISION_ANNOTATION, OS_LABELS};
+use crate::model::names::{DECISION_ANNOTATION, OS_LABEL};
 use crate::model::operating_system::Os;
 use crate::model::os_decision::Basis;
 use crate::patch::annotation::annotation_of;
@@ -45,9 +45,8 @@ fn windows_pod(cx: &WorkloadContext<'_>, findings: &[Finding], daemon_set: bool,
     }
     // Before the OS field, which is about fields that it forbids: these go whether it comes or not.
     repair(findings.iter().filter(|finding| !finding.forbidden_by_os), &mut placed.changes);
-    let [label, _] = OS_LABELS;
     let given = placed.words.iter().any(|word| word == SELECTOR);
-    let stands = given || pod.strings("/spec/nodeSelector").any(|pair| pair == (label, "windows"));
+    let stands = given || pod.strings("/spec/nodeSelector").any(|pair| pair == (OS_LABEL, "windows"));
     cx.set_os_field(findings, stands, placed);
     if !daemon_set && !cx.input.request.into_templates {
         cx.add_build_label(placed);

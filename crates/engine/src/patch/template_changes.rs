@@ -13,23 +13,26 @@ use crate::place::context::WorkloadContext;
 use crate::place::placement_changes::PlacementChanges;
 use crate::rules::finding::Finding;
 
-/// The changes.
-pub(crate) fn template_changes(cx: &WorkloadContext<'_>, findings: &[Finding]) -> Vec<Change> {
+/// The changes; `update`: what the request is if it updates a DaemonSet.
+pub(crate) fn template_changes(
+    cx: &WorkloadContext<'_>,
+    update: Option<&DaemonSetUpdate<'_>>,
+    findings: &[Finding],
+) -> Vec<Change> {
     let object = cx.input.object();
     let mut placed = PlacementChanges::on(object);
     repair(rejected_by_server(findings), &mut placed.changes);
     if !cx.input.is_daemon_set() {
         return placed.changes;
     }
-    let update = DaemonSetUpdate::of(cx.input.request);
-    let fate = update.as_ref().map_or(PlacementFate::Open, |update| update.fate(cx.decision));
+    let fate = update.map_or(PlacementFate::Open, |update| update.fate(cx.decision));
     let mut fresh = PlacementChanges::on(object);
     let os = cx.placed_on();
     if let Some(os) = os {
         cx.add_node_selector(os, &mut fresh);
         cx.add_tolerations(os, &mut fresh);
     }
-    if let Some(update) = &update {
+    if let Some(update) = update {
         match fate {
             PlacementFate::Holds => {
                 let lost = update.lost();
@@ -51,7 +54,7 @@ pub(crate) fn template_changes(cx: &WorkloadContext<'_>, findings: &[Finding]) -
     }
     let words = std::mem::take(&mut placed.words);
     let decided = cx.decision.decided();
-    placed.changes.extend(match (&update, fate) {
+    placed.changes.extend(match (update, fate) {
         (Some(update), PlacementFate::Holds) => update.annotation_with(words),
         (Some(update), PlacementFate::Open) if words.is_empty() => update.kept_annotation(),
         (Some(update), PlacementFate::Over) if words.is_empty() => update.without_annotation(decided),

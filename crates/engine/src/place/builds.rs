@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::detect::container_images::ContainerImage;
+use crate::model::cluster::nodes::Nodes;
 use crate::model::cluster::runtime_class::RuntimeClass;
 use crate::model::cluster::snapshot::ClusterSnapshot;
 use crate::model::operating_system::Os;
@@ -69,7 +70,7 @@ fn generation_on(host: Build, snapshot: &ClusterSnapshot) -> Generation {
     if host <= SINGLE_RULE_UP_TO {
         return Generation::default();
     }
-    let nodes = snapshot.nodes.iter().flat_map(crate::model::cluster::nodes::Nodes::iter);
+    let nodes = snapshot.nodes.iter().flat_map(Nodes::iter);
     let enforced = nodes
         .filter(|node| node.os == Some(Os::Windows) && node.build == Some(host))
         .map(|node| generation_for(host, &node.container_runtime));

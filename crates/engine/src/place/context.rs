@@ -29,6 +29,8 @@ pub struct WorkloadContext<'a> {
     pub builds: &'a PodBuilds<'a>,
     /// What Mullion itself wrote about the pod earlier; what differs now, others have changed.
     pub annotation: Option<&'a DecisionAnnotation>,
+    /// Rules that the author exempts the workload from: the value of annotation `mullion.dev/allow`; may be empty.
+    pub exemptions: &'a str,
     /// Which containers the rules look at.
     pub containers: ContainerScope<'a>,
 }

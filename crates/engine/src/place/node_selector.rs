@@ -6,7 +6,7 @@ use crate::model::change::Edit;
 use crate::model::cluster::namespace_restrictions;
 use crate::model::decision_annotation::SELECTOR;
 use crate::model::json_pointer::escape;
-use crate::model::names::OS_LABELS;
+use crate::model::names::{OS_LABEL, OS_LABELS};
 use crate::model::operating_system::Os;
 use crate::model::scheduling::node_constraints;
 use crate::model::settings::workload_settings::NodeSelectorMode;
@@ -16,9 +16,8 @@ use crate::place::placement_changes::PlacementChanges;
 impl<'a> WorkloadContext<'a> {
     /// The nodeSelector of that OS, unless the namespace would refuse it.
     pub fn add_node_selector(&self, os: Os, placed: &mut PlacementChanges<'_>) {
-        let [label, _] = OS_LABELS;
-        if self.lacks_node_selector(os) && self.contradiction(label, os.name()).is_none() {
-            let pointer = self.input.pod.at(&format!("/spec/nodeSelector/{}", escape(label)));
+        if self.lacks_node_selector(os) && self.contradiction(OS_LABEL, os.name()).is_none() {
+            let pointer = self.input.pod.at(&format!("/spec/nodeSelector/{}", escape(OS_LABEL)));
             let edit = Edit::Set { pointer, value: Value::from(os.name()) };
             placed.push("only nodes of that operating system can run it", edit, SELECTOR);
         }
@@ -28,8 +27,7 @@ impl<'a> WorkloadContext<'a> {
     /// gives a pod its IP resource only for a literal nodeSelector (aws/amazon-vpc-resource-controller-k8s
     /// `webhooks/core/pod_webhook.go`, `hasWindowsNodeSelector`). On Linux only where no OS constraint stands.
     pub fn lacks_node_selector(&self, os: Os) -> bool {
-        let [label, _] = OS_LABELS;
-        let literal = self.input.pod.strings("/spec/nodeSelector").find(|(key, _)| *key == label);
+        let literal = self.input.pod.strings("/spec/nodeSelector").find(|(key, _)| *key == OS_LABEL);
         let stands = match literal {
             // The other system's is Mullion's own, from before the author said this one: two words of an author's would
             // be a conflict.

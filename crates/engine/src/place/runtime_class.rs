@@ -1,13 +1,12 @@
 //! The RuntimeClass of a Windows pod.
 
-use crate::model::names::RUNTIME_CLASS_PREFIX;
 use serde_json::Value;
 
 use crate::model::change::Edit;
 use crate::model::cluster::namespace_restrictions;
 use crate::model::cluster::nodes::Node;
 use crate::model::cluster::runtime_class::RuntimeClass;
-use crate::model::names::{OS_LABELS, WINDOWS_BUILD_LABEL};
+use crate::model::names::{OS_LABEL, RUNTIME_CLASS_PREFIX, WINDOWS_BUILD_LABEL};
 use crate::model::operating_system::Os;
 use crate::model::scheduling::node_constraints;
 use crate::model::scheduling::node_constraints::NodeConstraints;
@@ -86,9 +85,8 @@ impl<'a> WorkloadContext<'a> {
     /// Whether a class's nodeSelector leaves nodes for a Windows pod: nothing that the pod asks for, or is given,
     /// excludes it.
     fn agrees(&self, class: &RuntimeClass) -> bool {
-        let [os, _] = OS_LABELS;
         let given = |key: &str, value: &str| match key {
-            _ if key == os => value == Os::Windows.name(),
+            OS_LABEL => value == Os::Windows.name(),
             WINDOWS_BUILD_LABEL if !class.is_hypervisor() => {
                 let wanted = self.builds.single().filter(|_| self.input.settings.build == BuildMode::Exact);
                 wanted.is_none_or(|build| build.to_string() == value)

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::model::change::Edit;
 use crate::model::cluster::namespace_restrictions::TolerationsWhitelist;
+use crate::model::cluster::nodes::Nodes;
 use crate::model::cluster::taint::Taint;
 use crate::model::operating_system::Os;
 use crate::model::scheduling::tolerations::{
@@ -94,14 +95,11 @@ impl WorkloadContext<'_> {
         let live = snapshot.nodes.iter();
         match os {
             Os::Linux => {
-                let seen = live.flat_map(crate::model::cluster::nodes::Nodes::linux_taints);
+                let seen = live.flat_map(Nodes::linux_taints);
                 seen.filter(|taint| marks(&nodes.linux_taints, taint)).cloned().collect()
             }
             Os::Windows => {
-                let seen = live
-                    .flat_map(crate::model::cluster::nodes::Nodes::windows_taints)
-                    .chain(&snapshot.seen_taints)
-                    .cloned();
+                let seen = live.flat_map(Nodes::windows_taints).chain(&snapshot.seen_taints).cloned();
                 let expected = nodes.expected_pools.iter().flat_map(|pool| &pool.taints);
                 let mut all: BTreeSet<Taint> = seen
                     .chain(expected.filter_map(|taint| Taint::parse(taint)))

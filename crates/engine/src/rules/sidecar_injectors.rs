@@ -336,8 +336,9 @@ mod tests {
 
     use std::collections::BTreeSet;
 
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     const DIGEST: &str = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 

@@ -8,14 +8,13 @@
     reason = "tests"
 )]
 
-use crate::limits::MAX_DEPTH;
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::limits::{MAX_ALIASED_BYTES, MAX_ALIASED_NODES};
+use crate::limits::{MAX_ALIASED_BYTES, MAX_ALIASED_NODES, MAX_DEPTH};
 use crate::node::NodeValue;
 use crate::object::objects;
-use proptest::prelude::*;
 
 fn read(text: &str) -> Vec<Result<Value, String>> {
     documents("f.yaml", text)

@@ -8,7 +8,6 @@ pub mod plan;
 pub mod render;
 pub mod replacement;
 
-use crate::edit::replacement::Replacement;
 use std::collections::{BTreeMap, HashSet};
 
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
@@ -18,6 +17,7 @@ use thiserror::Error;
 
 use crate::document::Document;
 use crate::edit::plan::{Refusal, plan};
+use crate::edit::replacement::Replacement;
 use crate::format::Format;
 use crate::node::{index, key_text, resolve_tree, scalar_value};
 use crate::span::{LineIndex, Span, line_start, next_line};

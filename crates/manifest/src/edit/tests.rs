@@ -10,12 +10,12 @@
 )]
 
 use json_patch::{Patch, PatchOperation};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
 use super::*;
 use crate::document::documents;
-use proptest::prelude::*;
 
 fn operations(patch: Value) -> Vec<PatchOperation> {
     serde_json::from_value::<Patch>(patch).unwrap().0

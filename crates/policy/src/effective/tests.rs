@@ -1,10 +1,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
 use crate::schema::kinds::OWN_KEYS;
-use proptest::prelude::*;
 
 const FILE: &str = "\
 apiVersion: mullion.dev/v1alpha1

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use mullion_engine::model::settings::rule_actions::{Action, Denials, RuleAction};
 use mullion_engine::model::settings::workload_settings::{Mode, OsFieldMode, Settings, TemplateDenials};
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
 use crate::documents::OptOutSpec;
 use crate::matching::matches::Namespaces;
 use crate::policy_set::{Memo, PolicySet};
-use proptest::prelude::*;
 
 fn set(policies: &[(&str, &str)]) -> PolicySet {
     let files: Vec<_> = policies

@@ -1,6 +1,5 @@
 //! One walk over a document along the [schema](crate::schema): every problem it has, each with its place.
 
-use crate::schema::types::API_VERSION;
 use std::collections::BTreeMap;
 
 use mullion_engine::model::text::{nearest, nearest_word, shown};
@@ -14,7 +13,7 @@ use crate::load::hints::Kinds;
 use crate::load::rule_names::meant;
 use crate::schema::kinds::KINDS;
 use crate::schema::test::{POLICY_TEST, TEST_KINDS};
-use crate::schema::types::{Between, Key, Object, Shape, Text, Word};
+use crate::schema::types::{API_VERSION, Between, Key, Object, Shape, Text, Word};
 
 /// More of them help nobody, and a hostile file has millions.
 pub(crate) const MAX_PROBLEMS: usize = 100;

@@ -1,6 +1,5 @@
 //! Policy files to a [`PolicySet`], or to every problem they have.
 
-use mullion_manifest::span::LineColumn;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as MapEntry;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use mullion_engine::model::text::shown;
 use mullion_manifest::document::{Documents, text_from_bytes};
 use mullion_manifest::node::Node;
 use mullion_manifest::problem::{Problem, Related};
-use mullion_manifest::span::{LineIndex, Span};
+use mullion_manifest::span::{LineColumn, LineIndex, Span};
 use serde::de::DeserializeOwned;
 
 use crate::documents::{PodPolicy, PodPolicySpec};

@@ -27,9 +27,9 @@ mod tests {
 
     use mullion_engine::model::cluster::taint::Taint;
     use mullion_engine::model::settings::node_settings::TaintPattern;
+    use proptest::prelude::*;
 
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn stars_stand_for_any_run() {

@@ -32,7 +32,7 @@ impl Namespaces {
 
     /// The namespaces it is about at most, if that can be told without asking a cluster: an `include` without stars.
     pub(crate) fn literal(&self) -> Option<impl Iterator<Item = &str>> {
-        let literal = !self.include.is_empty() && self.include.iter().all(crate::matching::glob::Glob::is_literal);
+        let literal = !self.include.is_empty() && self.include.iter().all(Glob::is_literal);
         literal.then(|| self.include.iter().map(|name| name.0.as_str()))
     }
 }

@@ -3,9 +3,7 @@
 use crate::schema::node::NODE_POLICY;
 use crate::schema::pod::POD_POLICY;
 use crate::schema::registry::REGISTRY_POLICY;
-use crate::schema::types::Layers;
-use crate::schema::types::Object;
-use crate::schema::types::Shape;
+use crate::schema::types::{Layers, Object, Shape};
 
 /// The kinds of document.
 pub const KINDS: [(&str, &Object); 3] =

@@ -1,8 +1,9 @@
 //! What admins are told about bad test files.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-use super::*;
 use proptest::prelude::*;
+
+use super::*;
 
 const HEAD: &str = "apiVersion: mullion.dev/v1alpha1\nkind: PolicyTest\n";
 const POD: &str = "object: {kind: Pod}";

@@ -1,18 +1,17 @@
 //! Which key of which policy decided what the engine found.
 
-use crate::matching::matches::Namespaces;
-use mullion_engine::model::settings::image_patterns::ImagePattern;
 use std::collections::BTreeMap;
 
 use mullion_engine::admission::review::Review;
 use mullion_engine::model::os_decision::{Basis, EvidenceSource};
-use mullion_engine::model::settings::image_patterns::PatternOs;
+use mullion_engine::model::settings::image_patterns::{ImagePattern, PatternOs};
 use mullion_engine::model::settings::labels::Labels;
 use mullion_engine::model::settings::origin::Origin;
 use mullion_engine::rules::finding::Finding;
 
 use crate::documents::PodPolicy;
 use crate::matching::glob::Glob;
+use crate::matching::matches::Namespaces;
 use crate::policy_set::PolicySet;
 
 /// A key, and the policy it stands in.

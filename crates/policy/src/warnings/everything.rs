@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use mullion_engine::admission::review::review;
 use mullion_engine::model::cluster::nodes::{Node, Nodes};
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::names::OS_LABEL;
 use mullion_engine::model::operating_system::Os;
 use mullion_engine::model::os_decision::DetectedOs;
 use mullion_engine::model::review_request::ReviewRequest;
@@ -167,7 +168,7 @@ fn reach(set: &PolicySet, decider: &Decider<'_>) -> String {
 }
 
 fn nodes(all: &[Os]) -> Nodes {
-    let labels = |os: &Os| [("kubernetes.io/os".to_owned(), os.name().to_owned())].into_iter().collect();
+    let labels = |os: &Os| [(OS_LABEL.to_owned(), os.name().to_owned())].into_iter().collect();
     let node = |os: &Os| Node { name: os.name().to_owned(), os: Some(*os), labels: labels(os), ..Node::default() };
     Nodes::new(all.iter().map(node).collect())
 }

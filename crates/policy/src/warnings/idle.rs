@@ -5,9 +5,6 @@
 //! how defaults are changed, and no slip; so is what sets the same value. Of image patterns only those of one policy are
 //! compared, two at a time: not several that cover one together, and none with `**/` more than once.
 
-use crate::effective::scalars;
-use crate::layers::layer;
-use crate::matching::matches::Match;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -16,7 +13,10 @@ use mullion_engine::model::settings::rule_actions::RuleAction;
 use serde_json::Value;
 
 use crate::documents::PodPolicy;
+use crate::effective::scalars;
+use crate::layers::layer;
 use crate::matching::glob::Glob;
+use crate::matching::matches::Match;
 use crate::policy_set::PolicySet;
 use crate::warnings::decider::{everywhere, matches_all};
 use crate::warnings::{Warning, listed};

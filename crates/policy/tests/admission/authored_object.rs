@@ -1,14 +1,12 @@
 //! Authored objects, from what Mullion and the cluster made of them.
 
-use mullion_policy::policy_set::PolicySet;
-
 use mullion_engine::admission::response::{Endpoint, respond};
 use mullion_engine::admission::review::review;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::review_request::ReviewRequest;
-use mullion_engine::model::workload::WorkloadKind;
-use mullion_engine::model::workload::WorkloadObject;
+use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
 use mullion_engine::patch::authored_object::as_written;
+use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 
 fn written(kind: &str, mut object: Value, snapshot: &ClusterSnapshot) -> Value {

@@ -1,11 +1,10 @@
 //! Where the pods of a workload could run.
 
-use mullion_snapshot::dump;
-
 use mullion_engine::admission::pod_preview::nodes;
 use mullion_engine::model::review_request::ReviewRequest;
 use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
 use mullion_policy::policy_set::PolicySet;
+use mullion_snapshot::dump;
 use serde_json::{Value, json};
 
 const SNAPSHOT: &str = "\

@@ -1,9 +1,5 @@
 //! Resizes of pods.
 
-use mullion_policy::documents::{PodPolicy, RulesSpec};
-use mullion_policy::policy_set::PolicySet;
-use mullion_snapshot::dump::from_text;
-
 use mullion_engine::admission::response::{Endpoint, ReviewResponse, respond};
 use mullion_engine::admission::review::review;
 use mullion_engine::model::review_request::{Operation, ReviewRequest};
@@ -11,6 +7,9 @@ use mullion_engine::model::settings::rule_actions::Denials;
 use mullion_engine::model::settings::workload_settings::Mode;
 use mullion_engine::model::text::WARNING_LIMIT;
 use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
+use mullion_policy::documents::{PodPolicy, RulesSpec};
+use mullion_policy::policy_set::PolicySet;
+use mullion_snapshot::dump::from_text;
 use serde_json::{Value, json};
 
 fn resized(spec: &Value, memory: &str) -> Value {

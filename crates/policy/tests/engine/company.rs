@@ -1,6 +1,5 @@
 //! What others do to a pod in the request in which Mullion was asked.
 
-use crate::support::review;
 use mullion_engine::admission::response::{Endpoint, ReviewResponse, respond};
 use mullion_engine::admission::review::Review;
 use mullion_engine::model::review_request::{Operation, ReviewRequest};
@@ -11,7 +10,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::properties::subject;
-use crate::support::*;
+use crate::support::{review, *};
 
 const LTSC2022: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
 const OPAQUE: &str = "registry.example.com/app";

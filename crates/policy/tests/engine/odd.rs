@@ -1,6 +1,5 @@
 //! Pods and templates as charts, clouds and other controllers make them, and as nobody should.
 
-use crate::support::review;
 use mullion_engine::admission::response::{Endpoint, respond};
 use mullion_engine::model::cluster::nodes::Nodes;
 use mullion_engine::model::cluster::runtime_class::RuntimeClass;
@@ -13,7 +12,7 @@ use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
 use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 
-use crate::support::*;
+use crate::support::{review, *};
 
 const LTSC2019: &str = "mcr.microsoft.com/windows/servercore:ltsc2019";
 const LTSC2022: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";

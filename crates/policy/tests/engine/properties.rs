@@ -1,5 +1,8 @@
 //! Properties that hold for every pod, however odd.
 
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
 use json_patch::PatchOperation;
 use mullion_engine::admission::response::{Endpoint, respond};
 use mullion_engine::model::pod_view::Pod;
@@ -9,9 +12,6 @@ use mullion_engine::rules::linux_only::table::{FIELDS, Grade, LinuxOnlyField};
 use mullion_policy::policy_set::PolicySet;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-
-use std::collections::BTreeSet;
-use std::sync::LazyLock;
 
 use crate::declared::declared;
 use crate::generator::{self, BASES, Piece};

@@ -1,6 +1,5 @@
 //! Properties of every request, updates and subresources too, whatever its objects and their notes say.
 
-use crate::support::review;
 use mullion_engine::admission::request_category::RequestCategory;
 use mullion_engine::admission::response::{Endpoint, respond};
 use mullion_engine::model::review_request::{Operation, ReviewRequest};
@@ -11,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::declared::declared;
 use crate::properties::{generated, spec};
-use crate::support::*;
+use crate::support::{review, *};
 
 /// Notes as anybody may write them.
 fn note() -> impl Strategy<Value = Option<String>> {

@@ -21,7 +21,7 @@ use mullion_snapshot::{dump as snapshot_dump, objects};
 
 use crate::cli::check::Output;
 use crate::cli::documents::report_skipped;
-use crate::cli::input::{Inputs, Limits, SourceText, Texts, read_file};
+use crate::cli::input::{Inputs, Limits, SourceText, Texts, namespace_name, read_file};
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
 use crate::cli::policy::diff::compare::Sides;
@@ -53,7 +53,7 @@ pub struct Diff {
     #[arg(value_name = "FILE|DIR|-")]
     pub paths: Vec<PathBuf>,
     /// Namespace of objects that name none
-    #[arg(short, long, value_name = "NS", default_value = "default", value_parser = crate::cli::input::namespace_name)]
+    #[arg(short, long, value_name = "NS", default_value = "default", value_parser = namespace_name)]
     pub namespace: String,
     /// What is known of the cluster, before what the input says of it: kubectl get nodes,runtimeclasses,namespaces -o json
     #[arg(long, value_name = "FILE")]

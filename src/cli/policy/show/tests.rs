@@ -3,9 +3,9 @@
 
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_policy::policy_set::PolicySet;
+use proptest::prelude::*;
 
 use super::*;
-use proptest::prelude::*;
 
 /// Keys of a PodPolicy as they may be written.
 const PIECES: [&str; 12] = [

@@ -79,10 +79,10 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use mullion_manifest::document::documents;
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
     fn values_are_written_as_people_write_them() {

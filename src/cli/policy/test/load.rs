@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use mullion_engine::model::cluster::namespace::Namespace;
 use mullion_engine::model::cluster::nodes::Nodes;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
+use mullion_engine::model::cluster::taint::Taint;
+use mullion_engine::model::names::{OS_LABEL, WINDOWS_BUILD_LABEL};
 use mullion_engine::model::review_request::ReviewRequest;
 use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
 use mullion_manifest::problem::Problem;
@@ -188,13 +190,13 @@ fn node(spec: &NodeSpec) -> Value {
         NodeOs::Linux => "linux",
     };
     let mut labels: BTreeMap<&str, String> = BTreeMap::from([
-        ("kubernetes.io/os", os.to_owned()),
+        (OS_LABEL, os.to_owned()),
         ("kubernetes.io/arch", "amd64".to_owned()),
         ("kubernetes.io/hostname", spec.name.clone()),
     ]);
-    labels.extend(spec.build.map(|build| ("node.kubernetes.io/windows-build", build.to_string())));
+    labels.extend(spec.build.map(|build| (WINDOWS_BUILD_LABEL, build.to_string())));
     labels.extend(spec.labels.iter().map(|(key, value)| (key.as_str(), value.clone())));
-    let taints = spec.taints.iter().filter_map(|taint| mullion_engine::model::cluster::taint::Taint::parse(taint));
+    let taints = spec.taints.iter().filter_map(|taint| Taint::parse(taint));
     let taints: Vec<Value> =
         taints.map(|taint| json!({"key": taint.key, "value": taint.value, "effect": taint.effect})).collect();
     json!({"kind": "Node", "metadata": {"name": spec.name, "labels": labels}, "spec": {"taints": taints}})

@@ -6,11 +6,11 @@
 use std::collections::VecDeque;
 use std::sync::LazyLock;
 
+use proptest::prelude::*;
 use rustls::pki_types::ServerName;
 
 use super::*;
 use crate::controller::certificates::parse_name;
-use proptest::prelude::*;
 
 /// 2026-01-01.
 const START: i64 = 1_767_225_600;

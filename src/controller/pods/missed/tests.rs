@@ -17,11 +17,11 @@ use mullion_engine::model::cluster::taint::Taint;
 use mullion_engine::model::review_request::{Operation, ReviewRequest};
 use mullion_engine::model::workload::WorkloadObject;
 use mullion_policy::policy_set::PolicySet;
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
 use crate::controller::pods::repair;
-use proptest::prelude::*;
 
 const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
 const LINUX: &str = "registry.example.com/app:1.0-linux";

@@ -175,9 +175,9 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
     use ImageOs::{Linux, Multi, Unknown, Windows};
+    use proptest::prelude::*;
 
     use super::*;
-    use proptest::prelude::*;
 
     #[rustfmt::skip]
     const TRAPS: &[(&str, ImageOs, &[u32])] = &[

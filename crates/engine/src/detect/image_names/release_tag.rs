@@ -119,8 +119,9 @@ mod tests {
 
     #![allow(clippy::unwrap_used, reason = "tests")]
 
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn retagged(text: &str, build: u32) -> Option<String> {
         for_build(&ImageRef::parse(text).unwrap(), Build::new(build))

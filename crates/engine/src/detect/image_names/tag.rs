@@ -443,8 +443,9 @@ fn is_linux_word(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
 
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn check(context: Context, cases: &[(&str, TagOs, Option<u32>)]) {
         for &(tag, os, build) in cases {

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::names;
-use crate::model::names::IGNORE_ANNOTATION;
+use crate::model::names::{self, IGNORE_ANNOTATION, OS_ANNOTATION};
 
 /// Whether labels or annotations opt out.
 pub(crate) fn says_ignore(map: &BTreeMap<String, String>) -> bool {
@@ -22,8 +21,8 @@ pub struct Namespace {
 impl Namespace {
     /// The annotations that matter to a review.
     pub const ANNOTATIONS: [&'static str; 8] = [
-        "mullion.dev/os",
-        "mullion.dev/ignore",
+        OS_ANNOTATION,
+        IGNORE_ANNOTATION,
         names::NODE_SELECTOR_ANNOTATIONS[0],
         names::NODE_SELECTOR_ANNOTATIONS[1],
         names::TOLERATIONS_WHITELIST_ANNOTATION,

@@ -249,10 +249,10 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
-    use proptest::prelude::*;
 
     fn namespace(annotation: &str, text: &str) -> Namespace {
         Namespace { annotations: [(annotation.to_owned(), text.to_owned())].into(), ..Namespace::default() }

@@ -155,9 +155,10 @@ mod tests {
 
     use std::collections::BTreeMap;
 
+    use proptest::prelude::*;
+
     use super::*;
     use crate::model::cluster::node_labels::NodeParts;
-    use proptest::prelude::*;
 
     fn node(name: String, labels: BTreeMap<String, String>, os: Option<Os>, parts: &mut NodeParts) -> Node {
         Node { name, os, labels: parts.labels(labels), ..Node::default() }

@@ -129,8 +129,9 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     /// Entries as `os/architecture/os.version`; the version may be absent.
     fn index(entries: &[&str]) -> Platforms {

@@ -414,8 +414,9 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn pattern(text: &str) -> ImagePattern {
         ImagePattern { pattern: text.to_owned(), os: PatternOs::Windows, builds: Vec::new(), origin: None }

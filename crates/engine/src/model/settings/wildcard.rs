@@ -127,8 +127,9 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     /// The definition, by trying everything.
     fn oracle(pattern: &[u8], text: &[u8], after_slash: bool) -> bool {

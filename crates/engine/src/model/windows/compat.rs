@@ -3,13 +3,13 @@
 //! Below 20348 builds must be equal. From 20348 on an image runs on hosts of its own build and newer ones, down to a floor; what the
 //! floor is has changed twice, so it is data per [`Generation`]. The generations differ only for hosts newer than the last known LTSC.
 
-use crate::model::windows::release::ExtraRelease;
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::windows::build::Build;
+use crate::model::windows::release::{ExtraRelease, is_image_build, known_host_builds, release_name};
 
 /// LTSC builds with a stable ABI, ascending: the steps of the floor.
 pub const LTSC: &[Build] = &[Build::new(20348), Build::new(26100)];
@@ -128,19 +128,14 @@ pub struct CompatRow {
 
 /// Every known host against every build with base images, those of `extra` included.
 pub fn table(generation: Generation, extra: &[ExtraRelease]) -> CompatTable {
-    let mut hosts: Vec<Build> =
-        crate::model::windows::release::known_host_builds().chain(extra.iter().map(|release| release.build)).collect();
+    let mut hosts: Vec<Build> = known_host_builds().chain(extra.iter().map(|release| release.build)).collect();
     hosts.sort_unstable();
     hosts.dedup();
     let stated = |build: Build| extra.iter().any(|release| release.build == build);
-    let images: Vec<Build> = hosts
-        .iter()
-        .copied()
-        .filter(|&build| crate::model::windows::release::is_image_build(build) || stated(build))
-        .collect();
+    let images: Vec<Build> = hosts.iter().copied().filter(|&build| is_image_build(build) || stated(build)).collect();
     let row = |host: Build| CompatRow {
         host,
-        name: crate::model::windows::release::release_name(host, extra).into_owned(),
+        name: release_name(host, extra).into_owned(),
         runs: images.iter().copied().filter(|&image| runs(host, image, generation, extra)).collect(),
     };
     let rows = hosts.iter().copied().map(row).collect();
@@ -152,8 +147,9 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn b(number: u32) -> Build {
         Build::new(number)
@@ -229,9 +225,7 @@ mod tests {
     #[test]
     fn accepting_hosts() {
         let hosts = |image: u32, generation| -> Vec<u32> {
-            compatible_hosts(&[b(image)], crate::model::windows::release::known_host_builds(), generation, &[])
-                .map(Build::number)
-                .collect()
+            compatible_hosts(&[b(image)], known_host_builds(), generation, &[]).map(Build::number).collect()
         };
         assert_eq!(hosts(17763, Generation::R3), [17763]);
         assert_eq!(hosts(19042, Generation::R3), [19042]);

@@ -1,9 +1,10 @@
 //! Which builds exist, what they are called and which of them can be a node.
 
-use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-use crate::model::windows::build::Build;
+use serde::{Deserialize, Serialize};
+
+use crate::model::windows::build::{Build, decimal};
 
 /// How Microsoft services a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,7 +134,7 @@ pub fn release_build(name: &str, extra: &[ExtraRelease]) -> Option<Build> {
     known
         .map(|release| release.build)
         .or_else(|| extra.iter().find(|release| release.name.eq_ignore_ascii_case(name)).map(|release| release.build))
-        .or_else(|| crate::model::windows::build::decimal(name.strip_prefix("build-")?).map(Build::new))
+        .or_else(|| decimal(name.strip_prefix("build-")?).map(Build::new))
 }
 
 /// Windows Server releases, by build.

@@ -1,6 +1,6 @@
 //! Which rule generation a node's container runtime enforces.
 
-use crate::model::windows::build::Build;
+use crate::model::windows::build::{Build, decimal};
 use crate::model::windows::compat::Generation;
 
 /// Up to this build every generation says the same, so a node's runtime need not be looked at.
@@ -48,15 +48,16 @@ fn containerd_version(text: &str) -> Option<(u32, u32, u32)> {
     let version = version.strip_prefix('v').unwrap_or(version);
     let end = version.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(version.len());
     let mut parts = version.get(..end)?.split('.');
-    let mut next = || crate::model::windows::build::decimal(parts.next()?);
+    let mut next = || decimal(parts.next()?);
     Some((next()?, next()?, next()?))
 }
 
 #[cfg(test)]
 mod tests {
 
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn versions() {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use proptest::prelude::*;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::node::taint_blockers::{Claim, claim};
 use crate::patch::compile::compile;
-use proptest::prelude::*;
 
 fn daemon(spec: &Value) -> Daemon {
     // With Ready pods somewhere, so that every claim is at least doubtful.
@@ -186,7 +186,7 @@ fn in_doubt_a_new_node_gets_nothing() {
 }
 
 fn requirement() -> impl Strategy<Value = Value> {
-    let key = prop::sample::select(vec![OS, OLD_OS, WINDOWS_BUILD_LABEL, "pool"]);
+    let key = prop::sample::select(vec![OS_LABEL, OLD_OS_LABEL, WINDOWS_BUILD_LABEL, "pool"]);
     let operator = prop::sample::select(vec!["In", "NotIn", "Exists", "DoesNotExist"]);
     let values = prop::collection::vec(prop::sample::select(vec!["windows", "linux", "10.0.20348", "a"]), 1..3);
     (key, operator, values).prop_map(|(key, operator, values)| {
@@ -200,7 +200,7 @@ proptest! {
     #[test]
     fn at_create_nobody_is_stranded_whom_the_controller_would_wait_for(
         requirements in prop::collection::vec(prop::collection::vec(requirement(), 1..3), 1..3),
-        selector in prop::option::of(prop::sample::select(vec![OS, OLD_OS, "pool"])),
+        selector in prop::option::of(prop::sample::select(vec![OS_LABEL, OLD_OS_LABEL, "pool"])),
         value in prop::sample::select(vec!["windows", "linux", "a"]),
         pool in prop::option::of(prop::sample::select(vec!["a", "b"])),
         old in any::<bool>(),
@@ -210,9 +210,9 @@ proptest! {
         if let Some(key) = selector {
             spec["nodeSelector"] = json!({key: value});
         }
-        let mut labels = vec![(OS, "windows"), (WINDOWS_BUILD_LABEL, "10.0.20348")];
+        let mut labels = vec![(OS_LABEL, "windows"), (WINDOWS_BUILD_LABEL, "10.0.20348")];
         labels.extend(pool.map(|pool| ("pool", pool)));
-        labels.extend(old.then_some((OLD_OS, "windows")));
+        labels.extend(old.then_some((OLD_OS_LABEL, "windows")));
         let policy = NodeSettings::default();
         let claim = claim(&daemon(&spec), &node(&labels, &json!([])), &policy_taint(&policy));
         let waited: &[&str] = if claim == Claim::Doubtful { &["DaemonSet kube-system/d"] } else { &[] };
@@ -233,7 +233,7 @@ proptest! {
         release in prop::option::of(Just("wrong")),
     ) {
         let policy = NodeSettings::default();
-        let mut labels = vec![(OS, "windows")];
+        let mut labels = vec![(OS_LABEL, "windows")];
         labels.extend(release.map(|release| (WINDOWS_RELEASE_LABEL, release)));
         let before = node(&labels, &json!(taints));
         let patch = on_create(&before, &policy, &policy_taint(&policy)).unwrap();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
@@ -10,7 +11,6 @@ use crate::model::settings::node_settings::{ApplyTaint, NodeLabel, TaintPattern}
 use crate::model::windows::build::Build;
 use crate::node::facts::is_read;
 use crate::node::node_patch::Hold;
-use proptest::prelude::*;
 mod removals;
 
 const NOW: u64 = 1_800_000_000;

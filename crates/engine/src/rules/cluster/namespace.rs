@@ -8,7 +8,7 @@ use crate::model::cluster::namespace_restrictions;
 use crate::model::cluster::namespace_restrictions::TolerationsWhitelist;
 use crate::model::json_pointer::escape;
 use crate::model::names;
-use crate::model::names::{OS_LABELS, WINDOWS_BUILD_LABEL};
+use crate::model::names::{OS_LABEL, OS_LABELS, WINDOWS_BUILD_LABEL};
 use crate::model::operating_system::Os;
 use crate::model::os_decision::{Basis, DetectedOs};
 use crate::model::settings::workload_settings::BuildMode;
@@ -39,12 +39,11 @@ pub(crate) fn node_selector(cx: &WorkloadContext<'_>, rule: &'static Rule, out: 
             });
         }
     }
-    let [os_label, _] = OS_LABELS;
     if let Some(os) = given(cx).filter(|os| cx.lacks_node_selector(*os)) {
         let added = |asked: &str| {
-            format!("the namespace asks for {os_label}={asked}, so {os_label}={} is not added", os.name())
+            format!("the namespace asks for {OS_LABEL}={asked}, so {OS_LABEL}={} is not added", os.name())
         };
-        add("/spec/nodeSelector", os_label, os.name(), &added);
+        add("/spec/nodeSelector", OS_LABEL, os.name(), &added);
     }
     if let Some(build) = exact_build(cx) {
         let added = |asked: &str| format!("the namespace asks for build {asked}, so the image's {build} is not added");

@@ -1,8 +1,7 @@
 //! Pod Security: what the labels of a namespace refuse of Windows pods.
 
 use crate::model::cluster::namespace_restrictions::{PodSecurity, PodSecurityLevel};
-use crate::model::names::POD_SECURITY_ENFORCE_LABEL;
-use crate::model::names::POD_SECURITY_ENFORCE_VERSION_LABEL;
+use crate::model::names::{POD_SECURITY_ENFORCE_LABEL, POD_SECURITY_ENFORCE_VERSION_LABEL};
 use crate::model::operating_system::Os;
 use crate::model::os_decision::Basis;
 use crate::model::pod_view::Pod;

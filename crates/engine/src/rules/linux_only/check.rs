@@ -37,7 +37,7 @@ fn found(
     pointer: String,
     cx: &WorkloadContext<'_>,
 ) -> Finding {
-    let (pod, actions) = (&cx.input.pod, cx.actions());
+    let pod = &cx.input.pod;
     let rule = &field.rule;
     let stamped = openshift::stamped(rule.name, value, pod, cx.input.namespace);
     let grade = if stamped { Grade::Soft } else { grade };
@@ -46,7 +46,7 @@ fn found(
         Grade::Hard => rule.default,
     };
     let mut finding = cx.finding(rule, pointer, rule.why);
-    let asked = actions.action(rule, by_grade);
+    let asked = cx.action(rule, by_grade);
     // A policy's action is about values that mean something; what is harmless or stamped by the cluster is repaired
     // unless the policy waves the whole rule off.
     finding.action =
@@ -65,7 +65,7 @@ fn found(
     }
     if asked != Action::Allow
         && !stamped
-        && actions.translates(rule)
+        && cx.translates(rule)
         && let Some((pointer, user)) = user_for(value, &finding.pointer, cx)
     {
         finding.action = Action::Repair;
@@ -83,7 +83,7 @@ fn found(
         finding.refused_by = RejectedBy::ApiServer;
         // The author asked for the seal himself: what would only be said must be repaired, or the server refuses it.
         if matches!(finding.action, Action::Allow | Action::Warn) {
-            finding.action = if rule.repair { Action::Repair } else { actions.soften(Action::Deny) };
+            finding.action = if rule.repair { Action::Repair } else { cx.soften(Action::Deny) };
         }
         // A template never gets the OS field from Mullion: a note that says so is somebody else's.
         let is_pod = pod.pointer.is_empty();

@@ -1,14 +1,13 @@
 //! Placements, and options of one operating system beside a placement on the other.
 
 use crate::model::json_pointer::{escape, field_path};
-use crate::model::names::{OS_ANNOTATION, OS_LABELS};
+use crate::model::names::{OS_ANNOTATION, OS_LABEL};
 use crate::model::os_decision::{Basis, DetectedOs, Evidence, EvidenceOs, EvidenceSource, OsDecision};
 use crate::model::settings::rule_actions::Action;
 use crate::place::context::WorkloadContext;
 use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::os_intent::undone::{REMEDY, selector_became};
-use crate::rules::rule::OTHERS;
-use crate::rules::rule::Rule;
+use crate::rules::rule::{OTHERS, Rule};
 
 pub(crate) fn placements(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     let (pod, decision) = (&cx.input.pod, cx.decision);
@@ -36,8 +35,7 @@ pub(crate) fn placements(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mu
     };
     let mut found = cx.finding(rule, pointer, message);
     if let Some((note, became)) = cx.annotation.and_then(|note| Some((note, selector_became(cx, note)?))) {
-        let [label, _] = OS_LABELS;
-        found.help = format!("Mullion set {label}: {}, and {OTHERS} {became} it later: {REMEDY}", note.os);
+        found.help = format!("Mullion set {OS_LABEL}: {}, and {OTHERS} {became} it later: {REMEDY}", note.os);
     }
     if rejected_where_it_is_bound(decision) {
         found.refused_by = RejectedBy::Kubelet;
@@ -77,11 +75,11 @@ pub(crate) fn windows_options_on_linux(cx: &WorkloadContext<'_>, rule: &'static 
             let mut found = cx.finding(rule, pointer, "the API server refuses them beside spec.os.name: linux");
             found.refused_by = RejectedBy::ApiServer;
             // Whatever a policy says: to say less would leave the refusal to the server and its words.
-            found.action = cx.actions().soften(Action::Deny);
+            found.action = cx.soften(Action::Deny);
             out.push(found);
         } else if options.as_object().is_some_and(|options| !options.is_empty()) {
             let mut found = cx.finding(rule, pointer, rule.why);
-            found.action = cx.actions().action(rule, Action::Warn);
+            found.action = cx.action(rule, Action::Warn);
             // With them it would have been a Windows pod, and no default would have been given.
             if cx.annotation.is_some_and(|note| note.basis == Basis::Default) {
                 found.message = format!("{OTHERS} added them after Mullion had placed the pod on Linux by default");

@@ -7,8 +7,7 @@ use crate::model::operating_system::Os;
 use crate::model::os_decision::EvidenceSource;
 use crate::place::context::WorkloadContext;
 use crate::rules::finding::Finding;
-use crate::rules::rule::OTHERS;
-use crate::rules::rule::Rule;
+use crate::rules::rule::{OTHERS, Rule};
 use crate::rules::sidecar_injectors::{Injector, Systems, injector_of};
 
 /// Containers of one pod with images for different systems. A sidecar that an injector added is known by its name and

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::model::json_pointer::escape;
-use crate::model::names::{OS_ANNOTATION, OS_LABELS};
+use crate::model::names::{OLD_OS_LABEL, OS_ANNOTATION, OS_LABEL, OS_LABELS};
 use crate::model::operating_system::{Os, ScopeOs};
 use crate::model::scheduling::node_constraints;
 use crate::model::scheduling::node_constraints::OsWanted;
@@ -15,7 +15,7 @@ use crate::rules::rule::Rule;
 /// Node labels under `beta.kubernetes.io` and what took their place (kubernetes: pkg/api/node/util.go,
 /// `deprecatedNodeLabels`).
 const DEPRECATED: [(&str, &str); 3] = [
-    ("beta.kubernetes.io/os", "kubernetes.io/os"),
+    (OLD_OS_LABEL, OS_LABEL),
     ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
     ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
 ];
@@ -29,12 +29,11 @@ const TERM_LISTS: [(&str, &str); 2] = [
 /// A pod LABEL `kubernetes.io/os` that is not its node's: the kubelet compares the two
 /// (kubernetes: pkg/kubelet/lifecycle/predicate.go, `rejectPodAdmissionBasedOnOSSelector`).
 pub(crate) fn label(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
-    let [label, _] = OS_LABELS;
-    let (Some(os), Some(written)) = (cx.decision.decided(), cx.input.pod.label(label)) else { return };
+    let (Some(os), Some(written)) = (cx.decision.decided(), cx.input.pod.label(OS_LABEL)) else { return };
     if written == os.name() {
         return;
     }
-    let pointer = cx.input.pod.at(&format!("/metadata/labels/{}", escape(label)));
+    let pointer = cx.input.pod.at(&format!("/metadata/labels/{}", escape(OS_LABEL)));
     let message = format!("the kubelet of a {} node refuses a pod with this label", os.title());
     let mut found = cx.finding(rule, pointer, message);
     found.refused_by = RejectedBy::Kubelet;

@@ -1,4 +1,4 @@
-//! Subjects of which nobody says an operating system, where that will hurt.
+//! Rules about workloads whose operating system is undecided where that matters.
 
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use crate::model::decision_annotation::DecisionAnnotation;
 use crate::model::json_pointer::escape;
-use crate::model::names::{OS_LABELS, WINDOWS_BUILD_LABEL};
+use crate::model::names::{OS_LABEL, WINDOWS_BUILD_LABEL};
 use crate::model::operating_system::Os;
 use crate::model::scheduling::node_constraints;
 use crate::model::settings::rule_actions::Action;
@@ -10,8 +10,7 @@ use crate::model::settings::workload_settings::{Mode, OsFieldMode};
 use crate::place::context::WorkloadContext;
 use crate::place::tolerations::MissingToleration;
 use crate::rules::finding::Finding;
-use crate::rules::rule::OTHERS;
-use crate::rules::rule::Rule;
+use crate::rules::rule::{OTHERS, Rule};
 
 /// What ends it: configurations of webhooks are called in the order of their names, and Mullion's is called `mullion`.
 pub(crate) const REMEDY: &str = "have its configuration sort before mullion, or leave Windows pods alone";
@@ -23,7 +22,7 @@ const REMOVED: &str = "removed";
 pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     let Some((note, os)) = cx.annotation.and_then(|note| Some((note, Os::from_name(&note.os)?))) else { return };
     // Where nothing is changed, nothing of this request was Mullion's that others could have undone.
-    if cx.actions().settings.mode != Mode::Enforce {
+    if cx.input.settings.mode != Mode::Enforce {
         return;
     }
     // A DaemonSet's note is older than the request: its author may have changed his mind since.
@@ -34,10 +33,9 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
         let message = format!("Mullion {what}, and {OTHERS} {became} it later");
         out.push(cx.finding(rule, cx.input.pod.at(pointer), message));
     };
-    let [label, _] = OS_LABELS;
     if let Some(became) = selector_became(cx, note) {
-        let key = if became == CHANGED { format!("/{}", escape(label)) } else { String::new() };
-        say(&format!("/spec/nodeSelector{key}"), &format!("set {label}: {}", os.name()), became);
+        let key = if became == CHANGED { format!("/{}", escape(OS_LABEL)) } else { String::new() };
+        say(&format!("/spec/nodeSelector{key}"), &format!("set {OS_LABEL}: {}", os.name()), became);
     }
     let whitelist = cx.whitelist();
     for MissingToleration { value, word, .. } in cx.missing_tolerations(os) {
@@ -56,17 +54,16 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
         say("/spec/os", "set it", REMOVED);
         // With it went the fields that it forbids. Where nothing keeps the pod on Windows nodes any more it could run on
         // Linux without what its author asked for there.
-        let guarded = cx.input.pod.strings("/spec/nodeSelector").any(|pair| pair == (label, Os::Windows.name()));
+        let guarded = cx.input.pod.strings("/spec/nodeSelector").any(|pair| pair == (OS_LABEL, Os::Windows.name()));
         if let Some(last) = out.last_mut().filter(|_| !guarded) {
-            last.action = cx.actions().action(rule, Action::Deny);
+            last.action = cx.action(rule, Action::Deny);
         }
     }
 }
 
 /// What became of the nodeSelector that Mullion set; `None`: it stands.
 pub(crate) fn selector_became(cx: &WorkloadContext<'_>, note: &DecisionAnnotation) -> Option<&'static str> {
-    let [label, _] = OS_LABELS;
-    let now = cx.input.pod.strings("/spec/nodeSelector").find(|(key, _)| *key == label).map(|(_, value)| value);
+    let now = cx.input.pod.strings("/spec/nodeSelector").find(|(key, _)| *key == OS_LABEL).map(|(_, value)| value);
     let became = if now.is_some() { CHANGED } else { REMOVED };
     (note.placed_selector() && now != Some(note.os.as_str())).then_some(became)
 }

@@ -3,7 +3,6 @@
 //! Only volumes that a container mounts: the kubelet sets up no other
 //! (`pkg/kubelet/volumemanager/populator/desired_state_of_snapshot_populator.go`, `processPodVolumes`).
 
-use crate::rules::storage::{file_mode, host_path};
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
@@ -17,6 +16,7 @@ use crate::place::context::WorkloadContext;
 use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::storage::rules::RULES;
 use crate::rules::storage::volume::{Volume, by_kubelet, items};
+use crate::rules::storage::{file_mode, host_path};
 
 /// What the API server writes where nothing was said (`pkg/apis/core/v1/defaults.go`, `SetDefaults_Container`).
 const DEFAULT_TERMINATION_MESSAGE_PATH: &str = "/dev/termination-log";

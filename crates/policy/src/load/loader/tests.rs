@@ -1,8 +1,9 @@
 //! What admins are told about bad files: each row a text, and every problem of it as `line:column: message (hint)`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-use super::*;
 use proptest::prelude::*;
+
+use super::*;
 
 type Rows = &'static [(&'static str, &'static [&'static str])];
 
