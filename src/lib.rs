@@ -12,14 +12,13 @@
 //! |---|---|
 //! | [`cli`] | a file for each command |
 //! | [`report`] | findings as text, JSON Lines, SARIF and GitHub annotations |
-//! | [`cluster`] | clients, watches, and the live cluster snapshot |
+//! | [`cluster`] | clients, watches, the live cluster snapshot, ConfigMap `mullion-state` |
 //! | [`policy_files`] | policy files read from directories |
 //! | [`registry`] | what registries report about images: look-ups, their cache, pull secrets |
-//! | [`webhook`] | the HTTPS server: accept loop, TLS, the AdmissionReview envelope, admin port |
+//! | [`webhook`] | AdmissionReview requests and their responses |
 //! | [`controller`] | labels, taints, RuntimeClasses, certificates, and removing them |
 //! | [`reload`] | policy files read again while a server runs |
-//! | [`ownership`] | owner references of objects that are created at run time |
-//! | [`state`] | ConfigMap `mullion-state`: what must outlive the processes |
+//! | [`server`] | accept loop, TLS, limits and admin port of webhook and controller |
 //! | [`telemetry`] | logs, metrics, the health of watches |
 //!
 //! Where do I add …
@@ -35,16 +34,16 @@
 //! - a policy key: `crates/policy/src/documents.rs` and `crates/policy/src/schema`; `make rules` writes `policies/schema/` and
 //!   `docs/policy-reference.md`.
 
+mod admission_probe;
 pub mod cli;
 pub mod cluster;
 pub mod controller;
-pub mod hash;
-pub mod ownership;
 pub mod policy_files;
 pub mod registry;
 pub mod reload;
 pub mod report;
-pub mod signals;
-pub mod state;
+pub mod server;
+pub mod shutdown_signals;
 pub mod telemetry;
+mod value_hash;
 pub mod webhook;

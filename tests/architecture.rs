@@ -14,7 +14,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use syn::visit::{self, Visit};
+use syn::visit::{
+    Visit, {self},
+};
 use syn::{Attribute, File, Item, ItemMod, UseTree};
 
 /// The folder with the sources of each package.

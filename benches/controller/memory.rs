@@ -13,7 +13,9 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::fleet::{self, AT_ONCE};
+use crate::fleet::{
+    AT_ONCE, {self},
+};
 use crate::rate::patches;
 use crate::resident;
 

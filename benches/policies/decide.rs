@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 
 use crate::fleet;
 use crate::rounds::{Case, interleaved, print_micros};
-use crate::texts::{self, PATTERNS, POLICIES, Style, Text};
+use crate::texts::{
+    PATTERNS, POLICIES, Style, Text, {self},
+};
 
 /// A pod of about `bytes` as the API server sends it.
 fn pod(image: &str, bytes: usize) -> Value {

@@ -5,10 +5,12 @@ use std::fs;
 use mullion::policy_files::directory;
 use mullion_policy::policy_file::PolicyFiles;
 use mullion_policy::policy_set::PolicySet;
-use mullion_policy::warnings::warnings;
+use mullion_policy::warnings::all_warnings::warnings;
 
 use crate::rounds::{Case, interleaved};
-use crate::texts::{self, PATTERNS, POLICIES, Style, Text};
+use crate::texts::{
+    PATTERNS, POLICIES, Style, Text, {self},
+};
 
 pub fn run() {
     let block = |count| vec![texts::patterns(count, Style::Block)];

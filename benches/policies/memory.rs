@@ -7,7 +7,9 @@ use mullion_policy::policy_file::{PolicyFile, PolicyFiles};
 use mullion_policy::store::Store;
 
 use crate::process::shown;
-use crate::texts::{self, PATTERNS, POLICIES, Style, Text};
+use crate::texts::{
+    PATTERNS, POLICIES, Style, Text, {self},
+};
 use crate::{decide, otherwise, resident};
 
 const RELOADS: usize = 1_000;

@@ -5,7 +5,9 @@ use mullion_engine::model::settings::image_patterns::{ImagePattern, ImagePattern
 
 use crate::process::shown;
 use crate::rounds::{Case, interleaved, print_micros};
-use crate::texts::{self, PATTERNS};
+use crate::texts::{
+    PATTERNS, {self},
+};
 
 pub fn patterns(count: usize) -> Vec<ImagePattern> {
     let pattern =

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 
-use crate::load::{self, Identity};
+use crate::load::{
+    Identity, {self},
+};
 use crate::{fleet, resident, texts};
 
 const REVIEWS: usize = 100_000;

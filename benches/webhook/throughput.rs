@@ -15,19 +15,21 @@ use axum::body::{Body, to_bytes};
 use axum::http::header;
 use axum::response::IntoResponse as _;
 use axum::routing::post;
+use mullion::server::accept::{ConnectionLimits, serve};
+use mullion::server::body::Limits;
+use mullion::server::tls::certificate::Certificate;
 use mullion::telemetry::metrics::Metrics;
-use mullion::webhook::body::Limits;
 use mullion::webhook::router;
-use mullion::webhook::server::{ConnectionLimits, serve};
 use mullion::webhook::state::State;
-use mullion::webhook::tls::Certificate;
 use mullion_policy::policy_set::PolicySet;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
 use crate::fleet;
-use crate::load::{self, Identity};
+use crate::load::{
+    Identity, {self},
+};
 
 const ROUNDS: usize = 5;
 const ROUND: Duration = Duration::from_secs(1);

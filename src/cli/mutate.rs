@@ -7,9 +7,9 @@ use json_patch::PatchOperation;
 use mullion_engine::admission::response::{Denial, Endpoint, ReviewResponse, respond};
 use mullion_engine::admission::review::review;
 use mullion_engine::model::workload::WorkloadObject;
-use mullion_manifest::edit;
-use mullion_manifest::edit::ObjectPatch;
 use mullion_manifest::edit::replacement::Replacement;
+use mullion_manifest::edit::text_patch;
+use mullion_manifest::edit::text_patch::ObjectPatch;
 use similar::TextDiff;
 
 use crate::cli::documents::{Carrier, File, Found, Parsed, report_skipped};
@@ -75,7 +75,7 @@ pub fn run(args: &Mutate, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
             refused.report(io)?;
         }
         let (name, old) = (&file.source.name, file.source.text.as_str());
-        let new = edit::splice(old, &changed.replacements);
+        let new = text_patch::splice(old, &changed.replacements);
         if args.diff {
             TextDiff::from_lines(old, &new).unified_diff().header(name, name).to_writer(&mut *io.stdout)?;
         } else {
@@ -109,7 +109,7 @@ impl Changed {
         let document = parsed.document;
         let patches: Vec<ObjectPatch<'_>> =
             patches.iter().map(|(prefix, operations)| ObjectPatch { pointer_prefix: prefix, operations }).collect();
-        match edit::edit(&file.source.text, &document, &patches) {
+        match text_patch::edit(&file.source.text, &document, &patches) {
             Ok(replacement) => self.replacements.extend(replacement),
             Err(error) => self.refused.push(Refused {
                 what: format!("{}: the patch cannot be written and the document stays as it is", file.source.name),

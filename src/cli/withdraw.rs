@@ -24,8 +24,8 @@ use crate::cluster::connect;
 use crate::controller::withdraw as work;
 use crate::controller::withdraw::{Class, Hearing, Left, Options, Report, Step};
 use crate::report::counted;
-use crate::signals::Signals;
-use crate::webhook::tls::install_crypto;
+use crate::server::tls::certificate::install_crypto;
+use crate::shutdown_signals::Signals;
 
 /// How many nodes and leftovers are named in text; JSON has all.
 const SHOWN: usize = 20;

@@ -27,8 +27,8 @@ use tokio::sync::watch as channel;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::cluster::state::document::{MAX_SEEN, Seen, State};
 use crate::cluster::watch;
-use crate::state::document::{MAX_SEEN, Seen, State};
 
 /// How long changes gather before a new snapshot is made: a rebuild walks every node, and a cluster that starts or
 /// drains a pool changes hundreds at once.

@@ -1,7 +1,11 @@
-//! How the [`ClusterSnapshot`](mullion_engine::model::cluster::snapshot::ClusterSnapshot) of the engine comes to be: from a file, or from a live cluster.
+//! The live cluster: its client, the watches that keep the engine's
+//! [`ClusterSnapshot`](mullion_engine::model::cluster::snapshot::ClusterSnapshot), and the ConfigMap `mullion-state`.
 //!
-//! `objects` turns raw Kubernetes objects into facts; `file`(mod@file) and `live` (feature `server`) bring the
-//! objects. Neither decides anything: what a missing fact means is the engine's to say.
+//! Nothing here decides: the engine defines what a missing fact means.
+
 pub mod connect;
 pub mod live;
+pub mod owner_references;
+pub mod state;
 pub mod watch;
+pub mod write_params;

@@ -22,8 +22,8 @@ use serde::de::DeserializeOwned;
 use tower::BoxError;
 use tower::util::MapFutureLayer;
 
-use crate::telemetry::failures::in_words;
-use crate::telemetry::watches::WatchHealth;
+use crate::telemetry::error_text::in_words;
+use crate::telemetry::watch_health::WatchHealth;
 
 /// How long the API server may send nothing on a connection that waits for it. Longer than the 295 s after which kube's
 /// watcher takes a watch for dead; lists, and watches whose answer never starts, have no limit there. Bookmarks come every

@@ -1,4 +1,4 @@
-//! The controller's admin port: what [every server](crate::telemetry::admin) has, and `/policies`.
+//! The controller's admin port: what [every server](crate::server::admin) has, and `/policies`.
 
 use axum::Router;
 use tokio::sync::watch;
@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use crate::controller::lease::NAME;
 use crate::controller::lease::follow::Standing;
 use crate::controller::metrics::Metrics;
-use crate::telemetry::admin;
+use crate::server::admin;
 use crate::telemetry::policies::PolicyStatus;
 
 /// What makes a controller ready.

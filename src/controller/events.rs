@@ -16,9 +16,9 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use crate::cluster::watch::CALL;
-use crate::controller::{MANAGER, patch_params, post_params};
-use crate::hash::hash_of;
-use crate::telemetry::failures::in_words;
+use crate::cluster::write_params::{MANAGER, patch_params, post_params};
+use crate::telemetry::error_text::in_words;
+use crate::value_hash::hash_of;
 
 /// The longest note, in bytes, that the API server takes.
 pub(crate) const MAX_NOTE: usize = 1024;

@@ -9,14 +9,14 @@ use tokio::sync::watch as channel;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::live::Live;
+use crate::cluster::owner_references::Owner;
+use crate::cluster::state::follow::{Follower, follow};
+use crate::cluster::state::store::Store;
 use crate::cluster::watch::streams_lists;
 use crate::controller::certificates;
 use crate::controller::events::Events;
 use crate::controller::metrics::Metrics;
 use crate::controller::reachability::probing::Probing;
-use crate::ownership::Owner;
-use crate::state::follow::{Follower, follow};
-use crate::state::store::Store;
 use crate::telemetry::policies::{PolicyReport, PolicyStatus};
 
 /// What every duty works with. Clones share.

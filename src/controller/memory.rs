@@ -15,10 +15,10 @@ use mullion_engine::node::node_create::{Claimants, conceivable, taint_on_create}
 use mullion_policy::policy_set::PolicySet;
 use tokio::time::{Instant, MissedTickBehavior};
 
+use crate::cluster::state::document::{Condition, MAX_POLICIES, MAX_SEEN, Seen, State, time_text};
 use crate::controller::leader::Leading;
 use crate::controller::metrics::Outcome;
-use crate::state::document::{Condition, MAX_POLICIES, MAX_SEEN, Seen, State, time_text};
-use crate::telemetry::failures::in_words;
+use crate::telemetry::error_text::in_words;
 
 /// How often changes are looked for: what happens within is one write, be it 5,000 nodes that come up.
 const GATHER: Duration = Duration::from_secs(1);

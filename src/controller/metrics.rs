@@ -12,10 +12,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use crate::telemetry::certificate_validity::CertificateTimes;
 use crate::telemetry::policies::PolicyStatus;
 use crate::telemetry::process::registry;
-use crate::telemetry::validity::CertificateTimes;
-use crate::telemetry::watches;
+use crate::telemetry::watch_health;
 
 /// Every metric of one controller. Clones share the numbers.
 #[derive(Clone)]
@@ -286,7 +286,7 @@ impl Inner {
         let help = "Writes of certificates and of what trusts them, by how they ended";
         r.register("certificate_writes", help, self.certificate_writes.clone());
         self.certificates.register(r);
-        watches::register(r);
+        watch_health::register(r);
     }
 }
 

@@ -37,7 +37,7 @@
 //! | secrets | `mullion-ca`, `mullion-tls` | its own namespace | `get`, `list`, `watch`, `patch`, `delete` | `--webhook-service` |
 //!
 //! And one that every authenticated user has: `create` on selfsubjectreviews of `authentication.k8s.io`, to find out
-//! whose the objects are that it makes ([`crate::ownership`]). Where the admission plugin `OwnerReferencesPermissionEnforcement`
+//! whose the objects are that it makes ([`crate::cluster::owner_references`]). Where the admission plugin `OwnerReferencesPermissionEnforcement`
 //! is on, objects that exist without their owner get it only with `delete` on them as well: not needed to work.
 
 pub mod admin;
@@ -62,28 +62,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kube::api::{PatchParams, PostParams};
 use rustls::pki_types::ServerName;
 
+use crate::server::arguments::positive_seconds;
 use crate::telemetry::logs::LogArgs;
-use crate::webhook::args::positive_seconds;
-
-/// Who writes, in managedFields and events.
-pub(crate) const MANAGER: &str = "mullion-controller";
 /// The name of both webhook configurations.
 const CONFIGURATION: &str = "mullion";
 /// The webhook in both that is asked about pods.
 const PODS_WEBHOOK: &str = "pods.mullion.dev";
-
-/// For patches by Mullion.
-pub(crate) fn patch_params() -> PatchParams {
-    PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
-}
-
-/// For objects that Mullion makes or replaces.
-pub(crate) fn post_params() -> PostParams {
-    PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() }
-}
 
 /// Keep Windows nodes labelled and tainted
 #[derive(Debug, Clone, clap::Args)]

@@ -11,10 +11,10 @@ use jiff::Timestamp;
 use mullion_manifest::problem::Problem;
 use tokio::time::Instant;
 
+use crate::cluster::state::document::{Condition, NAME, State, time_text};
 use crate::controller::events::{EventType, News};
 use crate::controller::leader::Leading;
-use crate::state::document::{Condition, NAME, State, time_text};
-use crate::telemetry::failures::in_words;
+use crate::telemetry::error_text::in_words;
 use crate::telemetry::policies::PolicyReport;
 
 /// The condition's type.

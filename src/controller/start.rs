@@ -12,6 +12,8 @@ use tokio::sync::watch as channel;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::connect;
+use crate::cluster::owner_references::Owner;
+use crate::cluster::state::store::last_good;
 use crate::controller::admin::Readiness;
 use crate::controller::certificates::Settings;
 use crate::controller::leader::Leading;
@@ -21,14 +23,12 @@ use crate::controller::lease::{Timing, follow};
 use crate::controller::metrics::Metrics;
 use crate::controller::reachability::probing::Probing;
 use crate::controller::{Args, admin, lease};
-use crate::ownership::Owner;
 use crate::reload;
 use crate::reload::{Beginning, Source, Step, begin, hindrances};
-use crate::signals::Signals;
-use crate::state::store::last_good;
+use crate::server::accept::{ConnectionLimits, run_to_end, serve};
+use crate::shutdown_signals::Signals;
 use crate::telemetry::metrics;
 use crate::telemetry::policies::PolicyStatus;
-use crate::webhook::server::{ConnectionLimits, run_to_end, serve};
 
 /// Runs until SIGTERM or SIGINT. An error means that it could not start, and says what to do: exit code 2; or that a
 /// part of it broke, and that it is better started anew than left doing nothing.

@@ -11,9 +11,9 @@ use jiff::Timestamp;
 use tokio::sync::watch as channel;
 use tokio::time::{sleep, timeout};
 
+use crate::cluster::state::document::{Condition, State, time_text};
 use crate::controller::leader::Leading;
-use crate::state::document::{Condition, State, time_text};
-use crate::telemetry::failures::in_words;
+use crate::telemetry::error_text::in_words;
 
 /// The condition of `mullion-state` that says whether the controller has stopped.
 pub(crate) const CONDITION: &str = "Withdrawn";

@@ -16,8 +16,8 @@ use mullion_policy::store::{Outcome, Store};
 use tokio::time::{MissedTickBehavior, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::cluster::state::document::NAME;
 use crate::policy_files::directory;
-use crate::state::document::NAME;
 
 /// How long a changed file must have stood still, where files are not changed all at once: see
 /// [`directory::read_still`]. Editors and `cp` write a file of the [largest size](mullion_policy::policy_file::MAX_FILE) in less.

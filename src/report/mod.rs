@@ -1,18 +1,18 @@
 //! What a review found, written for people ([`text`], [`github`]) and for machines ([`json`], [`sarif`]), and what it comes
-//! to, to be compared ([`decided`]); what is wrong with policy files ([`problem`]).
+//! to, to be compared ([`workload_result`]); what is wrong with policy files ([`problem`]).
 //!
 //! Rendering only: nothing here judges, reads files or decides an exit code.
 
-pub mod decided;
-pub mod differing;
+pub mod field_difference;
+pub mod field_match;
 pub mod github;
 pub mod json;
-pub mod matching;
 pub mod problem;
 pub mod rule_page;
 pub mod sarif;
 pub mod table;
 pub mod text;
+pub mod workload_result;
 
 use std::borrow::Cow;
 use std::fmt;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use mullion_manifest::problem::{Problem, Related};
 use mullion_manifest::span::{LineColumn, LineIndex, Span};
 use mullion_policy::policy_file::PolicyFile;
-use mullion_policy::warnings::Warning;
+use mullion_policy::warnings::warning::Warning;
 use serde::Serialize;
 
 use crate::report::text::{Message, Place, Severity};

@@ -2,7 +2,7 @@
 //!
 //! Metric and event names stand here and nowhere else. No label carries a name that a user chose (pod, image): each would
 //! be a time series of its own. Only what policies came to is counted by namespace, and of that there is a bound:
-//! [`tally`](crate::telemetry::tally). No event ever carries an object or a part of one.
+//! [`tally`](crate::telemetry::namespace_counts). No event ever carries an object or a part of one.
 
 use std::fmt;
 use std::ops::Range;
@@ -22,10 +22,10 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::telemetry::certificate_validity::CertificateTimes;
+use crate::telemetry::namespace_counts::Tally;
 use crate::telemetry::policies::PolicyStatus;
-use crate::telemetry::tally::Tally;
-use crate::telemetry::validity::CertificateTimes;
-use crate::telemetry::{process, watches};
+use crate::telemetry::{process, watch_health};
 
 /// Upper bounds in seconds. A review takes microseconds; the API server gives it a second, and waiting for a registry may
 /// take half of that.
@@ -428,7 +428,7 @@ impl Inner {
         r.register("policy_reviews", help, self.policy_reviews.clone());
         r.register("tls_reload", "Changes of the certificate files or Secret", self.tls_reloads.clone());
         self.certificates.register(r);
-        watches::register(r);
+        watch_health::register(r);
     }
 }
 

@@ -1,23 +1,21 @@
 //! What Mullion says about itself while it runs.
 //!
-//! | module | what |
+//! | module | contains |
 //! |---|---|
-//! | `failures` | errors of the cluster in words |
+//! | `certificate_validity` | from when to when certificates are valid, in both servers |
+//! | `error_text` | errors of the cluster as text |
 //! | `logs` | where events go, in which form, and from which level on; the level changes while it runs |
 //! | `metrics` | the webhook's metrics and events (the controller's are in `controller::metrics`) |
+//! | `namespace_counts` | counts by namespace, with a bound |
 //! | `policies` | how the policy files stand, in both servers |
 //! | `process` | what the process takes, and its version, in both servers |
-//! | `tally` | counts by namespace, with a bound |
-//! | `validity` | from when to when certificates are valid, in both servers |
-//! | `watches` | how the watches of the cluster are doing, in both servers |
-//! | [`admin`] | the part of the admin port that both servers have |
+//! | `watch_health` | how the watches of the cluster are doing, in both servers |
 
-pub mod admin;
-pub mod failures;
+pub mod certificate_validity;
+pub mod error_text;
 pub mod logs;
 pub mod metrics;
+pub mod namespace_counts;
 pub mod policies;
 pub mod process;
-pub mod tally;
-pub mod validity;
-pub mod watches;
+pub mod watch_health;

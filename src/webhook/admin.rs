@@ -1,11 +1,11 @@
-//! The admin port: what [every server](crate::telemetry::admin) has, and the policies in force.
+//! The admin port: what [every server](crate::server::admin) has, and the policies in force.
 
 use std::fmt;
 use std::sync::Arc;
 
 use axum::Router;
 
-use crate::telemetry::admin;
+use crate::server::admin;
 use crate::webhook::state::State;
 
 /// The routes of the admin port.

@@ -13,7 +13,7 @@
 //! | a probe of the controller | what the engine says, and its marks (`probe`) |
 //! | anything else | what the engine says |
 //!
-//! What fails before there are bytes (too long, too slow, wrong type) is the table of [`body`](crate::webhook::body).
+//! What fails before there are bytes (too long, too slow, wrong type) is the table of [`body`](crate::server::body).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;

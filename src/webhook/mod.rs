@@ -2,9 +2,9 @@
 //! that are created, and about ConfigMaps with policies.
 //!
 //! ```text
-//! accept loop (server) → TLS (tls) → routes → body → handler → engine → envelope
+//! server (accept loop, TLS, body) → router → route → handler → engine → envelope
 //!                                                       ↑
-//!             state: snapshot, policies, images, what was kept ← snapshot::live, reload, registries, state
+//!             state: snapshot, policies, images, what was kept ← cluster, reload, registries
 //! ```
 //!
 //! Rights it needs, which are those that the chart gives; it writes nothing:
@@ -22,7 +22,6 @@
 pub mod admin;
 pub mod args;
 pub mod audit;
-pub mod body;
 pub mod envelope;
 pub mod handler;
 pub mod images;
@@ -35,7 +34,5 @@ pub mod registries;
 pub mod reload;
 pub(crate) mod route;
 pub mod router;
-pub mod server;
 pub mod start;
 pub mod state;
-pub mod tls;

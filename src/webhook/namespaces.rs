@@ -15,7 +15,7 @@ use tokio::sync::watch as channel;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::cluster::live::namespace_entry;
-use crate::telemetry::failures::in_words;
+use crate::telemetry::error_text::in_words;
 use crate::telemetry::metrics::{Metrics, NamespaceOutcome};
 
 /// The longest that a review waits, and that is asked for.

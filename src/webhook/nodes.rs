@@ -76,7 +76,7 @@ mod tests {
     use tokio::sync::watch as channel;
 
     use super::*;
-    use crate::state::document::State as Kept;
+    use crate::cluster::state::document::State as Kept;
     use crate::webhook::handler::handle;
 
     fn kept(change: impl FnOnce(&mut Kept)) -> Kept {

@@ -10,20 +10,11 @@ use mullion_engine::model::review_request::Operation;
 use mullion_engine::model::workload::WorkloadKind;
 use serde_json::{Value, json};
 
+use crate::admission_probe::{ASKED, SEEN, mark};
 use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse};
-
-/// The annotation of a probe: a value that nobody could guess.
-pub(crate) const ASKED: &str = "mullion.dev/probe";
-/// The annotation that `/mutate` adds: the same value.
-pub(crate) const SEEN: &str = "mullion.dev/probed";
 
 /// The longest value that is taken up, in bytes. The controller's have 32.
 const MAX_VALUE: usize = 64;
-
-/// The warning of a endpoint about the probe with a value.
-pub(crate) fn mark(door: Endpoint, value: &str) -> String {
-    format!("mullion: probe {value} was seen at /{}", door.name())
-}
 
 /// The value of the probe that a request is, if it is one.
 pub(crate) fn value<'a>(request: &AdmissionRequest<'_>, object: &'a Value) -> Option<&'a str> {

@@ -8,8 +8,8 @@ use mullion_policy::policy_set::PolicySet;
 use tokio_util::sync::CancellationToken;
 
 use crate::reload::{Source, Step, every, read};
+use crate::server::tls::certificate::Certificate;
 use crate::webhook::state::State;
-use crate::webhook::tls::Certificate;
 
 /// Puts the policies in force that came of a reading at `now`, in seconds since 1970. After a bad one, those before stay.
 pub fn policies_once(state: &State, step: &Step, now: i64) {

@@ -11,10 +11,11 @@ use axum::routing::post;
 use mullion_engine::admission::response::Endpoint;
 use tokio::time::Instant;
 
+use crate::server::body;
+use crate::server::body::{Limits, Pool, Unread};
 use crate::telemetry::metrics::BadRequest;
-use crate::webhook::body::{Limits, Pool, Unread};
+use crate::webhook::handler;
 use crate::webhook::state::State;
-use crate::webhook::{body, handler};
 
 /// What the routes share.
 struct Shared {

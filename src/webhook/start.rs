@@ -14,19 +14,20 @@ use mullion_snapshot::dump;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::cluster::state::follow::{Follower, follow};
+use crate::cluster::state::store::last_good;
 use crate::cluster::{connect, live};
 use crate::reload::{Beginning, Source, Step, begin, hindrances};
-use crate::signals::{Ask, Signals};
-use crate::state::follow::{Follower, follow};
-use crate::state::store::last_good;
+use crate::server::accept::{ConnectionLimits, run_to_end, serve};
+use crate::server::body::Limits;
+use crate::server::tls::certificate::Certificate;
+use crate::server::tls::secret;
+use crate::shutdown_signals::{Ask, Signals};
 use crate::webhook::args::Args;
-use crate::webhook::body::Limits;
 use crate::webhook::images::Images;
 use crate::webhook::namespaces::Namespaces;
 use crate::webhook::registries::maker;
-use crate::webhook::server::{ConnectionLimits, run_to_end, serve};
 use crate::webhook::state::State;
-use crate::webhook::tls::{Certificate, secret};
 use crate::webhook::{admin, reload, router};
 
 /// Runs until SIGTERM or SIGINT. An error means that it could not start, and says what to do: exit code 2; or that a

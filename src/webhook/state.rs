@@ -8,7 +8,7 @@ use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_policy::policy_set::PolicySet;
 use tokio::sync::{Semaphore, watch as channel};
 
-use crate::state::document::State as Kept;
+use crate::cluster::state::document::State as Kept;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::policies::PolicyStatus;
 use crate::webhook::images::Images;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mullion::report::decided::Decided;
+use mullion::report::workload_result::Decided;
 use proptest::prelude::*;
 use serde_json::json;
 

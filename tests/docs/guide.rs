@@ -9,7 +9,9 @@ use std::{fs, thread};
 use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 
-use crate::page::{self, File, Run, Section, Shown};
+use crate::page::{
+    File, Run, Section, Shown, {self},
+};
 use crate::run::Directory;
 use crate::{all, golden};
 

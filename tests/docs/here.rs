@@ -4,7 +4,9 @@ use std::{fs, thread};
 
 use crate::page::Section;
 use crate::pages::{Page, all_pages};
-use crate::places::{self, Place};
+use crate::places::{
+    Place, {self},
+};
 use crate::run::Directory;
 use crate::{all, golden};
 

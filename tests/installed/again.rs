@@ -9,7 +9,9 @@ use mullion_cluster::{Seen, wait_for};
 
 use crate::people::{at_work, uninstall};
 use crate::site::{DEADLINE, NAMESPACE, Site, chart};
-use crate::traces::{self, But};
+use crate::traces::{
+    But, {self},
+};
 
 /// Nobody waits between uninstalling and installing: the garbage collector still has what was, and controllers of both
 /// run at the same time. The new one is no heir of the withdrawal, and what it makes stays.

@@ -11,7 +11,9 @@ use serde_json::json;
 
 use crate::people::{WINDOWS, at_work, mullion, running, uninstall, upgrade, values};
 use crate::site::{DEADLINE, NAMESPACE, Site, linux_nodes, windows_nodes};
-use crate::traces::{self, But};
+use crate::traces::{
+    But, {self},
+};
 use crate::uninstall::deploy;
 
 /// What stands for every Linux image but Mullion's: it sleeps.

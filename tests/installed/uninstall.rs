@@ -15,7 +15,9 @@ use crate::people::{
     windows_pod,
 };
 use crate::site::{DEADLINE, NAMESPACE, Site};
-use crate::traces::{self, But};
+use crate::traces::{
+    But, {self},
+};
 
 /// While people create pods, of both systems: none of them is refused, though it is `Fail`. Pods that run go on, and what
 /// they name stays with them. And then the cluster is as if it had never had Mullion, and takes it again at once.

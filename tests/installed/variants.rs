@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 
 use crate::people::{LINUX, WINDOWS, at_work, pod, system, tried, uninstall, upgrade, values};
 use crate::site::{DEADLINE, NAMESPACE, PATIENT, Site};
-use crate::traces::{self, But};
+use crate::traces::{
+    But, {self},
+};
 
 /// What the API server asks for: the Service's name.
 const NAME: &str = "mullion-webhook.mullion-system.svc";

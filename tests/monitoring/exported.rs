@@ -12,7 +12,7 @@ use mullion::telemetry::metrics::{
     BadRequest, Decision, LookupOutcome, Metrics, NamespaceOutcome, PolicyOutcome, Reviewed,
 };
 use mullion::telemetry::policies::PolicyStatus;
-use mullion::telemetry::watches::WatchHealth;
+use mullion::telemetry::watch_health::WatchHealth;
 use mullion_engine::admission::response::{CountedOutcome, Endpoint};
 use mullion_engine::model::operating_system::Os;
 use mullion_engine::model::review_request::Operation;

@@ -26,7 +26,9 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use crate::rights::{self, Subject};
+use crate::rights::{
+    Subject, {self},
+};
 use crate::shared::{DEADLINE, pod, wait_until_asked};
 
 /// Configurations `mullion` are the whole cluster's; nothing here needs nodes.

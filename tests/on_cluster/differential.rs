@@ -22,7 +22,9 @@ use mullion_engine::rules::finding::RejectedBy;
 use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 
-use crate::generator::{self, Generated};
+use crate::generator::{
+    Generated, {self},
+};
 use crate::shared::*;
 
 /// At least so many pods: each piece of the generator alone, and in `make soak` as many mixtures again.

@@ -21,7 +21,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::AuditLog;
-use crate::rights::{self, Subject};
+use crate::rights::{
+    Subject, {self},
+};
 use crate::shared::DEADLINE;
 
 /// How often the leader is killed or stopped, and how often it is asked to go, besides, and gives the lease up.

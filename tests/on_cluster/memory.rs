@@ -15,7 +15,9 @@ use mullion_cluster::{
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::rights::{self, Subject};
+use crate::rights::{
+    Subject, {self},
+};
 use crate::shared::{DEADLINE, create, dry_run, get, pod};
 
 const STATE: &str = "mullion-state";

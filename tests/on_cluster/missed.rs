@@ -18,7 +18,9 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::rights::{self, Subject};
+use crate::rights::{
+    Subject, {self},
+};
 use crate::shared::{DEADLINE, bound, create, delete, differences, get, merge, pod, workload};
 
 const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";

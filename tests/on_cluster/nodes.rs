@@ -42,7 +42,9 @@ pub(crate) use waiting::{
     a_taint_waits_for_a_windows_pod_out_of_reach, linux_daemonsets_hold_a_taint_where_they_run,
 };
 
-use crate::rights::{self, Subject};
+use crate::rights::{
+    Subject, {self},
+};
 use crate::shared::DEADLINE;
 
 const OURS: &str = "os=windows:NoSchedule";
@@ -350,7 +352,7 @@ async fn third_party(api: &Api<Node>, name: &str, round: usize) -> Result<()> {
 
 /// The live snapshot shows nodes, classes and namespaces as they come and go, and remembers what Windows nodes had.
 pub(crate) async fn the_snapshot_follows_the_cluster(plane: &ControlPlane) -> Result<()> {
-    let state = mullion::state::follow::follow(plane.client(), "default", true);
+    let state = mullion::cluster::state::follow::follow(plane.client(), "default", true);
     let live = Live::start(plane.client(), state.state.clone());
     tokio::time::timeout(DEADLINE, live.synced()).await.context("the snapshot is not read")?;
     ensure!(live.ready() && live.snapshot().nodes.is_some(), "synced without nodes");

@@ -15,7 +15,9 @@ use mullion_cluster::{
 };
 use serde_json::{Value, json};
 
-use crate::rights::{self, Subject};
+use crate::rights::{
+    Subject, {self},
+};
 use crate::shared::{DEADLINE, admin_get, create, delete, pods, wait_until_asked, workload};
 
 /// Nothing is scheduled, and nobody plays the kubelet.

@@ -13,7 +13,9 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use mullion_cluster::{ControlPlane, MullionProcess, NodeSpec, free_port, wait_for};
 use serde_json::{Value, json};
 
-use crate::rights::{self, Subject};
+use crate::rights::{
+    Subject, {self},
+};
 use crate::shared::DEADLINE;
 
 const MANY: usize = 300;

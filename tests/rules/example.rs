@@ -4,7 +4,9 @@ use mullion_engine::model::settings::rule_actions::Action;
 use mullion_engine::rules::rule::Rule;
 
 use crate::page::fences;
-use crate::run::{self, Beside, text};
+use crate::run::{
+    Beside, text, {self},
+};
 use crate::{Checked, all};
 
 pub fn check(rule: &Rule) -> Checked {

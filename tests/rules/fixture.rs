@@ -13,7 +13,9 @@ use mullion_engine::rules::catalogue::find;
 use mullion_engine::rules::rule::Rule;
 
 use crate::example::{default_policies, sentences};
-use crate::run::{self, Beside, Judged, text};
+use crate::run::{
+    Beside, Judged, text, {self},
+};
 use crate::{Checked, all, golden};
 
 const MADE: [&str; 2] = ["findings.txt", "fixed.yaml"];

@@ -12,7 +12,9 @@ use mullion_engine::rules::rule::Rule;
 use serde_json::{Value, json};
 
 use crate::example::{default_policies, sentences};
-use crate::run::{self, Beside};
+use crate::run::{
+    Beside, {self},
+};
 use crate::{Checked, all};
 
 const TABLE: &str = include_str!("kubernetes.tsv");

@@ -1,8 +1,8 @@
 //! The certificate pair: its formats, its change under load, its mistakes.
 
+use mullion::server::accept::ConnectionLimits;
+use mullion::server::tls::certificate::Certificate;
 use mullion::telemetry::metrics::Metrics;
-use mullion::webhook::server::ConnectionLimits;
-use mullion::webhook::tls::Certificate;
 use rcgen::{
     CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256,
 };

@@ -10,7 +10,7 @@ use axum::body::Body;
 use axum::http::Request;
 use base64::Engine as _;
 use mullion::reload::Step;
-use mullion::webhook::body::Limits;
+use mullion::server::body::Limits;
 use mullion::webhook::images::{Answering, Images, PlatformSource, PullSecrets};
 use mullion::webhook::state::State;
 use mullion::webhook::{admin, judge, reload, router};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use mullion::webhook::body::Limits;
+use mullion::server::body::Limits;
 use mullion::webhook::router;
 use mullion::webhook::state::State;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;

@@ -12,7 +12,7 @@ use axum::routing::get;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::client::Body as KubeBody;
-use mullion::webhook::body::Limits;
+use mullion::server::body::Limits;
 use mullion::webhook::images::{Images, PullSecrets};
 use mullion::webhook::registries::maker;
 use mullion::webhook::router;
@@ -46,8 +46,8 @@ async fn serve(registry: Arc<Registry>) -> String {
 
 /// Without `axum::serve`, whose feature the program does not have.
 async fn axum_serve(listener: TcpListener, router: Router) {
+    use mullion::server::accept::{ConnectionLimits, serve};
     use mullion::telemetry::metrics::Metrics;
-    use mullion::webhook::server::{ConnectionLimits, serve};
     let stop = tokio_util::sync::CancellationToken::new();
     serve(listener, None, router, ConnectionLimits::default(), Metrics::new(), stop).await;
 }

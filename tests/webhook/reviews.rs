@@ -5,14 +5,16 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
 use base64::Engine as _;
-use mullion::webhook::body::Limits;
+use mullion::server::body::Limits;
 use mullion::webhook::router;
 use mullion::webhook::state::State;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 
-use crate::support::{self, pod_review, post, router, send};
+use crate::support::{
+    pod_review, post, router, send, {self},
+};
 
 /// What the audit annotation says where the snapshot has no namespaces.
 const UNKNOWN: &str = "no policy with a namespaceSelector applied, and its annotations were not read";

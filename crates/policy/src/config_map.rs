@@ -17,7 +17,8 @@ use serde_json::{Map, Value};
 use crate::file_names::{is_policy_file, is_test_file};
 use crate::policy_file::{PolicyFile, PolicyFiles};
 use crate::policy_set::PolicySet;
-use crate::warnings::{Warning, warnings};
+use crate::warnings::all_warnings::warnings;
+use crate::warnings::warning::Warning;
 
 /// The label of ConfigMaps that hold policies, with value `true`.
 pub const POLICY_LABEL: &str = "mullion.dev/policy";

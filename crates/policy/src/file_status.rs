@@ -6,7 +6,7 @@ use mullion_manifest::problem::Problem;
 
 use crate::policy_file::PolicyFile;
 use crate::policy_set::PolicySet;
-use crate::warnings::Warning;
+use crate::warnings::warning::Warning;
 
 /// A file as it was seen, good or bad.
 #[derive(Debug, Clone, PartialEq, Eq)]

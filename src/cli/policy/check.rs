@@ -11,7 +11,7 @@ use mullion_manifest::problem::Problem;
 use mullion_policy::file_names::is_test_file;
 use mullion_policy::policy_file::PolicyDocument;
 use mullion_policy::policy_set::PolicySet;
-use mullion_policy::warnings::warnings;
+use mullion_policy::warnings::all_warnings::warnings;
 use serde::Serialize;
 
 use crate::cli::io_handles::Io;

@@ -19,14 +19,15 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::time::timeout;
 
+use crate::cluster::owner_references::Owner;
 use crate::cluster::watch::CALL;
+use crate::cluster::write_params::{patch_params, post_params};
+use crate::controller::CONFIGURATION;
 use crate::controller::certificates::plan::Content;
 use crate::controller::certificates::{CA_SECRET, TLS_SECRET};
 use crate::controller::metrics::Outcome;
-use crate::controller::{CONFIGURATION, patch_params, post_params};
-use crate::hash::hash_of;
-use crate::ownership::Owner;
-use crate::telemetry::failures::refusal;
+use crate::telemetry::error_text::refusal;
+use crate::value_hash::hash_of;
 
 /// The types that the Secrets have.
 const CA_TYPE: &str = "Opaque";

@@ -15,7 +15,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use x509_parser::parse_x509_certificate;
 
-use crate::webhook::tls;
+use crate::server::tls::key_pair;
 
 /// Most certificates that are looked at in one text: a `caBundle` may have a megabyte of them.
 const MOST: usize = 64;
@@ -115,7 +115,7 @@ pub(crate) fn authority(certificate: &[u8], key: &[u8]) -> Result<Authority, &'s
 
 /// The pair of a `kubernetes.io/tls` Secret, as a webhook would take it; else what is wrong with it.
 pub(crate) fn serving(certificate: &[u8], key: &[u8]) -> Result<Serving, String> {
-    let chain = tls::pair(certificate, key).map_err(|problem| problem.to_string())?.cert;
+    let chain = key_pair::pair(certificate, key).map_err(|problem| problem.to_string())?.cert;
     let end = chain.first().ok_or("no certificate")?;
     let (_, parsed) = parse_x509_certificate(end).map_err(|error| error.to_string())?;
     let valid = validity(&parsed);

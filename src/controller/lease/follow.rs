@@ -15,13 +15,13 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::cluster::owner_references;
+use crate::cluster::owner_references::Owner;
+use crate::cluster::write_params::post_params;
 use crate::controller::lease::election::{Election, Step, Written};
 use crate::controller::lease::fence::{Fence, Hold};
 use crate::controller::lease::record::{Claim, Record};
 use crate::controller::lease::{NAME, Timing};
-use crate::controller::post_params;
-use crate::ownership;
-use crate::ownership::Owner;
 
 /// How long giving the lease up may take at the end: longer than a busy API server takes, and a pod's grace is 30 s.
 const VACATE: Duration = Duration::from_secs(3);
@@ -194,7 +194,7 @@ impl Seat {
         lease.metadata.resource_version = Some(version.to_owned());
         claim.put_into(&mut lease);
         let what = format!("Lease {}/{NAME}", self.namespace);
-        ownership::written(&what, self.owners(last).await, |owners| {
+        owner_references::written(&what, self.owners(last).await, |owners| {
             let mut lease = lease.clone();
             if owners.is_some() {
                 lease.metadata.owner_references = owners;

@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 use tokio::sync::watch as channel;
 use tokio::time::{Instant, advance, sleep, timeout};
 
+use crate::cluster::owner_references::Owner;
 use crate::controller::lease::fence::{Fence, Hold};
 use crate::controller::lease::follow::{Follower, follow};
 use crate::controller::lease::{NAME, Timing};
-use crate::ownership::Owner;
 
 /// What the server does with a request, by its method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -35,13 +35,13 @@ use tokio::sync::watch as channel;
 use tokio::time::{MissedTickBehavior, timeout};
 
 use crate::cluster::live::SlimNode;
+use crate::cluster::state::document::State;
 use crate::cluster::watch;
 use crate::controller::leader::Leading;
 use crate::controller::nodes::daemons::SlimDaemonSet;
 use crate::controller::nodes::known::class_entry;
 use crate::controller::nodes::requests::Shared;
 use crate::controller::nodes::work::Work;
-use crate::state::document::State;
 
 /// How often due work is looked for.
 const TICK: Duration = Duration::from_millis(500);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::hash::hash_of;
+use crate::value_hash::hash_of;
 
 /// How often within [`HOUR`] the same is done.
 const LIMIT: u8 = 3;

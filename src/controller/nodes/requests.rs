@@ -17,6 +17,8 @@ use tokio::time::{Instant, timeout};
 
 use crate::cluster::live::SlimNode;
 use crate::cluster::watch::CALL;
+use crate::cluster::write_params::{patch_params, post_params};
+use crate::controller::bound;
 use crate::controller::events::{Events, News};
 use crate::controller::metrics::{Metrics, Outcome};
 use crate::controller::nodes::known::{Known, Neighbours};
@@ -24,8 +26,7 @@ use crate::controller::nodes::news;
 use crate::controller::nodes::news::Told;
 use crate::controller::nodes::repeats::{Repeats, key as key_of};
 use crate::controller::runtime_classes::Write;
-use crate::controller::{bound, patch_params, post_params};
-use crate::telemetry::failures::in_words;
+use crate::telemetry::error_text::in_words;
 
 /// What requests need.
 pub(crate) struct Shared {

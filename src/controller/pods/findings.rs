@@ -27,8 +27,8 @@ use crate::cluster::watch::CALL;
 use crate::controller::pods::object::{LabelledPod, WholePod, owner_uid};
 use crate::controller::pods::shared::{AGAIN, Shared, backoff};
 use crate::controller::pods::{missed, text};
-use crate::hash::hash_of;
-use crate::telemetry::failures::in_words;
+use crate::telemetry::error_text::in_words;
+use crate::value_hash::hash_of;
 
 /// How long a group gathers pods before its owner is told: the pods of a Job that fails at once are soon gone again.
 const GATHER: Duration = Duration::from_secs(1);

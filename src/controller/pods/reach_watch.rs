@@ -8,7 +8,7 @@ use crate::cluster::watch::CALL;
 use crate::controller::CONFIGURATION;
 use crate::controller::pods::reach::{EVERY, Reach};
 use crate::controller::pods::shared::Shared;
-use crate::telemetry::failures::in_words;
+use crate::telemetry::error_text::in_words;
 
 /// Reads the configuration again and again (`get` on mutatingwebhookconfigurations). What is unknown covers nothing, what
 /// was read once holds until it is read again.

@@ -23,7 +23,7 @@ use crate::controller::leader::Leading;
 use crate::controller::metrics::Metrics;
 use crate::controller::pods::owner::Owners;
 use crate::controller::pods::reach::Reach;
-use crate::hash::hash_of;
+use crate::value_hash::hash_of;
 
 /// How long news stands before it is told again, by counting its Event up: while it is true it should be there, and the API
 /// server forgets events after an hour (kube-apiserver `--event-ttl`).

@@ -19,7 +19,7 @@ use crate::controller::pods::missed::misplaced;
 use crate::controller::pods::object::{PlacedPod, owner_uid, reviewed};
 use crate::controller::pods::shared::{Counted, Shared};
 use crate::controller::pods::text;
-use crate::telemetry::failures::in_words;
+use crate::telemetry::error_text::in_words;
 
 /// How often.
 const EVERY: Duration = Duration::from_secs(600);

@@ -21,15 +21,15 @@ use tokio::time::{Instant, MissedTickBehavior, timeout};
 
 use crate::cluster::watch;
 use crate::cluster::watch::{CALL, Changes};
+use crate::cluster::write_params::patch_params;
 use crate::controller::metrics::Outcome;
-use crate::controller::patch_params;
 use crate::controller::pods::missed::{Missed, Report, missed};
 use crate::controller::pods::object::{WholePod, owner_uid, reviewed};
 use crate::controller::pods::reach::Reach;
 use crate::controller::pods::shared::{AGAIN, Counted, Shared, backoff};
 use crate::controller::pods::{repair, text};
-use crate::hash::hash_of;
-use crate::telemetry::failures::in_words;
+use crate::telemetry::error_text::in_words;
+use crate::value_hash::hash_of;
 
 /// How long a pod may wait for the scheduler before anything is done: one that is just being scheduled needs nothing.
 const SETTLE: Duration = Duration::from_secs(5);

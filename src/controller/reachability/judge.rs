@@ -2,10 +2,10 @@
 
 use mullion_engine::admission::response::Endpoint;
 
+use crate::cluster::state::document::Condition;
 use crate::controller::PODS_WEBHOOK;
 use crate::controller::events::{EventType, News};
 use crate::controller::reachability::probe::{Probe, Reach};
-use crate::state::document::Condition;
 
 /// The condition's type in `mullion-state`.
 pub(crate) const TYPE: &str = "Reachable";

@@ -19,6 +19,7 @@ use kube::{Api, Client, Resource as _};
 use mullion_engine::admission::response::Endpoint;
 use tokio::time::{MissedTickBehavior, timeout};
 
+use crate::cluster::state::document::{Condition, State, time_text};
 use crate::cluster::watch::CALL;
 use crate::controller::leader::Leading;
 use crate::controller::metrics::Metrics;
@@ -26,8 +27,7 @@ use crate::controller::reachability::judge::{Memory, Outcome, configuration, out
 use crate::controller::reachability::probe::{Probe, Reach};
 use crate::controller::reachability::probing::Probing;
 use crate::controller::{CONFIGURATION, PODS_WEBHOOK};
-use crate::state::document::{Condition, State, time_text};
-use crate::telemetry::failures::in_words;
+use crate::telemetry::error_text::in_words;
 
 const DOORS: [Endpoint; 2] = [Endpoint::Mutate, Endpoint::Validate];
 

@@ -13,8 +13,9 @@ use rustls::crypto::aws_lc_rs;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::controller::{PODS_WEBHOOK, post_params};
-use crate::webhook::probe::{ASKED, SEEN, mark};
+use crate::admission_probe::{ASKED, SEEN, mark};
+use crate::cluster::write_params::post_params;
+use crate::controller::PODS_WEBHOOK;
 
 /// How long a probe may take: webhooks may take 30 s each, ours and others', and the API server a minute for all.
 const PATIENCE: Duration = Duration::from_secs(45);

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Preconditions};
 
-use crate::controller::post_params;
+use crate::cluster::write_params::post_params;
 use crate::controller::withdraw::calls::{Calls, Failure, Patience};
 use crate::controller::withdraw::users::{Users, all_users, pod_users};
 use crate::controller::withdraw::{Class, Left, Report};

@@ -11,14 +11,15 @@ use kube::api::ListParams;
 use serde::Deserialize;
 use tokio::time::Instant;
 
+use crate::cluster::owner_references::Owner;
+use crate::cluster::state::document::{NAME, State};
+use crate::cluster::state::store::Store;
+use crate::cluster::write_params::MANAGER;
+use crate::controller::lease;
 use crate::controller::withdraw::calls::{Calls, Patience};
 use crate::controller::withdraw::plan::is_vacant;
 use crate::controller::withdraw::{Hearing, Left, Options, Report, Step, Told};
 use crate::controller::withdrawn::{CONDITION, acknowledged};
-use crate::controller::{MANAGER, lease};
-use crate::ownership::Owner;
-use crate::state::document::{NAME, State};
-use crate::state::store::Store;
 
 /// How long a controller may take to stop: requests under way get 10 s of it.
 const PATIENCE: Duration = Duration::from_secs(30);

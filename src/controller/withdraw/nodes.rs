@@ -12,8 +12,8 @@ use mullion_engine::node::node_patch::{NodePatch, Trust};
 use serde::de::IgnoredAny;
 
 use crate::cluster::live::SlimNode;
+use crate::cluster::write_params::patch_params;
 use crate::controller::nodes::known::{Known, known};
-use crate::controller::patch_params;
 use crate::controller::withdraw::calls::{Calls, Failure, Patience};
 use crate::controller::withdraw::plan::{Plan, plan};
 use crate::controller::withdraw::{Cleaned, Left, Report, Step};

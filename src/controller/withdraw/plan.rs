@@ -12,7 +12,7 @@ use mullion_engine::node::plan;
 use mullion_policy::policy_file::PolicyFiles;
 use mullion_policy::policy_set::PolicySet;
 
-use crate::state::document::State;
+use crate::cluster::state::document::State;
 
 /// Which taints are known to be Mullion's where a node says so: those of the policies given, of the policies that
 /// controllers kept, of the built-in ones, and every OS taint that was ever seen.

@@ -12,7 +12,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::state::document::NAME;
+use crate::cluster::state::document::NAME;
 
 const RESOURCES: [&str; 13] = [
     "nodes",

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use mullion_manifest::problem::Problem;
 use mullion_policy::file_status::{FileStatus, SeenFile, Standing, short_names, standings};
 use mullion_policy::policy_set::PolicySet;
-use mullion_policy::warnings::{Warning, warnings};
+use mullion_policy::warnings::all_warnings::warnings;
+use mullion_policy::warnings::warning::Warning;
 use tokio::sync::watch as channel;
 
 use crate::reload::{PANICKED, Step};

@@ -11,7 +11,7 @@ use mullion_engine::model::settings::workload_settings::Mode;
 use mullion_manifest::problem::Problem;
 use mullion_policy::policy_file::PolicyDocument;
 use mullion_policy::policy_set::PolicySet;
-use mullion_policy::warnings::Warning;
+use mullion_policy::warnings::warning::Warning;
 use serde_json::{Value, json};
 
 use crate::telemetry::policies::{PolicyReport, PolicyStatus, ReportedFile};

@@ -3,13 +3,17 @@
 use std::collections::HashMap;
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use mullion::report::differing::{differences, unexpected};
+use mullion::report::field_difference::{differences, unexpected};
 use mullion_cluster::wait_for;
 use serde_json::{Value, json};
 
-use super::ask::{self, Answer, Request};
+use super::ask::{
+    Answer, Request, {self},
+};
 use super::company::configuration;
-use super::file::{self, Loaded};
+use super::file::{
+    Loaded, {self},
+};
 use super::format::{Company, Step, With};
 use super::site::{LABEL, Site};
 use super::watch::Memory;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use mullion::report::matching::mismatches;
+use mullion::report::field_match::mismatches;
 use mullion_cluster::{
     ControlPlane, Fixture, MullionProcess, NodeSpec, TestNamespace, WebhookRegistration, free_port, wait_for,
 };
@@ -15,7 +15,9 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::OnceCell;
 
-use super::ask::{self, Kinds, Request};
+use super::ask::{
+    Kinds, Request, {self},
+};
 use super::company::Company;
 use super::file;
 use super::format::{Cluster, Failure, Mullion, Os, Step};

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use super::ask::Answer;
 use super::company::complete;
 use super::differ::comparable;
-use super::file::{self, from_text, shown, yaml_files};
+use super::file::{
+    from_text, shown, yaml_files, {self},
+};
 use super::format::{Cluster, Company, Mullion, With};
 use super::tool::Said;
 use super::watch::unsettled;

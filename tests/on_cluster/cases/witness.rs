@@ -8,7 +8,9 @@ use anyhow::{Context as _, Result, ensure};
 use mullion_cluster::wait_for;
 use serde_json::{Value, json};
 
-use super::ask::{self, Request};
+use super::ask::{
+    Request, {self},
+};
 use super::company::configuration;
 use super::format::Webhook;
 use super::site::Site;

@@ -74,7 +74,7 @@ pub struct Denial {
 /// One entry of `status.details.causes`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DenialCause {
-    /// Rule code, [`REASON`](crate::admission::resize::REASON), or Kubernetes' own word: the cause's `reason`.
+    /// Rule code, [`REASON`], or Kubernetes' own word: the cause's `reason`.
     pub reason: &'static str,
     /// API field path: the cause's `field`.
     pub field: String,

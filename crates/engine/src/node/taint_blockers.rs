@@ -15,7 +15,9 @@ use crate::model::cluster::namespace::{Namespace, says_ignore};
 use crate::model::cluster::snapshot::ClusterSnapshot;
 use crate::model::cluster::taint::Taint;
 use crate::model::image::platform::ImageOs;
-use crate::model::names::{self, OS_LABELS};
+use crate::model::names::{
+    OS_LABELS, {self},
+};
 use crate::model::operating_system::Os;
 use crate::model::os_decision::{Basis, DetectedOs, OsDecision};
 use crate::model::pod_view::Pod;

@@ -21,7 +21,7 @@ use serde_json::json;
 use crate::documents::PodPolicy;
 use crate::policy_set::PolicySet;
 use crate::warnings::decider::{Decider, Sort, Subject, everywhere, matches_all};
-use crate::warnings::{Warning, listed};
+use crate::warnings::warning::{Warning, listed};
 
 /// Namespaces that are asked about, the first of which no policy names by chance.
 const NAMESPACES: [&str; 2] = ["some-namespace", "default"];

@@ -19,7 +19,7 @@ use crate::matching::glob::Glob;
 use crate::matching::matches::Match;
 use crate::policy_set::PolicySet;
 use crate::warnings::decider::{everywhere, matches_all};
-use crate::warnings::{Warning, listed};
+use crate::warnings::warning::{Warning, listed};
 
 /// How many image patterns are looked at in all. One look takes some 100 ns; 10,000 patterns of the usual kinds take ten
 /// looks each.

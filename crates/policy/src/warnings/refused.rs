@@ -28,7 +28,7 @@ use serde_json::Value;
 use crate::documents::PodPolicy;
 use crate::policy_set::PolicySet;
 use crate::warnings::decider::{Decider, Sort, Subject};
-use crate::warnings::{Warning, listed};
+use crate::warnings::warning::{Warning, listed};
 
 /// `kubernetes.io/metadata.name`: the one label of a namespace that its name tells.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";

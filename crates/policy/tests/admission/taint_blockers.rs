@@ -11,7 +11,9 @@ use mullion_engine::model::operating_system::Os;
 use mullion_engine::model::review_request::ReviewRequest;
 use mullion_engine::model::settings::workload_settings::Mode;
 use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
-use mullion_engine::node::taint_blockers::{self, is_windows_pod, reaches, selects_linux};
+use mullion_engine::node::taint_blockers::{
+    is_windows_pod, reaches, selects_linux, {self},
+};
 use mullion_policy::policy_set::PolicySet;
 use mullion_policy::toleration_coverage::all_covered;
 use serde_json::{Value, json};

@@ -14,7 +14,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::declared::declared;
-use crate::generator::{self, BASES, Piece};
+use crate::generator::{
+    BASES, Piece, {self},
+};
 use crate::support::*;
 
 pub(crate) fn image() -> impl Strategy<Value = String> {

@@ -1,7 +1,9 @@
 //! A cluster to test in, and the few calls every test makes.
 
 use mullion_engine::admission::response::{Endpoint, ReviewResponse, respond};
-use mullion_engine::admission::review::{self, Review};
+use mullion_engine::admission::review::{
+    Review, {self},
+};
 use mullion_engine::model::cluster::namespace::Namespace;
 use mullion_engine::model::cluster::nodes::{Node, Nodes};
 use mullion_engine::model::cluster::runtime_class::RuntimeClass;

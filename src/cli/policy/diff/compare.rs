@@ -16,7 +16,7 @@ use mullion_policy::policy_set::PolicySet;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::report::decided::{Decided, DecidedFinding, line};
+use crate::report::workload_result::{Decided, DecidedFinding, line};
 
 /// What a difference comes to for whoever writes the subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

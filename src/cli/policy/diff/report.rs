@@ -16,10 +16,10 @@ use crate::cli::io_handles::Io;
 use crate::cli::policy::diff::compare::{Category, Cause, Difference, Held};
 use crate::cli::policy::diff::nodes::NodeDifference;
 use crate::cli::policy::diff::sets::Setting;
-use crate::report::decided::Decided;
 use crate::report::json::ObjectName;
 use crate::report::rule_page::action_name;
 use crate::report::text::printable;
+use crate::report::workload_result::Decided;
 use crate::report::{counted, set_by};
 
 /// How many groups of subjects are shown, and how many subjects of a group.

@@ -8,10 +8,10 @@ use serde_json::Value;
 use crate::cli::policy::test::deciders::Deciders;
 use crate::cli::policy::test::judge::{Creation, Judged};
 use crate::cli::policy::test::lines::{list, one, yaml};
-use crate::report::decided::DecidedFinding;
-use crate::report::differing::{differences, unexpected};
-use crate::report::matching::{likeness, mismatches};
+use crate::report::field_difference::{differences, unexpected};
+use crate::report::field_match::{likeness, mismatches};
 use crate::report::rule_page::action_name;
+use crate::report::workload_result::DecidedFinding;
 
 /// One expectation that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -13,9 +13,9 @@ use mullion_policy::test_cases::types::ExpectedFinding;
 use serde_json::Value;
 
 use crate::cli::policy::test::judge::Judged;
-use crate::report::decided::DecidedFinding;
 use crate::report::rule_page::decider;
 use crate::report::set_by;
+use crate::report::workload_result::DecidedFinding;
 
 /// Of what a policy key decides: a word of paths and sentences, and the key.
 const PLACEMENT: [(&str, &str); 6] = [

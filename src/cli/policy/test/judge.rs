@@ -14,7 +14,7 @@ use mullion_policy::effective::Setting;
 use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 
-use crate::report::decided::Decided;
+use crate::report::workload_result::Decided;
 
 /// Everything that can be expected of an object.
 pub(crate) struct Judged {

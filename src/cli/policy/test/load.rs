@@ -12,8 +12,8 @@ use mullion_engine::model::review_request::ReviewRequest;
 use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
 use mullion_manifest::problem::Problem;
 use mullion_policy::policy_set::PolicySet;
+use mullion_policy::test_cases::test_file::{PolicyTest, TestFile};
 use mullion_policy::test_cases::types::{NamespaceSpec, NodeOs, NodeSpec, Short, SnapshotSpec, TestCase};
-use mullion_policy::test_cases::{PolicyTest, TestFile};
 use mullion_snapshot::dump;
 use serde_json::{Value, json};
 

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use mullion_manifest::problem::Problem;
 use mullion_policy::file_names::is_test_file;
-use mullion_policy::test_cases::TestFile;
+use mullion_policy::test_cases::test_file::TestFile;
 
 use crate::cli::input::{Limits, Texts};
 use crate::cli::io_handles::Io;
@@ -195,7 +195,7 @@ fn run_all(files: &[TestFile], args: &Test, io: &mut Io<'_>) -> anyhow::Result<V
 }
 
 impl Test {
-    fn chooses(&self, file: &TestFile, test: &mullion_policy::test_cases::PolicyTest, at: usize) -> bool {
+    fn chooses(&self, file: &TestFile, test: &mullion_policy::test_cases::test_file::PolicyTest, at: usize) -> bool {
         let Some(filter) = &self.filter else { return true };
         let name = test.spec.cases.get(at).map(|case| case.name.as_str()).unwrap_or_default();
         name.contains(filter) || file.name.contains(filter)

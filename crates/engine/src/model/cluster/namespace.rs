@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::names::{self, IGNORE_ANNOTATION, OS_ANNOTATION};
+use crate::model::names::{
+    IGNORE_ANNOTATION, OS_ANNOTATION, {self},
+};
 
 /// Whether labels or annotations opt out.
 pub(crate) fn says_ignore(map: &BTreeMap<String, String>) -> bool {

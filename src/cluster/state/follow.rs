@@ -9,9 +9,9 @@ use kube::{Api, Client};
 use tokio::sync::watch as channel;
 use tokio::task::JoinHandle;
 
+use crate::cluster::state::document::{NAME, State};
+use crate::cluster::state::store::{complain, understood};
 use crate::cluster::watch;
-use crate::state::document::{NAME, State};
-use crate::state::store::{complain, understood};
 
 /// The newest state, kept up to date. Dropping it ends the watch.
 #[derive(Debug)]

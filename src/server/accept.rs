@@ -22,11 +22,11 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use crate::telemetry::admin::Peer;
+use crate::server::admin::Peer;
+use crate::server::tls::certificate::install_crypto;
 use crate::telemetry::logs;
 use crate::telemetry::logs::LogArgs;
 use crate::telemetry::metrics::{ConnectionGuard, Metrics};
-use crate::webhook::tls::install_crypto;
 
 /// What one connection, and all together, may take.
 #[derive(Debug, Clone)]
@@ -145,7 +145,7 @@ async fn connection(shared: Arc<Shared>, stream: TcpStream, watcher: Watcher, gu
     let Ok(peer) = stream.peer_addr() else { return };
     let stream = Idle::new(stream, shared.limits.idle);
     let Some(tls) = &shared.tls else {
-        // What it may ask for depends on where it comes from: see `telemetry::admin`.
+        // What it may ask for depends on where it comes from: see `server::admin`.
         let router = shared.router.clone().layer(Extension(Peer(peer)));
         return http_connection(&shared, router, stream, watcher).await;
     };

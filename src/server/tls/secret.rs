@@ -17,8 +17,9 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::watch;
+use crate::server::tls::certificate::Certificate;
+use crate::server::tls::key_pair::{CERTIFICATE, Content, KEY, TlsError};
 use crate::webhook::state::State;
-use crate::webhook::tls::{CERTIFICATE, Certificate, Content, KEY, TlsError};
 
 /// How long the Secret may be missing before that is a failure. A controller that runs has made it in 3 s; its image may
 /// have to be pulled before.
@@ -193,7 +194,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_missing_secret_is_a_failure_once_it_lasts() {
         use Event::{Apply, Delete, Init, InitApply, InitDone};
-        crate::webhook::tls::install_crypto();
+        crate::server::tls::certificate::install_crypto();
         let listed = |second| vec![(second, Init), (second, InitDone)];
         let then = |mut first: Vec<_>, rest: Vec<_>| {
             first.extend(rest);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-use crate::report::matching::{below, short};
+use crate::report::field_match::{below, short};
 
 /// A field that differs: its place in keys and indices, and both sides.
 #[derive(Debug)]

@@ -1,17 +1,5 @@
-//! The certificate, swapped without a connection noticing.
-//!
-//! ```text
-//! directory, read every few seconds (directory) ─┐
-//! Secret, watched (secret) ──────────────────────┴→ Content → a pair that fits → the one that is served
-//! ```
-//!
-//! A pair that is no good changes nothing but a metric. The rustls configuration stays the same object, so TLS sessions
-//! survive a rotation too. Until there is a pair, handshakes fail.
+//! The certificate that handshakes use, replaced while connections are open.
 
-pub mod directory;
-pub mod secret;
-
-use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,78 +8,13 @@ use anyhow::Context as _;
 use arc_swap::ArcSwapOption;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs::default_provider;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use crate::hash::hash_of;
+use crate::server::tls::directory;
+use crate::server::tls::key_pair::{Content, TlsError};
 use crate::telemetry::metrics::Metrics;
-
-/// File names, and keys, of a `kubernetes.io/tls` Secret.
-const CERTIFICATE: &str = "tls.crt";
-const KEY: &str = "tls.key";
-
-/// Why there is no certificate.
-#[derive(Debug, thiserror::Error)]
-pub enum TlsError {
-    /// A file is not there, or not readable.
-    #[error("{path}: {problem}; expected a directory with {CERTIFICATE} and {KEY}, as in a kubernetes.io/tls Secret")]
-    Unreadable {
-        /// The file.
-        path: String,
-        /// Why.
-        problem: std::io::Error,
-    },
-    /// There is no such Secret.
-    #[error(
-        "{origin} does not exist; mullion controller --webhook-service NAME makes one, mullion-tls, in its own namespace"
-    )]
-    Missing {
-        /// The Secret.
-        origin: String,
-    },
-    /// The content is of no use.
-    #[error("{origin}: {problem}")]
-    Unusable {
-        /// The directory or the Secret.
-        origin: String,
-        /// What is wrong with it.
-        problem: PairError,
-    },
-}
-
-/// Why a certificate and a key are no pair.
-#[derive(Debug, thiserror::Error)]
-pub enum PairError {
-    /// No PEM, or PEM without what is needed.
-    #[error("{name}: {problem}; expected {expected} in PEM")]
-    Malformed {
-        /// Which of the two.
-        name: &'static str,
-        /// What is wrong with it.
-        problem: String,
-        /// What should be there.
-        expected: &'static str,
-    },
-    /// They do not belong together, or are of no use to rustls.
-    #[error("{CERTIFICATE} and {KEY} cannot be used together: {0}")]
-    Mismatch(rustls::Error),
-}
-
-/// What a directory or a Secret holds; not yet looked at.
-pub struct Content {
-    /// Which directory or Secret, for messages.
-    origin: String,
-    certificate: Vec<u8>,
-    key: Vec<u8>,
-}
-
-impl fmt::Debug for Content {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Content of {}", self.origin)
-    }
-}
+use crate::value_hash::hash_of;
 
 /// The pair in force.
 #[derive(Debug, Default)]
@@ -103,21 +26,6 @@ pub struct Certificate {
 pub fn install_crypto() {
     // An error means that one is installed already: by an earlier call, as in tests.
     drop(default_provider().install_default());
-}
-
-/// The pair of a certificate chain and its key, both PEM.
-pub fn pair(certificate: &[u8], key: &[u8]) -> Result<CertifiedKey, PairError> {
-    let malformed = |name, problem, expected| PairError::Malformed { name, problem, expected };
-    let expected = "a certificate and the chain below its root";
-    let chain = CertificateDer::pem_slice_iter(certificate)
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| malformed(CERTIFICATE, error.to_string(), expected))?;
-    if chain.is_empty() {
-        return Err(malformed(CERTIFICATE, "there is no certificate in it".to_owned(), expected));
-    }
-    let key = PrivateKeyDer::from_pem_slice(key)
-        .map_err(|error| malformed(KEY, error.to_string(), "an unencrypted private key (PKCS#8, PKCS#1 or SEC1)"))?;
-    CertifiedKey::from_der(chain, key, &default_provider()).map_err(PairError::Mismatch)
 }
 
 /// From when to when a certificate is valid, in seconds since 1970.
@@ -198,16 +106,5 @@ impl Certificate {
 impl ResolvesServerCert for Certificate {
     fn resolve(&self, _client: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.current.load_full()
-    }
-}
-
-impl Content {
-    fn hash(&self) -> u64 {
-        hash_of(&(&self.certificate, &self.key))
-    }
-
-    fn pair(&self) -> Result<CertifiedKey, TlsError> {
-        pair(&self.certificate, &self.key)
-            .map_err(|problem| TlsError::Unusable { origin: self.origin.clone(), problem })
     }
 }

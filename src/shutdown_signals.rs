@@ -3,9 +3,19 @@
 use std::io;
 
 #[cfg(unix)]
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::Signal;
+#[cfg(unix)]
+use tokio::signal::unix::SignalKind;
+#[cfg(unix)]
+use tokio::signal::unix::signal;
 #[cfg(windows)]
-use tokio::signal::windows::{CtrlC, CtrlClose, ctrl_c, ctrl_close};
+use tokio::signal::windows::CtrlC;
+#[cfg(windows)]
+use tokio::signal::windows::CtrlClose;
+#[cfg(windows)]
+use tokio::signal::windows::ctrl_c;
+#[cfg(windows)]
+use tokio::signal::windows::ctrl_close;
 
 /// Who asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

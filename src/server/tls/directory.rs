@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use crate::webhook::tls::{CERTIFICATE, Content, KEY, TlsError};
+use crate::server::tls::key_pair::{CERTIFICATE, Content, KEY, TlsError};
 
 /// Where kubelet keeps the files of a mounted Secret: a link that moves from one complete set to the next.
 const DATA_LINK: &str = "..data";

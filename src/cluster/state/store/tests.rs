@@ -123,7 +123,7 @@ async fn it_is_made_where_it_is_not() {
     assert_eq!(store.read().await.unwrap(), state);
     assert_eq!(data(&server)["seen-taints"], "os=windows:NoSchedule\n");
     // Also with nothing to say: people and webhooks then see that there is nothing.
-    let (empty, server) = crate::state::store::tests::store(Server::default());
+    let (empty, server) = crate::cluster::state::store::tests::store(Server::default());
     empty.update(|_| ()).await.unwrap();
     assert_eq!(methods(&server), ["GET", "POST"]);
 }
@@ -159,7 +159,7 @@ async fn what_is_made_has_an_owner_and_what_was_anothers_gets_it() {
             }
             let mut server = Server { refuse_owners: refused, ..Server::default() };
             server.put(map);
-            let (store, server) = crate::state::store::tests::store(server);
+            let (store, server) = crate::cluster::state::store::tests::store(server);
             let state = store.owned_by(new).claim().await.unwrap();
             assert_eq!((state.withdrawn.is_some(), state.seen.builds.len()), (stays, 1), "{before:?}");
             let data = data(&server);
@@ -233,7 +233,7 @@ async fn made_or_deleted_meanwhile_it_is_read_again() {
     assert_eq!(data(&server)["seen-builds"], "10.0.20348");
     assert_eq!(methods(&server), ["GET", "POST", "GET", "PATCH"]);
     let gone = Server { meddle: Some(vanish), ..with_data(&json!({"seen-builds": "10.0.20348"})) };
-    let (store, server) = crate::state::store::tests::store(gone);
+    let (store, server) = crate::cluster::state::store::tests::store(gone);
     store.update(learn).await.unwrap();
     assert_eq!(methods(&server), ["GET", "PATCH", "GET", "POST"]);
     assert_eq!(data(&server).get("seen-builds"), None, "deleted is forgotten");

@@ -12,11 +12,11 @@ use mullion_snapshot::objects::MANAGED_BY;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use crate::cluster::owner_references;
+use crate::cluster::owner_references::Owner;
+use crate::cluster::state::document::{KEYS, NAME, State};
 use crate::cluster::watch::CALL;
-use crate::controller::{patch_params, post_params};
-use crate::ownership;
-use crate::ownership::Owner;
-use crate::state::document::{KEYS, NAME, State};
+use crate::cluster::write_params::{patch_params, post_params};
 
 /// How often an update is computed again because somebody was faster.
 const ATTEMPTS: usize = 5;
@@ -135,8 +135,8 @@ impl Store {
         data: &Value,
     ) -> kube::Result<ConfigMap> {
         let references = standing.metadata.owner_references.as_deref().unwrap_or_default();
-        let owners = ours.and_then(|ours| ownership::with(references, ours));
-        ownership::written(&self.what(), owners, |owners| {
+        let owners = ours.and_then(|ours| owner_references::with(references, ours));
+        owner_references::written(&self.what(), owners, |owners| {
             let mut body =
                 json!({ "metadata": { "resourceVersion": standing.metadata.resource_version }, "data": data });
             if let (Some(owners), Some(metadata)) = (owners, body.get_mut("metadata").and_then(Value::as_object_mut)) {
