@@ -9,6 +9,6 @@ pub(crate) const ASKED: &str = "mullion.dev/probe";
 pub(crate) const SEEN: &str = "mullion.dev/probed";
 
 /// The warning of a endpoint about the probe with a value.
-pub(crate) fn mark(door: Endpoint, value: &str) -> String {
-    format!("mullion: probe {value} was seen at /{}", door.name())
+pub(crate) fn mark(endpoint: Endpoint, value: &str) -> String {
+    format!("mullion: probe {value} was seen at /{}", endpoint.name())
 }

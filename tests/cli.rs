@@ -515,7 +515,7 @@ fn mutate_is_the_webhooks_patch() {
         let request = ReviewRequest { into_templates: templates, ..ReviewRequest::creation(subject) };
         let (snapshot, policies) = (ClusterSnapshot::default(), PolicySet::built_in());
         let review = review(&request, &snapshot, &policies.resolve(&request, &snapshot));
-        if respond(&review, &object, Endpoint::Validate).refusal.is_none() {
+        if respond(&review, &object, Endpoint::Validate).denial.is_none() {
             let patch = respond(&review, &object, Endpoint::Mutate).patch;
             changed += usize::from(!patch.is_empty());
             json_patch::patch(&mut object, &patch).unwrap();

@@ -147,14 +147,14 @@ fn audit_only_talks() {
     let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec});
     let request =
         ReviewRequest::creation(WorkloadObject { kind: WorkloadKind::Pod, namespace: "shop", object: &object });
-    for door in [Endpoint::Mutate, Endpoint::Validate] {
+    for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
         let answer = respond(
             &review(&request, &ClusterSnapshot::default(), &set.resolve(&request, &ClusterSnapshot::default())),
             &object,
-            door,
+            endpoint,
         );
-        assert!(answer.refusal.is_none() && answer.patch.is_empty(), "{answer:?}");
-        assert!(answer.warnings[0].starts_with("would refuse: MUL205"), "{answer:?}");
+        assert!(answer.denial.is_none() && answer.patch.is_empty(), "{answer:?}");
+        assert!(answer.warnings[0].starts_with("would deny: MUL205"), "{answer:?}");
     }
 }
 
@@ -213,15 +213,15 @@ fn authors() -> [(&'static str, Value); 3] {
 /// A refusal, or the pod as it is stored.
 fn create(spec: &Value, policies: &PolicySet) -> Result<Value, String> {
     let mut object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec});
-    for door in [Endpoint::Mutate, Endpoint::Validate] {
+    for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
         let request =
             ReviewRequest::creation(WorkloadObject { kind: WorkloadKind::Pod, namespace: "shop", object: &object });
         let answer = respond(
             &review(&request, &ClusterSnapshot::default(), &policies.resolve(&request, &ClusterSnapshot::default())),
             &object,
-            door,
+            endpoint,
         );
-        if let Some(refusal) = answer.refusal {
+        if let Some(refusal) = answer.denial {
             return Err(refusal.message);
         }
         json_patch::patch(&mut object, &answer.patch).unwrap();

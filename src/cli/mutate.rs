@@ -132,20 +132,20 @@ fn patches(
         let Found::Workload(workload) = found else { continue };
         match patch(&workload, args, knowledge) {
             Ok(operations) => patches.push((workload.object.pointer_prefix.clone(), operations)),
-            Err(refusal) => refused.push(Refused::new(file, &workload, &args.inputs.namespace, &refusal)),
+            Err(denial) => refused.push(Refused::new(file, &workload, &args.inputs.namespace, &denial)),
         }
     }
     patches
 }
 
-/// The webhook's patch, unless either of its doors refuses: `/mutate` sees the object as it is, `/validate` as patched.
+/// The webhook's patch, unless either of its endpoints refuses: `/mutate` sees the object as it is, `/validate` as patched.
 fn patch(workload: &Carrier<'_>, args: &Mutate, knowledge: &Knowledge) -> Result<Vec<PatchOperation>, Denial> {
     let mut request = workload.creation(&args.inputs.namespace);
     request.into_templates = args.templates;
     let before = review(&request, &knowledge.snapshot, &knowledge.policies.resolve(&request, &knowledge.snapshot));
-    let ReviewResponse { refusal, patch, .. } = respond(&before, &workload.object.value, Endpoint::Mutate);
-    if let Some(refusal) = refusal {
-        return Err(refusal);
+    let ReviewResponse { denial, patch, .. } = respond(&before, &workload.object.value, Endpoint::Mutate);
+    if let Some(denial) = denial {
+        return Err(denial);
     }
     let mut patched = workload.object.value.clone();
     if json_patch::patch(&mut patched, &patch).is_err() {
@@ -154,18 +154,18 @@ fn patch(workload: &Carrier<'_>, args: &Mutate, knowledge: &Knowledge) -> Result
     }
     request.workload = WorkloadObject { object: &patched, ..request.workload };
     let after = review(&request, &knowledge.snapshot, &knowledge.policies.resolve(&request, &knowledge.snapshot));
-    respond(&after, &patched, Endpoint::Validate).refusal.map_or(Ok(patch), Err)
+    respond(&after, &patched, Endpoint::Validate).denial.map_or(Ok(patch), Err)
 }
 
 impl Refused {
-    fn new(file: &File<'_>, workload: &Carrier<'_>, default_namespace: &str, refusal: &Denial) -> Self {
+    fn new(file: &File<'_>, workload: &Carrier<'_>, default_namespace: &str, denial: &Denial) -> Self {
         let at = file.line_column(workload.object.span.start);
         let name = workload.name(default_namespace);
         let what = format!("{}:{}:{}: {name} is refused and stays as it is", file.source.name, at.line, at.column);
-        let causes = refusal.causes.iter().map(|cause| format!("{} {}: {}", cause.reason, cause.field, cause.message));
+        let causes = denial.causes.iter().map(|cause| format!("{} {}: {}", cause.reason, cause.field, cause.message));
         let mut why: Vec<String> = causes.collect();
         if why.is_empty() {
-            why.push(refusal.message.clone());
+            why.push(denial.message.clone());
         }
         Self { what, why }
     }

@@ -32,8 +32,8 @@ struct Inner {
     contested: Gauge,
     withheld: Gauge,
     leader: Gauge,
-    webhook_reachable: Family<DoorLabels, Gauge>,
-    webhook_reached: Family<DoorLabels, Gauge>,
+    webhook_reachable: Family<EndpointLabels, Gauge>,
+    webhook_reached: Family<EndpointLabels, Gauge>,
     probes: Family<ProbeLabels, Counter>,
     state_writes: Family<OutcomeLabels, Counter>,
     withdrawn: Gauge,
@@ -77,8 +77,8 @@ struct OutcomeLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct DoorLabels {
-    door: &'static str,
+struct EndpointLabels {
+    endpoint: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -198,15 +198,15 @@ impl Metrics {
     }
 
     /// The API server reached a endpoint, at `now` in seconds since 1970.
-    pub fn door_reached(&self, door: Endpoint, now: i64) {
-        let labels = DoorLabels { door: door.name() };
+    pub fn endpoint_reached(&self, endpoint: Endpoint, now: i64) {
+        let labels = EndpointLabels { endpoint: endpoint.name() };
         self.0.webhook_reachable.get_or_create(&labels).set(1);
         self.0.webhook_reached.get_or_create(&labels).set(now);
     }
 
     /// The API server did not reach a endpoint.
-    pub fn door_missed(&self, door: Endpoint) {
-        self.0.webhook_reachable.get_or_create(&DoorLabels { door: door.name() }).set(0);
+    pub fn endpoint_missed(&self, endpoint: Endpoint) {
+        self.0.webhook_reachable.get_or_create(&EndpointLabels { endpoint: endpoint.name() }).set(0);
     }
 
     /// A probe of the webhook showed `outcome`.
@@ -310,8 +310,8 @@ mod tests {
         metrics.withdrawn(true);
         metrics.nodes(3, 2, 1, 4);
         metrics.missed_pods(4);
-        metrics.door_reached(Endpoint::Mutate, 5);
-        metrics.door_missed(Endpoint::Validate);
+        metrics.endpoint_reached(Endpoint::Mutate, 5);
+        metrics.endpoint_missed(Endpoint::Validate);
         metrics.certificates_valid(Some(&(4..6)), None);
         let leading = metrics.encode().unwrap();
         for shown in [
@@ -333,7 +333,7 @@ mod tests {
         metrics.leading(true);
         metrics.nodes(3, 2, 1, 4);
         metrics.missed_pods(4);
-        metrics.door_missed(Endpoint::Validate);
+        metrics.endpoint_missed(Endpoint::Validate);
         metrics.withdrawn(true);
         let text = metrics.encode().unwrap();
         for shown in ["leader 1", "withdrawn 1", "nodes_waiting 0", "nodes_contested 0", "missed_pods 0"] {

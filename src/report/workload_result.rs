@@ -159,11 +159,11 @@ impl DecidedFinding {
         (self.finding.code, &self.finding.pointer, self.action, self.costs_pods)
     }
 
-    /// `refused`, `pods refused`, `repaired`, `warned`.
+    /// `refused`, `pods denied`, `repaired`, `warned`.
     pub fn outcome(&self) -> &'static str {
         match self.action {
             Action::Deny => "refused",
-            _ if self.costs_pods => "pods refused",
+            _ if self.costs_pods => "pods denied",
             Action::Repair => "repaired",
             Action::Warn => "warned",
             Action::Allow => "allowed",
@@ -364,7 +364,7 @@ mod tests {
         object["spec"]["template"]["spec"]["resources"] = json!({"limits": {"memory": "1Gi"}});
         let (workloads, denials) = (decided(&object, "workloads: Warn"), decided(&object, "rules: {denials: Warn}"));
         let outcomes = |decided: &Decided| decided.findings.iter().map(DecidedFinding::outcome).collect::<Vec<_>>();
-        assert_eq!(outcomes(&workloads), ["pods refused"]);
+        assert_eq!(outcomes(&workloads), ["pods denied"]);
         assert_eq!(outcomes(&denials), ["warned"]);
         assert!(!workloads.agrees_with(&denials));
     }

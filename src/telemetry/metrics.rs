@@ -39,7 +39,7 @@ pub struct Metrics(Arc<Inner>);
 struct Inner {
     registry: Registry,
     reviews: Family<ReviewLabels, Counter>,
-    durations: Family<DoorLabels, Histogram, fn() -> Histogram>,
+    durations: Family<EndpointLabels, Histogram, fn() -> Histogram>,
     findings: Arc<Tally>,
     placements: Arc<Tally>,
     panics: Counter,
@@ -62,8 +62,8 @@ pub enum Decision {
     Allowed,
     /// Allowed with a patch.
     Patched,
-    /// Refused.
-    Refused,
+    /// Denied.
+    Denied,
     /// Allowed unseen: not a kind, or not an operation, that Mullion speaks to.
     Skipped,
     /// Allowed because the object could not be read as one of its kind.
@@ -143,7 +143,7 @@ pub enum Outcome {
 #[derive(Debug, Clone, Copy)]
 pub struct Reviewed<'a> {
     /// Which endpoint was asked.
-    pub door: Endpoint,
+    pub endpoint: Endpoint,
     /// `request.uid`.
     pub uid: &'a str,
     /// `request.kind.kind`.
@@ -168,15 +168,15 @@ pub struct Reviewed<'a> {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReviewLabels {
-    door: &'static str,
+    endpoint: &'static str,
     operation: &'static str,
     kind: &'static str,
     decision: Decision,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct DoorLabels {
-    door: &'static str,
+struct EndpointLabels {
+    endpoint: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -292,11 +292,11 @@ impl Metrics {
 
     /// One review was answered; `findings` are their codes. Logged at info if anything came of it, else at debug.
     pub fn reviewed(&self, reviewed: &Reviewed<'_>, findings: impl Iterator<Item = &'static str>) {
-        let door = reviewed.door.name();
+        let endpoint = reviewed.endpoint.name();
         self.0
             .reviews
             .get_or_create(&ReviewLabels {
-                door,
+                endpoint,
                 operation: operation_name(reviewed.operation),
                 kind: match reviewed.known_kind {
                     Some(kind) => kind.name(),
@@ -307,7 +307,7 @@ impl Metrics {
                 decision: reviewed.decision,
             })
             .inc();
-        self.0.durations.get_or_create(&DoorLabels { door }).observe(reviewed.took.as_secs_f64());
+        self.0.durations.get_or_create(&EndpointLabels { endpoint }).observe(reviewed.took.as_secs_f64());
         let mut codes: Vec<&str> = Vec::new();
         for rule in findings {
             if !codes.contains(&rule) {
@@ -438,7 +438,7 @@ impl Reviewed<'_> {
             ($level:ident) => {
                 tracing::$level!(
                     uid = short(self.uid),
-                    door = self.door.name(),
+                    endpoint = self.endpoint.name(),
                     kind = short(self.kind),
                     subresource = short(self.subresource),
                     namespace = short(self.namespace),
@@ -454,7 +454,7 @@ impl Reviewed<'_> {
         }
         match self.decision {
             Decision::Allowed | Decision::Skipped if codes.is_empty() => event!(debug),
-            Decision::Allowed | Decision::Skipped | Decision::Patched | Decision::Refused => event!(info),
+            Decision::Allowed | Decision::Skipped | Decision::Patched | Decision::Denied => event!(info),
             Decision::Unreadable | Decision::Panicked => event!(warn),
         }
     }
@@ -465,7 +465,7 @@ impl Decision {
         match self {
             Self::Allowed => "allowed",
             Self::Patched => "patched",
-            Self::Refused => "refused",
+            Self::Denied => "denied",
             Self::Skipped => "skipped",
             Self::Unreadable => "unreadable",
             Self::Panicked => "panicked",
@@ -565,7 +565,7 @@ mod tests {
 
     fn reviewed(decision: Decision) -> Reviewed<'static> {
         Reviewed {
-            door: Endpoint::Mutate,
+            endpoint: Endpoint::Mutate,
             uid: "u",
             kind: "Pod",
             known_kind: Some(WorkloadKind::Pod),
@@ -585,7 +585,7 @@ mod tests {
         metrics.reviewed(&reviewed(Decision::Patched), ["MUL201"].into_iter());
         metrics.came_to(
             "team",
-            &[("MUL201", CountedOutcome::WouldRefuse)],
+            &[("MUL201", CountedOutcome::WouldDeny)],
             Some((Os::Windows, CountedOutcome::WouldPlace)),
         );
         metrics.bad_request(BadRequest::TooLarge);
@@ -593,9 +593,9 @@ mod tests {
         metrics.tls_valid(Some(&(1_600_000_001..1_700_000_001)));
         let text = metrics.encode().unwrap();
         for line in [
-            r#"mullion_admission_reviews_total{door="mutate",operation="create",kind="Pod",decision="patched"} 1"#,
-            r#"mullion_review_duration_seconds_count{door="mutate"} 1"#,
-            r#"mullion_rule_findings_total{namespace="team",rule="MUL201",effect="would_refuse"} 1"#,
+            r#"mullion_admission_reviews_total{endpoint="mutate",operation="create",kind="Pod",decision="patched"} 1"#,
+            r#"mullion_review_duration_seconds_count{endpoint="mutate"} 1"#,
+            r#"mullion_rule_findings_total{namespace="team",rule="MUL201",effect="would_deny"} 1"#,
             r#"mullion_placements_total{namespace="team",os="windows",effect="would_place"} 1"#,
             r#"mullion_bad_requests_total{reason="too_large"} 1"#,
             r#"mullion_tls_reload_total{outcome="failed"} 1"#,

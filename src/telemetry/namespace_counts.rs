@@ -129,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    const REFUSED: (&str, CountedOutcome) = ("MUL201", CountedOutcome::Refused);
+    const REFUSED: (&str, CountedOutcome) = ("MUL201", CountedOutcome::Denied);
 
     fn text(tally: &Tally) -> Vec<String> {
         let mut registry = Registry::default();
@@ -159,13 +159,13 @@ mod tests {
         assert_eq!(
             text(&tally),
             [
-                r#"findings_total{namespace="a",rule="MUL201",effect="refused"} 2"#,
+                r#"findings_total{namespace="a",rule="MUL201",effect="denied"} 2"#,
                 r#"findings_total{namespace="a",rule="MUL202",effect="would_repair"} 1"#,
-                r#"findings_total{namespace="b",rule="MUL201",effect="refused"} 1"#,
+                r#"findings_total{namespace="b",rule="MUL201",effect="denied"} 1"#,
             ]
         );
         tally.keep(|name| name == "b");
-        assert_eq!(text(&tally), [r#"findings_total{namespace="b",rule="MUL201",effect="refused"} 1"#]);
+        assert_eq!(text(&tally), [r#"findings_total{namespace="b",rule="MUL201",effect="denied"} 1"#]);
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
         let lines = text(&tally);
         assert_eq!(lines.len(), MOST_NAMESPACES + 1);
         let others = format!(
-            "findings_total{{namespace=\"_others\",rule=\"MUL201\",effect=\"refused\"}} {}",
+            "findings_total{{namespace=\"_others\",rule=\"MUL201\",effect=\"denied\"}} {}",
             2 * MOST_NAMESPACES
         );
         assert!(lines.contains(&others), "{:?}", lines.first());

@@ -74,7 +74,7 @@ pub async fn handle(
     }
     state.metrics.reviewed(
         &Reviewed {
-            door: endpoint,
+            endpoint,
             uid: &request.uid,
             kind: &request.kind.kind,
             known_kind: request.known_kind(),
@@ -213,15 +213,15 @@ impl Reviewer<'_> {
             audit.insert(NAMESPACE, text.to_owned());
         }
         let patch = if endpoint == Endpoint::Mutate { answer.patch } else { Vec::new() };
-        let decision = match (&answer.refusal, patch.is_empty()) {
-            (Some(_), _) => Decision::Refused,
+        let decision = match (&answer.denial, patch.is_empty()) {
+            (Some(_), _) => Decision::Denied,
             (None, false) => Decision::Patched,
             (None, true) => Decision::Allowed,
         };
         RequestOutcome {
             decision,
             response: AdmissionResponse {
-                refusal: answer.refusal,
+                denial: answer.denial,
                 patch,
                 warnings: answer.warnings,
                 audit,

@@ -15,9 +15,9 @@ pub fn engine(
     request: &ReviewRequest<'_>,
     snapshot: &ClusterSnapshot,
     policies: &PolicySet,
-    door: Endpoint,
+    endpoint: Endpoint,
 ) -> (Review, ReviewResponse) {
     let review = engine_review(request, snapshot, &policies.resolve(request, snapshot));
-    let answer = respond(&review, request.workload.object, door);
+    let answer = respond(&review, request.workload.object, endpoint);
     (review, answer)
 }

@@ -95,7 +95,12 @@ mod tests {
     }
 
     /// The object after the answer to a request, and the whole answer.
-    async fn ask(kept: Option<Kept>, door: Endpoint, change: impl FnOnce(&mut Value), object: Value) -> (Value, Value) {
+    async fn ask(
+        kept: Option<Kept>,
+        endpoint: Endpoint,
+        change: impl FnOnce(&mut Value),
+        object: Value,
+    ) -> (Value, Value) {
         let (_say, follow) = channel::channel(kept.map(Arc::new));
         let mut state = State::fixed(ClusterSnapshot::default(), PolicySet::built_in());
         state.kept = Some(follow);
@@ -104,7 +109,7 @@ mod tests {
             "object": object}});
         change(&mut review["request"]);
         let deadline = tokio::time::Instant::now();
-        let answer = handle(&state, door, review.to_string().as_bytes(), deadline).await.unwrap();
+        let answer = handle(&state, endpoint, review.to_string().as_bytes(), deadline).await.unwrap();
         let answer: Value = serde_json::from_slice(&answer).unwrap();
         let mut after = object;
         if let Some(patch) = answer["response"]["patch"].as_str() {

@@ -23,7 +23,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::telemetry::metrics::{Decision, PolicyOutcome};
 use crate::webhook::audit::{PANICKED, UNREADABLE, json_type};
-use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse, RefusedAs};
+use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse, DenialStatus};
 use crate::webhook::state::State;
 
 /// Audit annotation: where the faults are, as `default.yaml:12:5`.
@@ -43,7 +43,7 @@ const LONGEST_WARNING: usize = 256;
 /// Most warnings: so cut, they stay below.
 const MOST_WARNINGS: usize = 12;
 
-/// Said beside a refusal: `kubectl` prints neither message nor webhook of a 422.
+/// Said beside a denial: `kubectl` prints neither message nor webhook of a 422.
 const REFUSED: &str = "Mullion refused these policies (policies.mullion.dev); those in force stay. `mullion policy check` \
     says the same before";
 
@@ -102,9 +102,9 @@ pub(crate) async fn judge(
             (outcome, Decision::Allowed, Vec::new())
         }
         Ok((ConfigMapReview::Broken(faults), ..)) => {
-            (response.refusal, response.refused_as) = (Some(refusal(&name, &faults)), RefusedAs::Invalid);
+            (response.denial, response.denial_status) = (Some(denial(&name, &faults)), DenialStatus::Invalid);
             response.warnings.insert(0, REFUSED.to_owned());
-            (PolicyOutcome::Broken, Decision::Refused, faults)
+            (PolicyOutcome::Broken, Decision::Denied, faults)
         }
         Ok((ConfigMapReview::StillBroken(faults), ..)) => {
             let told = faults.iter().map(|fault| format!("Mullion: {}", sentence(fault)));
@@ -166,7 +166,7 @@ fn called(object: &Value) -> String {
     text("/metadata/name").map(str::to_owned).or_else(made).unwrap_or_else(|| "without a name".to_owned())
 }
 
-fn refusal(name: &str, faults: &[Fault]) -> Denial {
+fn denial(name: &str, faults: &[Fault]) -> Denial {
     let mut message = format!("ConfigMap {name} cannot be loaded as policies:");
     let mut causes = Vec::new();
     for fault in faults.iter().take(MOST_FAULTS) {

@@ -34,9 +34,9 @@ pub(crate) fn value<'a>(request: &AdmissionRequest<'_>, object: &'a Value) -> Op
 }
 
 /// Marks the answer to a probe.
-pub(crate) fn answer(door: Endpoint, value: &str, response: &mut AdmissionResponse) {
-    response.warnings.push(mark(door, value));
-    if door == Endpoint::Mutate {
+pub(crate) fn answer(endpoint: Endpoint, value: &str, response: &mut AdmissionResponse) {
+    response.warnings.push(mark(endpoint, value));
+    if endpoint == Endpoint::Mutate {
         // `add` to a map replaces as well: a second round changes nothing.
         let at = format!("/metadata/annotations/{}", escape(SEEN));
         let added = json!([{"op": "add", "path": at, "value": value}]);
@@ -86,11 +86,11 @@ mod tests {
     }
 
     #[test]
-    fn each_door_marks_in_its_way() {
-        for (door, patches) in [(Endpoint::Mutate, 1), (Endpoint::Validate, 0)] {
+    fn each_endpoint_marks_in_its_way() {
+        for (endpoint, patches) in [(Endpoint::Mutate, 1), (Endpoint::Validate, 0)] {
             let mut response = AdmissionResponse { warnings: vec!["first".to_owned()], ..AdmissionResponse::default() };
-            answer(door, "abc", &mut response);
-            assert_eq!(response.warnings, ["first".to_owned(), mark(door, "abc")]);
+            answer(endpoint, "abc", &mut response);
+            assert_eq!(response.warnings, ["first".to_owned(), mark(endpoint, "abc")]);
             assert_eq!(response.patch.len(), patches);
         }
         assert_eq!(mark(Endpoint::Validate, "abc"), "mullion: probe abc was seen at /validate");

@@ -170,7 +170,7 @@ impl Keyring {
         for answer in answers {
             match answer {
                 Ok(Ok(secret)) => found.extend(secret.as_ref().and_then(of_secret)),
-                Ok(Err(kube::Error::Api(refusal))) if matches!(refusal.code, 401 | 403) => {
+                Ok(Err(kube::Error::Api(denial))) if matches!(denial.code, 401 | 403) => {
                     if !self.said.swap(true, Ordering::Relaxed) {
                         tracing::warn!(
                             namespace = secrets.namespace,

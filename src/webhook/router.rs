@@ -33,7 +33,7 @@ pub fn router(state: Arc<State>, limits: Limits) -> Router {
         .with_state(shared)
 }
 
-async fn answer(Extract(shared): Extract<Arc<Shared>>, door: Endpoint, request: Request) -> Response {
+async fn answer(Extract(shared): Extract<Arc<Shared>>, endpoint: Endpoint, request: Request) -> Response {
     let arrived = Instant::now();
     let (parts, body) = request.into_parts();
     let read = body::read(&parts.headers, parts.uri.query(), body, &shared.limits, &shared.pool).await;
@@ -41,7 +41,7 @@ async fn answer(Extract(shared): Extract<Arc<Shared>>, door: Endpoint, request: 
         Err(unread) => Err(unread),
         Ok((bytes, _share)) => {
             let deadline = arrived + body::budget(parts.uri.query(), &shared.limits);
-            let answer = handler::handle(&shared.state, door, &bytes, deadline).await;
+            let answer = handler::handle(&shared.state, endpoint, &bytes, deadline).await;
             answer.map_err(|error| Unread { reason: BadRequest::Malformed, text: error.to_string(), close: false })
         }
     };

@@ -111,47 +111,47 @@ pub fn webhooks(file: &Rendered) -> Result<Vec<&Value>> {
 
 pub fn configurations_follow_the_values(file: &Rendered) -> Result<()> {
     let fail = file.value("/admission/failurePolicy") == "Fail";
-    let doors = [
+    let endpoints = [
         ("Mutating", "/mutate", ["pods", "templates", "nodes"]),
         ("Validating", "/validate", ["pods", "templates", "policies"]),
     ];
-    for (door, path, names) in doors {
-        let object = file.named(&format!("{door}WebhookConfiguration"), "mullion")?;
+    for (endpoint, path, names) in endpoints {
+        let object = file.named(&format!("{endpoint}WebhookConfiguration"), "mullion")?;
         let mut expected: Vec<_> = names
             .iter()
             .filter(|name| file.is_on(&format!("/admission/{name}")))
             .map(|name| format!("{name}.mullion.dev"))
             .collect();
-        if fail && door == "Validating" && file.is_on("/admission/pods") {
+        if fail && endpoint == "Validating" && file.is_on("/admission/pods") {
             expected.insert(1, "other-pods.mullion.dev".to_owned());
         }
         let webhooks = list(object, "/webhooks");
         let found: Vec<_> = webhooks.iter().map(|webhook| text(webhook, "/name").to_owned()).collect();
-        ensure!(found == expected, "{door}: {found:?}, not {expected:?}");
+        ensure!(found == expected, "{endpoint}: {found:?}, not {expected:?}");
         for pointer in ["/admission/labels", "/admission/annotations"] {
             let kind = pointer.trim_start_matches("/admission/");
             for (key, value) in file.value(pointer).as_object().into_iter().flatten() {
-                ensure!(object["metadata"][kind][key] == *value, "{door}: no {kind} {key}");
+                ensure!(object["metadata"][kind][key] == *value, "{endpoint}: no {kind} {key}");
             }
         }
         for webhook in webhooks {
             let name = text(webhook, "/name");
-            let may_fail = fail && door == "Validating" && name == "pods.mullion.dev";
-            ensure!(webhook["failurePolicy"] == if may_fail { "Fail" } else { "Ignore" }, "{door} {name}");
-            let timeout = file.value(&format!("/admission/timeoutSeconds/{}", door.to_lowercase()));
-            ensure!(webhook["timeoutSeconds"] == *timeout, "{door} {name}: {}", webhook["timeoutSeconds"]);
+            let may_fail = fail && endpoint == "Validating" && name == "pods.mullion.dev";
+            ensure!(webhook["failurePolicy"] == if may_fail { "Fail" } else { "Ignore" }, "{endpoint} {name}");
+            let timeout = file.value(&format!("/admission/timeoutSeconds/{}", endpoint.to_lowercase()));
+            ensure!(webhook["timeoutSeconds"] == *timeout, "{endpoint} {name}: {}", webhook["timeoutSeconds"]);
             let service = json!({"name": "mullion-webhook", "namespace": "mullion-system", "path": path, "port": 443});
-            ensure!(webhook["clientConfig"]["service"] == service, "{door} {name}: {}", webhook["clientConfig"]);
+            ensure!(webhook["clientConfig"]["service"] == service, "{endpoint} {name}: {}", webhook["clientConfig"]);
             if name.starts_with("pods") || name.starts_with("templates") || name.starts_with("other-pods") {
                 let excluded = list(webhook, "/namespaceSelector/matchExpressions/0/values");
                 let mut wanted = vec![json!("mullion-system")];
                 wanted.extend(list(&file.values, "/admission/excludedNamespaces").iter().cloned());
-                ensure!(excluded == wanted, "{door} {name}: {excluded:?}");
+                ensure!(excluded == wanted, "{endpoint} {name}: {excluded:?}");
             }
             let settled = list(webhook, "/matchConditions").iter().any(|one| one["name"] == "not-settled-on-linux");
             let may_skip = ["pods.mullion.dev", "templates.mullion.dev", "other-pods.mullion.dev"].contains(&name);
             let skips = file.is_on("/admission/skipSettledLinux") && may_skip && !may_fail;
-            ensure!(settled == skips, "{door} {name}: settled Linux");
+            ensure!(settled == skips, "{endpoint} {name}: settled Linux");
         }
     }
     Ok(())

@@ -41,7 +41,7 @@ const ALSO: [(&str, &str, &str); 5] = [
     (BASE, "PodPolicy", "guide/kustomize/policies/cluster.yaml"),
     ("runtimeclass.yaml", "RuntimeClass", "clusters/special.yaml"),
     ("policies/shop.yaml", "PodPolicy", "mullion/teams.yaml"),
-    ("fence.yaml", "ValidatingAdmissionPolicy", "company/teams.yaml"),
+    ("fence.yaml", "ValidatingAdmissionPolicy", "third-party-webhooks/teams.yaml"),
     ("kustomization.yaml", "Kustomization", "guide/kustomize/kustomization.yaml"),
 ];
 

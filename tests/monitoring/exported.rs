@@ -108,21 +108,21 @@ fn webhook() -> String {
     for decision in [
         Decision::Allowed,
         Decision::Patched,
-        Decision::Refused,
+        Decision::Denied,
         Decision::Skipped,
         Decision::Unreadable,
         Decision::Panicked,
     ] {
-        for door in [Endpoint::Mutate, Endpoint::Validate] {
-            metrics.reviewed(&review(door, decision), std::iter::empty());
+        for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
+            metrics.reviewed(&review(endpoint, decision), std::iter::empty());
         }
     }
     for effect in [
-        CountedOutcome::Refused,
+        CountedOutcome::Denied,
         CountedOutcome::Repaired,
         CountedOutcome::Labelled,
         CountedOutcome::Warned,
-        CountedOutcome::WouldRefuse,
+        CountedOutcome::WouldDeny,
         CountedOutcome::WouldRepair,
         CountedOutcome::WouldLabel,
     ] {
@@ -156,9 +156,9 @@ fn webhook() -> String {
     metrics.encode().unwrap()
 }
 
-fn review(door: Endpoint, decision: Decision) -> Reviewed<'static> {
+fn review(endpoint: Endpoint, decision: Decision) -> Reviewed<'static> {
     Reviewed {
-        door,
+        endpoint,
         uid: "u",
         kind: "Pod",
         known_kind: Some(WorkloadKind::Pod),
@@ -188,8 +188,8 @@ fn controller() -> String {
         metrics.certificate_written(object, Some(Outcome::Failed));
     }
     metrics.certificates_valid(Some(&(1..2)), Some(&(1..2)));
-    metrics.door_reached(Endpoint::Mutate, 1);
-    metrics.door_reached(Endpoint::Validate, 1);
+    metrics.endpoint_reached(Endpoint::Mutate, 1);
+    metrics.endpoint_reached(Endpoint::Validate, 1);
     metrics.probed("reached");
     metrics.encode().unwrap()
 }

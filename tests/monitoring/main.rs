@@ -53,7 +53,7 @@ fn complaints(exported: &Exported, query: &str, spoken_of: &[String]) -> Vec<Str
 fn what_is_wrong_with_a_query_is_seen() {
     let exported = Exported::new();
     let good = [
-        ("sum by (door) (rate(mullion_review_duration_seconds_count[5m]))", "door"),
+        ("sum by (endpoint) (rate(mullion_review_duration_seconds_count[5m]))", "endpoint"),
         ("max by (resource) (mullion_watch_failing{namespace=~\"$namespace\"}) > 0", "resource"),
         ("label_replace(absent(mullion_leader), \"process\", \"controller\", \"\", \"\")", "process"),
         ("mullion_connections and on (instance) mullion_build_info", "pod"),
@@ -65,8 +65,8 @@ fn what_is_wrong_with_a_query_is_seen() {
         ("sum(mullion_reviews_total)", "no process exports mullion_reviews_total"),
         ("sum(mullion_admission_reviews_total{decision=\"denied\"})", "decision=\"denied\" is never so"),
         ("sum(mullion_admission_reviews_total{decision=~\"de.*\"})", "decision=~\"de.*\" is never so"),
-        ("sum(mullion_leader{door=\"mutate\"})", "has no label door"),
-        ("sum by (door) (mullion_leader)", "no metric in it has label door"),
+        ("sum(mullion_leader{endpoint=\"mutate\"})", "has no label endpoint"),
+        ("sum by (endpoint) (mullion_leader)", "no metric in it has label endpoint"),
         ("sum(mullion_leader", "brackets do not match"),
         ("1 > 0", "no metric in it"),
     ];

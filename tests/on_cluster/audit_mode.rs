@@ -82,8 +82,11 @@ pub async fn what_would_be_is_written_down_and_counted(audited: &Audited) -> Res
     wait_for("Mullion to be asked", DEADLINE, async || {
         dry_run(&namespace, &pod("first", json!({"containers": [{"name": "c", "image": LTSC2022}]}))).await?;
         let (_, text) = admin_get(audited.admin, "/metrics").await?;
-        for door in ["mutate", "validate"] {
-            ensure!(text.contains(&format!("mullion_admission_reviews_total{{door=\"{door}\"")), "not at /{door} yet");
+        for endpoint in ["mutate", "validate"] {
+            ensure!(
+                text.contains(&format!("mullion_admission_reviews_total{{endpoint=\"{endpoint}\"")),
+                "not at /{endpoint} yet"
+            );
         }
         anyhow::Ok(())
     })
@@ -114,7 +117,7 @@ pub async fn what_would_be_is_written_down_and_counted(audited: &Audited) -> Res
     for dry_run in [true, false] {
         let said = audited.annotations("refused", dry_run).await?;
         let of = |key: &str| said.get(&format!("pods.mullion.dev/{key}")).cloned().unwrap_or_default();
-        ensure!(of("would-refuse") == "MUL201 spec.securityContext.runAsUser", "{said:?}");
+        ensure!(of("would-deny") == "MUL201 spec.securityContext.runAsUser", "{said:?}");
         ensure!(of("decision").starts_with("windows by "), "{said:?}");
         ensure!(of("would-change").contains("spec.nodeSelector[kubernetes.io/os] ("), "{said:?}");
         ensure!(!format!("{said:?}").contains("hunter2"), "{said:?}");
@@ -123,7 +126,7 @@ pub async fn what_would_be_is_written_down_and_counted(audited: &Audited) -> Res
         for change in ["spec.securityContext.fsGroup (MUL217)", "spec.tolerations (", "spec.os ("] {
             ensure!(changes.contains(change), "no {change} in {said:?}");
         }
-        ensure!(!said.contains_key("pods.mullion.dev/would-refuse"), "{said:?}");
+        ensure!(!said.contains_key("pods.mullion.dev/would-deny"), "{said:?}");
         let said = audited.annotations("set", dry_run).await?;
         let changes = said.get("templates.mullion.dev/would-change").context("what would change")?;
         ensure!(changes.contains("spec.template.spec.nodeSelector[kubernetes.io/os] ("), "{said:?}");
@@ -133,7 +136,7 @@ pub async fn what_would_be_is_written_down_and_counted(audited: &Audited) -> Res
     let expected = [
         r#"mullion_placements_total{os="linux",effect="would_place"} 1"#,
         r#"mullion_placements_total{os="windows",effect="would_place"} 2"#,
-        r#"mullion_rule_findings_total{rule="MUL201",effect="would_refuse"} 1"#,
+        r#"mullion_rule_findings_total{rule="MUL201",effect="would_deny"} 1"#,
         r#"mullion_rule_findings_total{rule="MUL215",effect="would_repair"} 1"#,
         r#"mullion_rule_findings_total{rule="MUL217",effect="would_repair"} 1"#,
     ];

@@ -4,12 +4,11 @@
 //! |---|---|
 //! | `format`, `file` | the files, and reading them with lines |
 //! | `site` | a control plane of `clusters/`, shared by its cases, and the Mullions of `mullion/` on it |
-//! | `company`, `witness` | webhooks of others, played here, and whether the API server asks them by now |
+//! | `third-party`, `witness` | webhooks of others, played here, and whether the API server asks them by now |
 //! | `run`, `ask`, `tool`, `watch` | a case's steps: requests, programs, and waiting for what comes of them |
 //! | `judge`, `differ`, `lands` | whether that is what was expected: pure, with `report::matching` and `report::differing` |
 
 mod ask;
-mod company;
 mod differ;
 mod file;
 mod format;
@@ -18,6 +17,7 @@ mod lands;
 mod run;
 mod site;
 mod tests;
+mod third_party;
 mod tool;
 mod watch;
 mod witness;
@@ -64,7 +64,7 @@ pub fn add_runner(suite: &mut Suite) {
     runner("pods_land_on_exactly_these_nodes", tests::pods_land_on_exactly_these_nodes);
     runner("a_controller_is_done_when_its_status_says_so", tests::a_controller_is_done_when_its_status_says_so);
     runner("answers_are_judged", tests::answers_are_judged);
-    runner("company_patches_make_their_parents", tests::company_patches_make_their_parents);
+    runner("third_party_patches_make_their_parents", tests::third_party_patches_make_their_parents);
     runner("bad_files_are_errors", tests::bad_files_are_errors);
     runner("every_shared_file_is_used", tests::every_shared_file_is_used);
     suite.blocking("cases::runner::every_acceptance_case_has_a_file", move || {

@@ -153,7 +153,7 @@ impl Engine {
         json_patch::patch(&mut stored, &mutate.patch).context("the patch applies")?;
         let after = self.review(&stored);
         let validate = respond(&after, &stored, Endpoint::Validate);
-        let refused = mutate.refusal.is_some() || validate.refusal.is_some();
+        let refused = mutate.denial.is_some() || validate.denial.is_some();
         let untouched = self.review(&generator::defaulted(object)).changes.is_empty();
         Ok(Foretold { review, after, refused, untouched })
     }
@@ -162,7 +162,7 @@ impl Engine {
 impl Foretold {
     /// Paths of the findings for which the API server would refuse the pod.
     fn refused_by_server(&self) -> BTreeSet<String> {
-        let findings = self.review.findings.iter().filter(|finding| finding.refused_by == RejectedBy::ApiServer);
+        let findings = self.review.findings.iter().filter(|finding| finding.rejected_by == RejectedBy::ApiServer);
         findings.map(|finding| finding.path.clone()).collect()
     }
 

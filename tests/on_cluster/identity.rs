@@ -264,7 +264,7 @@ fn catalogue(object: &Value, old: Option<&Value>) -> Vec<Finding> {
     };
     let (snapshot, policies) = (ClusterSnapshot::default(), PolicySet::default());
     let mut findings = review(&request, &snapshot, &policies.resolve(&request, &snapshot)).findings;
-    findings.retain(|finding| finding.refused_by == RejectedBy::ApiServer);
+    findings.retain(|finding| finding.rejected_by == RejectedBy::ApiServer);
     findings
 }
 

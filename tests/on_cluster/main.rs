@@ -20,6 +20,7 @@ mod audit_mode;
 mod cases;
 mod certificates;
 mod differential;
+mod field_types;
 mod fields;
 #[path = "../generator/mod.rs"]
 mod generator;
@@ -40,7 +41,6 @@ mod registration;
 #[expect(dead_code, reason = "shared with the tests of the registry client, which push more kinds of things")]
 mod registry;
 mod rights;
-mod shape;
 mod shared;
 mod survival;
 mod withdraw;
@@ -127,9 +127,9 @@ fn main() -> ExitCode {
         &shared,
         trials![
             differential::catalogue_and_server_agree,
-            shape::the_table_is_the_servers,
-            shape::the_server_agrees_about_what_people_write,
-            shape::the_server_agrees_about_every_field,
+            field_types::the_table_is_the_servers,
+            field_types::the_server_agrees_about_what_people_write,
+            field_types::the_server_agrees_about_every_field,
             identity::the_server_refuses_what_the_catalogue_says,
             identity::templates_have_the_servers_own_paths,
             identity::ephemeral_containers_are_held_against_their_pod,

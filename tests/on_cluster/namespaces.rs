@@ -66,8 +66,8 @@ async fn lookups(admin: u16, outcome: &str) -> Result<usize> {
 /// How long the review of the namespace's pod took, in microseconds.
 fn waited(log: &str, namespace: &str) -> Result<u64> {
     let mut lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let review =
-        lines.find(|line| line["message"] == "reviewed" && line["door"] == "mutate" && line["namespace"] == namespace);
+    let review = lines
+        .find(|line| line["message"] == "reviewed" && line["endpoint"] == "mutate" && line["namespace"] == namespace);
     review.and_then(|line| line["micros"].as_u64()).with_context(|| format!("no review in {namespace} was logged"))
 }
 

@@ -368,7 +368,7 @@ pub async fn a_cluster_starts_cold(plane: &ControlPlane) -> Result<()> {
     ensure!(ends(keeper_admin).await?.0 > pair, "the pair is the one before");
     let (status, text) = admin_get(admin, "/readyz").await?;
     ensure!(status == 200, "{status} {text}");
-    // And the answer is the webhook's own, at both doors.
+    // And the answer is the webhook's own, at both endpoints.
     wait_until_asked(&team).await?;
 
     registration.remove(&plane.client()).await?;

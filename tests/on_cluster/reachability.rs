@@ -88,9 +88,9 @@ pub async fn the_webhook_is_seen_or_missed(plane: &ControlPlane) -> Result<()> {
     };
     ours(registration).register(&plane.client()).await?;
     wait_for_reason(plane, "True", "Reached").await?;
-    line("mullion_webhook_reachable{door=\"mutate\"} 1").await?;
-    line("mullion_webhook_reachable{door=\"validate\"} 1").await?;
-    // A quota that has no room left refuses the pod after both doors were asked.
+    line("mullion_webhook_reachable{endpoint=\"mutate\"} 1").await?;
+    line("mullion_webhook_reachable{endpoint=\"validate\"} 1").await?;
+    // A quota that has no room left refuses the pod after both endpoints were asked.
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": namespace.name},
         "spec": {"hard": {"pods": "0", "requests.cpu": "0"}}});
     plane.kubectl_with_input(&["create", "-f", "-"], &quota.to_string()).await?;
@@ -119,7 +119,7 @@ pub async fn the_webhook_is_seen_or_missed(plane: &ControlPlane) -> Result<()> {
     {
         ensure!(note.contains(says), "{says} is not in {note}");
     }
-    line("mullion_webhook_reachable{door=\"mutate\"} 0").await?;
+    line("mullion_webhook_reachable{endpoint=\"mutate\"} 0").await?;
     let described = plane.kubectl(&["describe", "mutatingwebhookconfiguration", "mullion"]).await?;
     ensure!(described.contains("WebhookUnreachable"), "{described}");
     ensure!(events(plane, "WebhookUnreachable").await?.len() == 1, "told more than once");

@@ -18,7 +18,7 @@ pub use upgrade::an_upgrade_leaves_the_bundle;
 use crate::generator;
 use crate::shared::*;
 
-/// How often the webhook was asked: both doors, every kind.
+/// How often the webhook was asked: both endpoints, every kind.
 async fn calls(admin: u16) -> Result<u64> {
     let (_, text) = admin_get(admin, "/metrics").await?;
     let lines = text.lines().filter_map(|line| line.strip_prefix("mullion_admission_reviews_total{")?.rsplit_once(' '));
@@ -46,7 +46,7 @@ pub async fn settled_linux_is_nobodys_call(plane: &ControlPlane) -> Result<()> {
     };
     let windows = pod("w", json!({"containers": [{"name": "c", "image": generator::WINDOWS_IMAGE}]}));
     // The API server learns of the two configurations one by one.
-    wait_for("a Windows pod to be asked about at both doors", DEADLINE, async || {
+    wait_for("a Windows pod to be asked about at both endpoints", DEADLINE, async || {
         let before = calls(admin).await?;
         dry_run(&namespace, &windows).await?;
         let asked = calls(admin).await? - before;
@@ -95,7 +95,7 @@ pub async fn settled_linux_is_nobodys_call(plane: &ControlPlane) -> Result<()> {
     workload["spec"]["replicas"] = json!(0);
     workload["metadata"]["name"] = json!("w");
     create(&namespace, &workload).await?;
-    ensure!(calls(admin).await? == before + 2, "a Windows template is asked about at both doors");
+    ensure!(calls(admin).await? == before + 2, "a Windows template is asked about at both endpoints");
     wait_for("its ReplicaSet", DEADLINE, async || {
         let all = plane.kubectl(&["get", "replicasets", "-n", &namespace.name, "-o", "name"]).await?;
         ensure!(all.contains("/w-"), "{all}");

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Got, Server, pod_review, post, request, within};
 
-const DOORS: [&str; 2] = ["/mutate", "/validate"];
+const ENDPOINTS: [&str; 2] = ["/mutate", "/validate"];
 
 fn snapshot() -> ClusterSnapshot {
     let node = |name: &str, os: &str, build: &str| {
@@ -111,9 +111,9 @@ fn pods() -> [Value; 2] {
 async fn questions() -> Vec<(&'static str, String, [Value; 2])> {
     let (a, b) = (router(load(&a())), router(load(&b())));
     let mut questions = Vec::new();
-    for (door, pod) in DOORS.iter().flat_map(|door| pods().map(|pod| (*door, pod.to_string()))) {
-        let answers = [post(&a, door, pod.clone()).await.review(), post(&b, door, pod.clone()).await.review()];
-        questions.push((door, pod, answers));
+    for (endpoint, pod) in ENDPOINTS.iter().flat_map(|endpoint| pods().map(|pod| (*endpoint, pod.to_string()))) {
+        let answers = [post(&a, endpoint, pod.clone()).await.review(), post(&b, endpoint, pod.clone()).await.review()];
+        questions.push((endpoint, pod, answers));
     }
     questions
 }
@@ -123,8 +123,8 @@ fn patch(answer: &Value) -> Value {
     serde_json::from_slice(&base64::engine::general_purpose::STANDARD.decode(patch).unwrap()).unwrap()
 }
 
-async fn ask(client: &mut SendRequest<Full<bytes::Bytes>>, door: &str, pod: &str) -> Value {
-    let (parts, body) = request(door, pod.to_owned()).into_parts();
+async fn ask(client: &mut SendRequest<Full<bytes::Bytes>>, endpoint: &str, pod: &str) -> Value {
+    let (parts, body) = request(endpoint, pod.to_owned()).into_parts();
     drop(body);
     let request = http::Request::from_parts(parts, Full::from(pod.to_owned()));
     Got::read(within(client.send_request(request)).await.unwrap()).await.review()
@@ -142,7 +142,9 @@ async fn every_answer_is_of_one_set() {
         );
     }
     assert!(
-        questions.iter().any(|(door, _, [a, b])| *door == "/validate" && a["allowed"] == false && b["allowed"] == true)
+        questions
+            .iter()
+            .any(|(endpoint, _, [a, b])| *endpoint == "/validate" && a["allowed"] == false && b["allowed"] == true)
     );
 
     // The pause between edits, how long there are any, and the pause between readings.
@@ -165,11 +167,11 @@ async fn every_answer_is_of_one_set() {
         let (questions, counts, stop) = (Arc::clone(&questions), Arc::clone(&counts), stop.clone());
         let mut client = server.http1().await;
         clients.push(tokio::spawn(async move {
-            for (door, pod, answers) in questions.iter().cycle().skip(number) {
+            for (endpoint, pod, answers) in questions.iter().cycle().skip(number) {
                 if stop.is_cancelled() {
                     return;
                 }
-                let answer = ask(&mut client, door, pod).await;
+                let answer = ask(&mut client, endpoint, pod).await;
                 let of = answers.iter().position(|whole| *whole == answer);
                 let of = of.unwrap_or_else(|| panic!("of neither set: {answer} instead of one of {answers:?}"));
                 counts[of].fetch_add(1, Ordering::Relaxed);

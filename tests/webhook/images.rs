@@ -284,10 +284,10 @@ async fn who_is_asked_is_of_the_same_policies_as_the_review() {
     state.images = Images::made_by(Box::new(|_| {
         Ok(Slow::answering_after(Some(Duration::from_millis(100))) as Arc<dyn PlatformSource>)
     }));
-    state.judge = |request, snapshot, policies, door| {
+    state.judge = |request, snapshot, policies, endpoint| {
         HASHES.lock().unwrap().push(policies.hash.clone());
         reload::in_force(STATE.get().unwrap(), &Arc::new(self::policies("Never")));
-        judge::engine(request, snapshot, policies, door)
+        judge::engine(request, snapshot, policies, endpoint)
     };
     let state = STATE.get_or_init(|| Arc::new(state));
     reload::in_force(state, &Arc::new(policies("Inline")));

@@ -73,7 +73,7 @@ async fn a_broken_one_is_invalid_and_its_places_are_written_down() {
     let metrics = state.metrics.encode().unwrap();
     for line in [
         r#"mullion_policy_reviews_total{outcome="broken"} 1"#,
-        r#"mullion_admission_reviews_total{door="validate",operation="create",kind="ConfigMap",decision="refused"} 1"#,
+        r#"mullion_admission_reviews_total{endpoint="validate",operation="create",kind="ConfigMap",decision="denied"} 1"#,
     ] {
         assert!(metrics.lines().any(|found| found == line), "no line {line} in\n{metrics}");
     }

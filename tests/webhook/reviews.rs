@@ -164,9 +164,9 @@ async fn reviews_are_counted_by_what_came_of_them() {
         post(&router, "/mutate", pod_review(name).to_string()).await;
     }
     let text = state.metrics.encode().unwrap();
-    for decision in ["allowed", "patched", "refused", "panicked"] {
+    for decision in ["allowed", "patched", "denied", "panicked"] {
         let line = format!(
-            r#"mullion_admission_reviews_total{{door="mutate",operation="create",kind="Pod",decision="{decision}"}} 1"#
+            r#"mullion_admission_reviews_total{{endpoint="mutate",operation="create",kind="Pod",decision="{decision}"}} 1"#
         );
         assert!(text.contains(&line), "{line}\n{text}");
     }
@@ -189,7 +189,7 @@ fn base64_of(value: &Value) -> String {
     out
 }
 
-/// The real engine through the real door: what the other tests replace.
+/// The real engine through the real endpoint: what the other tests replace.
 #[tokio::test]
 async fn a_windows_pod_is_placed_refused_or_only_talked_about() {
     let file = |mode: &str| {
@@ -241,17 +241,17 @@ async fn what_came_of_it_is_counted_once_and_by_namespace() {
              rules: {{version: \"0.1\"}}}}\n"
         )
     };
-    // Audit changes nothing, so that each door sees the same; Enforce has its patch applied in between.
+    // Audit changes nothing, so that each endpoint sees the same; Enforce has its patch applied in between.
     let enforced = [
         r#"mullion_rule_findings_total{namespace="shop",rule="MUL217",effect="repaired"} 1"#,
         r#"mullion_rule_findings_total{namespace="shop",rule="MUL601",effect="warned"} 1"#,
-        r#"mullion_rule_findings_total{namespace="shop",rule="MUL201",effect="refused"} 1"#,
+        r#"mullion_rule_findings_total{namespace="shop",rule="MUL201",effect="denied"} 1"#,
         r#"mullion_placements_total{namespace="shop",os="windows",effect="placed"} 2"#,
     ];
     let audited = [
         r#"mullion_rule_findings_total{namespace="shop",rule="MUL217",effect="would_repair"} 1"#,
         r#"mullion_rule_findings_total{namespace="shop",rule="MUL601",effect="warned"} 2"#,
-        r#"mullion_rule_findings_total{namespace="shop",rule="MUL201",effect="would_refuse"} 1"#,
+        r#"mullion_rule_findings_total{namespace="shop",rule="MUL201",effect="would_deny"} 1"#,
         r#"mullion_placements_total{namespace="shop",os="windows",effect="would_place"} 2"#,
     ];
     for (mode, expected) in [("Enforce", enforced), ("Audit", audited)] {

@@ -83,7 +83,7 @@ pub(crate) fn obedient(
     request: &ReviewRequest<'_>,
     snapshot: &ClusterSnapshot,
     policies: &PolicySet,
-    _door: Endpoint,
+    _endpoint: Endpoint,
 ) -> (Review, ReviewResponse) {
     let mut review = review(request, snapshot, &policies.resolve(request, snapshot));
     let name = request.workload.object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("");
@@ -99,7 +99,7 @@ pub(crate) fn obedient(
     }
     if name.contains("refuse") {
         review.findings = vec![finding()];
-        answer.refusal = Some(Denial {
+        answer.denial = Some(Denial {
             message: finding().sentence(),
             causes: vec![DenialCause {
                 reason: "MUL201",
@@ -123,10 +123,10 @@ fn finding() -> Finding {
         message: "Windows has no numeric user ids".to_owned(),
         help: "use windowsOptions.runAsUserName".to_owned(),
         replacement: None,
-        refused_by: RejectedBy::Nobody,
+        rejected_by: RejectedBy::Nobody,
         forbidden_by_os: false,
         rejected_beside_os: false,
-        known_before: false,
+        pre_existing: false,
     }
 }
 

@@ -303,9 +303,9 @@ fn the_server_refuses_a_wrong_type_and_nobody_an_unknown_field() {
     let found = in_yaml(&pod("command: dir\nfoo: bar", ""));
     let [wrong, unknown] = found.as_slice() else { panic!("{found:#?}") };
     assert_eq!((wrong.code, wrong.rule), ("MUL801", "wrong-type"));
-    assert_eq!((wrong.action, wrong.refused_by), (Action::Deny, RejectedBy::ApiServer));
+    assert_eq!((wrong.action, wrong.rejected_by), (Action::Deny, RejectedBy::ApiServer));
     assert_eq!((unknown.code, unknown.rule), ("MUL802", "unknown-field"));
-    assert_eq!((unknown.action, unknown.refused_by), (Action::Warn, RejectedBy::Nobody));
+    assert_eq!((unknown.action, unknown.rejected_by), (Action::Warn, RejectedBy::Nobody));
 }
 
 #[test]

@@ -62,7 +62,7 @@ pub(crate) fn missed(review: &Review, object: &Value, snapshot: &ClusterSnapshot
     if !ours || review.settings.mode != Mode::Enforce || !waits_for_the_scheduler(object) {
         return Missed::Nothing;
     }
-    if !reviewed && respond(review, object, Endpoint::Validate).refusal.is_some() {
+    if !reviewed && respond(review, object, Endpoint::Validate).denial.is_some() {
         // A pod that could not work is not helped onto a node.
         return Missed::Report(Report::Refused(refused(review)));
     }
@@ -104,7 +104,7 @@ pub(crate) fn findings(review: &Review, wanted: FindingOutcome) -> impl Iterator
 }
 
 fn refused(review: &Review) -> Vec<String> {
-    findings(review, FindingOutcome::Refused).map(Finding::sentence).collect()
+    findings(review, FindingOutcome::Denied).map(Finding::sentence).collect()
 }
 
 /// What of the changes decides whether the pod can run: its OS, a build that some node has and it cannot run on, a
@@ -136,7 +136,7 @@ fn lacks(review: &Review, snapshot: &ClusterSnapshot) -> Vec<String> {
             (Cause::Rule(code), Edit::Remove { pointer }) => {
                 let found = review.findings.iter().find(|one| one.code == *code && one.pointer == *pointer);
                 let Some(finding) =
-                    found.filter(|one| one.action == Action::Repair && one.refused_by > RejectedBy::Nobody)
+                    found.filter(|one| one.action == Action::Repair && one.rejected_by > RejectedBy::Nobody)
                 else {
                     continue;
                 };

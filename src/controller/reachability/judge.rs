@@ -21,9 +21,9 @@ pub(crate) enum Outcome {
     /// Both endpoints were reached.
     Reached,
     /// These endpoints, of which the API server knows, were not.
-    Missed { doors: Vec<Endpoint>, refused: bool, said: String },
+    Missed { endpoints: Vec<Endpoint>, refused: bool, said: String },
     /// These endpoints were not, and nobody told the API server about them.
-    NotRegistered { doors: Vec<Endpoint> },
+    NotRegistered { endpoints: Vec<Endpoint> },
     /// It could not be seen.
     Unknown { said: String },
 }
@@ -47,15 +47,16 @@ pub(crate) struct Said {
 
 /// What a probe means, given whether a endpoint is `registered`; not knowing that counts as yes.
 pub(crate) fn outcome(probe: &Probe, registered: impl Fn(Endpoint) -> bool) -> Outcome {
-    let doors = |reach: Reach| {
-        [Endpoint::Mutate, Endpoint::Validate].into_iter().filter(move |door| probe.reach(*door) == reach)
+    let endpoints = |reach: Reach| {
+        [Endpoint::Mutate, Endpoint::Validate].into_iter().filter(move |endpoint| probe.reach(*endpoint) == reach)
     };
-    let (known, strange): (Vec<Endpoint>, Vec<Endpoint>) = doors(Reach::Missed).partition(|door| registered(*door));
+    let (known, strange): (Vec<Endpoint>, Vec<Endpoint>) =
+        endpoints(Reach::Missed).partition(|endpoint| registered(*endpoint));
     if !known.is_empty() {
-        Outcome::Missed { doors: known, refused: probe.refused, said: probe.said.clone() }
+        Outcome::Missed { endpoints: known, refused: probe.refused, said: probe.said.clone() }
     } else if !strange.is_empty() {
-        Outcome::NotRegistered { doors: strange }
-    } else if doors(Reach::Unknown).next().is_some() {
+        Outcome::NotRegistered { endpoints: strange }
+    } else if endpoints(Reach::Unknown).next().is_some() {
         Outcome::Unknown { said: probe.said.clone() }
     } else {
         Outcome::Reached
@@ -93,13 +94,13 @@ impl Memory {
                 });
                 Said { condition: Some(condition("True", "Reached", message)), news }
             }
-            Outcome::Missed { doors, refused, said } => {
+            Outcome::Missed { endpoints, refused, said } => {
                 let missed = missed.saturating_add(1);
                 *self = Self { missed, unknown: 0, alarmed: alarmed || missed >= FAILURES };
                 if missed < FAILURES {
                     return Said::default();
                 }
-                let message = unreachable(doors, *refused, said, namespace);
+                let message = unreachable(endpoints, *refused, said, namespace);
                 let tell = !alarmed || missed.saturating_sub(FAILURES).is_multiple_of(TELL_AGAIN);
                 let news = tell.then(|| News {
                     r#type: EventType::Warning,
@@ -110,13 +111,13 @@ impl Memory {
                 Said { condition: Some(condition("False", NOT_REACHED, message)), news }
             }
             // Whoever takes the registration away knows; whoever has not installed it yet, too.
-            Outcome::NotRegistered { doors } => {
+            Outcome::NotRegistered { endpoints } => {
                 *self = Self::default();
                 let message = format!(
                     "The API server was not told to ask Mullion at {}: {} named mullion with a webhook {}. Pods are \
                      admitted without it. Install Mullion's chart, or apply its webhook configurations.",
-                    list(doors, |door| format!("/{}", door.name())),
-                    list(doors, |door| format!("there is no {}", configuration(door))),
+                    list(endpoints, |endpoint| format!("/{}", endpoint.name())),
+                    list(endpoints, |endpoint| format!("there is no {}", configuration(endpoint))),
                     PODS_WEBHOOK,
                 );
                 Said { condition: Some(condition("False", "NotRegistered", message)), news: None }
@@ -151,21 +152,22 @@ fn condition(status: &str, reason: &str, message: String) -> Condition {
 }
 
 /// The kind of object that tells the API server about a endpoint.
-pub(crate) fn configuration(door: Endpoint) -> &'static str {
-    match door {
+pub(crate) fn configuration(endpoint: Endpoint) -> &'static str {
+    match endpoint {
         Endpoint::Mutate => "MutatingWebhookConfiguration",
         Endpoint::Validate => "ValidatingWebhookConfiguration",
     }
 }
 
-fn list(doors: &[Endpoint], text: impl Fn(Endpoint) -> String) -> String {
-    doors.iter().map(|door| text(*door)).collect::<Vec<_>>().join(" and ")
+fn list(endpoints: &[Endpoint], text: impl Fn(Endpoint) -> String) -> String {
+    endpoints.iter().map(|endpoint| text(*endpoint)).collect::<Vec<_>>().join(" and ")
 }
 
-fn unreachable(doors: &[Endpoint], refused: bool, said: &str, namespace: &str) -> String {
-    let paths = list(doors, |door| format!("/{}", door.name()));
-    let kinds = doors.iter().map(|door| configuration(*door).to_ascii_lowercase()).collect::<Vec<_>>().join(",");
-    let (seen, means) = match (refused, doors) {
+fn unreachable(endpoints: &[Endpoint], refused: bool, said: &str, namespace: &str) -> String {
+    let paths = list(endpoints, |endpoint| format!("/{}", endpoint.name()));
+    let kinds =
+        endpoints.iter().map(|endpoint| configuration(*endpoint).to_ascii_lowercase()).collect::<Vec<_>>().join(",");
+    let (seen, means) = match (refused, endpoints) {
         (true, _) => (format!("was refused with {said}"), "Pods are refused until it does (failurePolicy: Fail)"),
         (false, [Endpoint::Validate]) => {
             ("came back without Mullion's mark".to_owned(), "Pods are admitted unchecked until it does")
@@ -203,9 +205,12 @@ mod tests {
 
     #[test]
     fn what_probes_mean() {
-        let missed =
-            |doors: &[Endpoint]| Outcome::Missed { doors: doors.to_vec(), refused: false, said: "x".to_owned() };
-        let strange = |doors: &[Endpoint]| Outcome::NotRegistered { doors: doors.to_vec() };
+        let missed = |endpoints: &[Endpoint]| Outcome::Missed {
+            endpoints: endpoints.to_vec(),
+            refused: false,
+            said: "x".to_owned(),
+        };
+        let strange = |endpoints: &[Endpoint]| Outcome::NotRegistered { endpoints: endpoints.to_vec() };
         let cases: [(Reach, Reach, &[Endpoint], Outcome); 9] = [
             (Reached, Reached, &[], Outcome::Reached),
             (Missed, Missed, &[Mutate, Validate], missed(&[Mutate, Validate])),
@@ -218,7 +223,7 @@ mod tests {
             (Unknown, Unknown, &[], Outcome::Unknown { said: "x".to_owned() }),
         ];
         for (mutate, validate, registered, expected) in cases {
-            let found = outcome(&probe(mutate, validate), |door| registered.contains(&door));
+            let found = outcome(&probe(mutate, validate), |endpoint| registered.contains(&endpoint));
             assert_eq!(found, expected, "{mutate:?} {validate:?} {registered:?}");
         }
     }
@@ -226,8 +231,8 @@ mod tests {
     fn some(kind: char) -> Outcome {
         match kind {
             'r' => Outcome::Reached,
-            'm' => Outcome::Missed { doors: vec![Mutate, Validate], refused: false, said: "201".to_owned() },
-            'n' => Outcome::NotRegistered { doors: vec![Mutate, Validate] },
+            'm' => Outcome::Missed { endpoints: vec![Mutate, Validate], refused: false, said: "201".to_owned() },
+            'n' => Outcome::NotRegistered { endpoints: vec![Mutate, Validate] },
             _ => Outcome::Unknown { said: "403: quota".to_owned() },
         }
     }
@@ -283,8 +288,8 @@ mod tests {
     #[test]
     fn texts_say_what_it_means_and_what_to_do_and_fit() {
         let long = "x".repeat(301);
-        for (doors, refused) in [(vec![Mutate], false), (vec![Validate], false), (vec![Mutate, Validate], true)] {
-            let text = unreachable(&doors, refused, &long, "a-namespace");
+        for (endpoints, refused) in [(vec![Mutate], false), (vec![Validate], false), (vec![Mutate, Validate], true)] {
+            let text = unreachable(&endpoints, refused, &long, "a-namespace");
             assert!(
                 text.contains("Pods are") && text.contains("kubectl get ") && text.contains("a-namespace"),
                 "{text}"

@@ -29,7 +29,7 @@ use crate::controller::reachability::probing::Probing;
 use crate::controller::{CONFIGURATION, PODS_WEBHOOK};
 use crate::telemetry::error_text::in_words;
 
-const DOORS: [Endpoint; 2] = [Endpoint::Mutate, Endpoint::Validate];
+const ENDPOINTS: [Endpoint; 2] = [Endpoint::Mutate, Endpoint::Validate];
 
 /// Probes until it must stop.
 pub async fn run(leading: Leading) {
@@ -59,10 +59,10 @@ async fn probe_for_ever(leading: &Leading, mut memory: Memory) {
     loop {
         ticks.tick().await;
         let probe = probe::ask(&leading.client, namespace).await;
-        let all_well = DOORS.iter().all(|door| probe.reach(*door) == Reach::Reached);
+        let all_well = ENDPOINTS.iter().all(|endpoint| probe.reach(*endpoint) == Reach::Reached);
         // Two requests more, where somebody is to hear of it.
         let known = if all_well && !memory.alarmed() { None } else { Some(registrations(&leading.client).await) };
-        let found = outcome(&probe, |door| known.as_ref().is_none_or(|known| known.has(door)));
+        let found = outcome(&probe, |endpoint| known.as_ref().is_none_or(|known| known.has(endpoint)));
         count(&leading.metrics, &probe, &found);
         log(&mut before, &probe, &found);
         let said = memory.judge(&found, namespace);
@@ -76,10 +76,10 @@ async fn probe_for_ever(leading: &Leading, mut memory: Memory) {
 }
 
 fn count(metrics: &Metrics, probe: &Probe, outcome: &Outcome) {
-    for door in DOORS {
-        match probe.reach(door) {
-            Reach::Reached => metrics.door_reached(door, Timestamp::now().as_second()),
-            Reach::Missed => metrics.door_missed(door),
+    for endpoint in ENDPOINTS {
+        match probe.reach(endpoint) {
+            Reach::Reached => metrics.endpoint_reached(endpoint, Timestamp::now().as_second()),
+            Reach::Missed => metrics.endpoint_missed(endpoint),
             Reach::Unknown => {}
         }
     }
@@ -154,29 +154,29 @@ enum Registration {
 }
 
 impl Registrations {
-    fn of(&self, door: Endpoint) -> &Registration {
-        match door {
+    fn of(&self, endpoint: Endpoint) -> &Registration {
+        match endpoint {
             Endpoint::Mutate => &self.mutate,
             Endpoint::Validate => &self.validate,
         }
     }
 
-    fn has(&self, door: Endpoint) -> bool {
-        !matches!(self.of(door), Registration::Missing)
+    fn has(&self, endpoint: Endpoint) -> bool {
+        !matches!(self.of(endpoint), Registration::Missing)
     }
 
     /// The object that people look at: of the first endpoint that was missed, if there is one.
     fn about(&self, outcome: &Outcome) -> ObjectReference {
-        let door = match outcome {
-            Outcome::Missed { doors, .. } => doors.first().copied(),
+        let endpoint = match outcome {
+            Outcome::Missed { endpoints, .. } => endpoints.first().copied(),
             _ => None,
         };
-        let door = door.unwrap_or(Endpoint::Mutate);
-        match self.of(door) {
+        let endpoint = endpoint.unwrap_or(Endpoint::Mutate);
+        match self.of(endpoint) {
             Registration::Here(reference) => reference.clone(),
             Registration::Missing | Registration::Unknown => ObjectReference {
                 api_version: Some("admissionregistration.k8s.io/v1".to_owned()),
-                kind: Some(configuration(door).to_owned()),
+                kind: Some(configuration(endpoint).to_owned()),
                 name: Some(CONFIGURATION.to_owned()),
                 ..ObjectReference::default()
             },

@@ -47,8 +47,8 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    pub(crate) fn reach(&self, door: Endpoint) -> Reach {
-        match door {
+    pub(crate) fn reach(&self, endpoint: Endpoint) -> Reach {
+        match endpoint {
             Endpoint::Mutate => self.mutate,
             Endpoint::Validate => self.validate,
         }
@@ -131,7 +131,7 @@ fn read(value: &str, status: u16, warnings: &[String], body: &[u8]) -> Probe {
     let message = body.get("message").and_then(Value::as_str).unwrap_or("");
     // apiserver, `pkg/admission/plugin/webhook/errors/statuserror.go`: how it refuses under `failurePolicy: Fail`.
     let refused = !made && message.contains(&format!("calling webhook \"{PODS_WEBHOOK}\""));
-    let marked = |door| warnings.iter().any(|warning| warning.contains(&mark(door, value)));
+    let marked = |endpoint| warnings.iter().any(|warning| warning.contains(&mark(endpoint, value)));
     let annotated = body.pointer("/metadata/annotations").and_then(|all| all.get(SEEN)?.as_str()) == Some(value);
     let mutated = marked(Endpoint::Mutate) || annotated;
     let unseen = |called: bool| if made || (refused && called) { Reach::Missed } else { Reach::Unknown };
@@ -160,8 +160,8 @@ mod tests {
 
     use super::*;
 
-    fn header(door: Endpoint, value: &str) -> String {
-        format!("299 - \"{}\"", mark(door, value))
+    fn header(endpoint: Endpoint, value: &str) -> String {
+        format!("299 - \"{}\"", mark(endpoint, value))
     }
 
     type Case<'a> = (u16, &'a [&'a str], &'a Value, Reach, Reach, bool);

@@ -89,9 +89,9 @@ pub enum EnvelopeError {
 #[derive(Debug, Default)]
 pub struct AdmissionResponse {
     /// `None`: allowed.
-    pub refusal: Option<Denial>,
+    pub denial: Option<Denial>,
     /// As what the request is refused.
-    pub refused_as: RefusedAs,
+    pub denial_status: DenialStatus,
     /// Goes out only if the request is allowed and this is not empty.
     pub patch: Vec<PatchOperation>,
     /// Shown to whoever sent the request.
@@ -100,9 +100,9 @@ pub struct AdmissionResponse {
     pub audit: BTreeMap<&'static str, String>,
 }
 
-/// The status of a refusal.
+/// The status of a denial.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum RefusedAs {
+pub enum DenialStatus {
     /// 403: the object is well-formed, and not wanted so.
     #[default]
     Forbidden,
@@ -111,7 +111,7 @@ pub enum RefusedAs {
     Invalid,
 }
 
-impl RefusedAs {
+impl DenialStatus {
     const fn code_and_reason(self) -> (u16, &'static str) {
         match self {
             Self::Forbidden => (403, "Forbidden"),
@@ -278,24 +278,24 @@ impl Text<'_> {
 impl AdmissionResponse {
     /// The AdmissionReview that answers `request`.
     pub fn encode(&self, request: &AdmissionRequest<'_>) -> serde_json::Result<Vec<u8>> {
-        let (code, reason) = self.refused_as.code_and_reason();
-        let status = self.refusal.as_ref().map(|refusal| Status {
+        let (code, reason) = self.denial_status.code_and_reason();
+        let status = self.denial.as_ref().map(|denial| Status {
             outcome: "Failure",
             code,
             reason,
-            message: &refusal.message,
+            message: &denial.message,
             details: Details {
                 name: request.name(),
                 group: &request.kind.group,
                 kind: &request.kind.kind,
-                causes: refusal
+                causes: denial
                     .causes
                     .iter()
                     .map(|cause| Cause { reason: cause.reason, message: &cause.message, field: &cause.field })
                     .collect(),
             },
         });
-        // A patch without patchType, an empty one or one beside a refusal fails the call, or the user's request.
+        // A patch without patchType, an empty one or one beside a denial fails the call, or the user's request.
         let patch = if status.is_some() || self.patch.is_empty() {
             None
         } else {
@@ -372,7 +372,7 @@ mod tests {
     #[test]
     fn patch_and_type_go_together_or_not_at_all() {
         let patch = || serde_json::from_value(json!([{"op": "remove", "path": "/spec/x"}])).unwrap();
-        let refusal = || {
+        let denial = || {
             Some(Denial {
                 message: "no".to_owned(),
                 causes: vec![DenialCause { reason: "MUL201", field: "spec.x".to_owned(), message: "why".to_owned() }],
@@ -389,7 +389,7 @@ mod tests {
         let patched = encode(AdmissionResponse { patch: patch(), ..AdmissionResponse::default() });
         assert_eq!(patched["response"]["patchType"], "JSONPatch");
         assert_eq!(patched["response"]["patch"], "W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL3NwZWMveCJ9XQ==");
-        let refused = encode(AdmissionResponse { patch: patch(), refusal: refusal(), ..AdmissionResponse::default() });
+        let refused = encode(AdmissionResponse { patch: patch(), denial: denial(), ..AdmissionResponse::default() });
         assert_eq!(
             refused["response"],
             json!({"uid": "u\"1", "allowed": false, "status": {

@@ -189,7 +189,7 @@ mod tests {
                     let answers = [&whole, &read(&whole, Extent::Reviewed)].map(|object| {
                         let request = ReviewRequest::creation(WorkloadObject { kind, namespace: "default", object });
                         let review = review(&request, &snapshot, &policies.resolve(&request, &snapshot));
-                        [Endpoint::Mutate, Endpoint::Validate].map(|door| respond(&review, object, door))
+                        [Endpoint::Mutate, Endpoint::Validate].map(|endpoint| respond(&review, object, endpoint))
                     });
                     assert_eq!(answers[0], answers[1], "{folder:?}");
                     judged += 1;

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use super::format::{Case, Step};
 
 /// Folders of what cases share.
-pub const SHARED: [&str; 3] = ["clusters", "mullion", "company"];
+pub const SHARED: [&str; 3] = ["clusters", "mullion", "third-party-webhooks"];
 
 /// `tests/cases`.
 pub fn folder() -> PathBuf {
@@ -53,7 +53,7 @@ fn only_document(name: &str, text: &str) -> Result<Document> {
     all.remove(0).map_err(|problem| anyhow!("{problem}"))
 }
 
-/// A file of `clusters/`, `mullion/` or `company/`.
+/// A file of `clusters/`, `mullion/` or `third-party-webhooks/`.
 pub fn read<T: DeserializeOwned>(kind: &str, name: &str) -> Result<T> {
     let path = folder().join(kind).join(format!("{name}.yaml"));
     ensure!(path.is_file(), "there is no {}", shown(&path));
@@ -71,11 +71,11 @@ pub struct Loaded {
 impl Loaded {
     /// The files beside the case that it uses: folder and name.
     pub fn uses(&self) -> Vec<(&'static str, String)> {
-        let Case { cluster, mullion, company, .. } = &self.case;
+        let Case { cluster, mullion, third_party, .. } = &self.case;
         let adopted = self.steps.iter().filter(|(_, step)| step.verb == "adopt");
         let adopted = adopted.filter_map(|(_, step)| step.value.as_str()).map(|name| ("mullion", name));
-        let company = company.iter().map(|name| ("company", name.as_str()));
-        let all = [("clusters", cluster.as_str()), ("mullion", mullion)].into_iter().chain(company).chain(adopted);
+        let third_party = third_party.iter().map(|name| ("third-party-webhooks", name.as_str()));
+        let all = [("clusters", cluster.as_str()), ("mullion", mullion)].into_iter().chain(third_party).chain(adopted);
         all.filter(|(_, name)| *name != "none").map(|(kind, name)| (kind, name.to_owned())).collect()
     }
 }

@@ -20,8 +20,8 @@ pub struct Case {
     pub cluster: String,
     #[serde(default = "default")]
     pub mullion: String,
-    #[serde(default)]
-    pub company: Vec<String>,
+    #[serde(default, rename = "third-party")]
+    pub third_party: Vec<String>,
     #[serde(default)]
     pub namespace: NamespaceMeta,
     pub steps: Vec<Value>,
@@ -105,10 +105,10 @@ pub enum Failure {
     Fail,
 }
 
-/// `tests/cases/company/NAME.yaml`.
+/// `tests/cases/third-party-webhooks/NAME.yaml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Company {
+pub struct ThirdPartyWebhooks {
     #[expect(dead_code, reason = "for people")]
     pub about: String,
     #[serde(default)]

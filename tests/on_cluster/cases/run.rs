@@ -1,4 +1,4 @@
-//! Running a case: its namespaces, its company, and its steps in order.
+//! Running a case: its namespaces, its third-party webhooks, and its steps in order.
 
 use std::collections::HashMap;
 
@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use super::ask::{
     Answer, Request, {self},
 };
-use super::company::configuration;
 use super::file::{
     Loaded, {self},
 };
-use super::format::{Company, Step, With};
+use super::format::{Step, ThirdPartyWebhooks, With};
 use super::site::{LABEL, Site};
+use super::third_party::configuration;
 use super::watch::Memory;
 use super::witness::Policies;
 use super::{differ, judge, tool};
@@ -25,7 +25,7 @@ use crate::shared::DEADLINE;
 pub struct Run<'a> {
     pub site: &'a Site,
     pub namespace: String,
-    /// The same namespace without Mullion and company, if anything is held against it.
+    /// The same namespace without Mullion and third-party webhooks, if anything is held against it.
     twin: Option<String>,
     pub remembered: HashMap<String, Memory>,
     /// What lies outside the namespace and must go at the end.
@@ -46,7 +46,7 @@ pub async fn run(site: &Site, name: &str, shown: &str, loaded: &Loaded) -> Resul
     let own = site.plane.namespace_of(name, &labels, annotations).await?;
     let twin = plain.as_ref().map(|plain| plain.name.clone());
     let mut run = Run { site, namespace: own.name.clone(), twin, remembered: HashMap::new(), outside: Vec::new() };
-    let result = run.all(case.company.as_slice(), shown, loaded).await;
+    let result = run.all(case.third_party.as_slice(), shown, loaded).await;
     run.site.remove(std::mem::take(&mut run.outside)).await?;
     if result.is_ok() {
         for namespace in plain.into_iter().chain([own]) {
@@ -57,8 +57,8 @@ pub async fn run(site: &Site, name: &str, shown: &str, loaded: &Loaded) -> Resul
 }
 
 impl Run<'_> {
-    async fn all(&mut self, company: &[String], shown: &str, loaded: &Loaded) -> Result<()> {
-        self.invite(company).await.context("company")?;
+    async fn all(&mut self, third_party: &[String], shown: &str, loaded: &Loaded) -> Result<()> {
+        self.register(third_party).await.context("third-party webhooks")?;
         for (at, (line, step)) in loaded.steps.iter().enumerate() {
             let later = loaded.steps[at..].iter().any(|(_, step)| step.with.changes.is_some());
             let place = || format!("{shown}:{line}: step {} ({})", at + 1, step.title());
@@ -68,19 +68,19 @@ impl Run<'_> {
     }
 
     /// Registers the webhooks of others for the case's namespace, and makes their objects.
-    async fn invite(&mut self, company: &[String]) -> Result<()> {
+    async fn register(&mut self, third_party: &[String]) -> Result<()> {
         let site = self.site;
         let mut policies = Policies::default();
-        for name in company {
-            let company: Company = file::read("company", name)?;
-            for webhook in &company.webhooks {
+        for name in third_party {
+            let third_party: ThirdPartyWebhooks = file::read("third-party-webhooks", name)?;
+            for webhook in &third_party.webhooks {
                 let configured = format!("{}-{}", webhook.name, self.namespace);
                 let operations: Vec<Value> = webhook.patch.iter().map(|one| fill(one, &self.namespace)).collect();
-                let client = site.company.serve(&format!("/{configured}"), webhook.unless.clone(), operations);
+                let client = site.third_party.serve(&format!("/{configured}"), webhook.unless.clone(), operations);
                 let configuration = configuration(&configured, &self.namespace, &[(webhook, client)]);
                 self.outside.push(site.create(&configuration, "").await?);
             }
-            for object in &company.objects {
+            for object in &third_party.objects {
                 let object = fill(object, &self.namespace);
                 site.create(&object, &self.namespace).await?;
                 self.remember_outside(&object).await?;
@@ -88,7 +88,7 @@ impl Run<'_> {
                 policies.validating |= object["kind"] == "ValidatingAdmissionPolicy";
             }
         }
-        if company.is_empty() {
+        if third_party.is_empty() {
             return Ok(());
         }
         site.settle(&self.namespace, policies).await

@@ -18,9 +18,9 @@ use tokio::sync::OnceCell;
 use super::ask::{
     Kinds, Request, {self},
 };
-use super::company::Company;
 use super::file;
 use super::format::{Cluster, Failure, Mullion, Os, Step};
+use super::third_party::ThirdPartyServer;
 use crate::shared::{DEADLINE, admin_get, start_webhook_at};
 
 /// Namespaces are under the Mullion that this label names.
@@ -28,7 +28,7 @@ pub const LABEL: &str = "mullion-case";
 
 pub struct Site {
     pub plane: ControlPlane,
-    pub company: Company,
+    pub third_party: ThirdPartyServer,
     pub kinds: Kinds,
     controller: Option<(MullionProcess, TempDir)>,
     /// Where the API server is asked whether it knows by now.
@@ -65,10 +65,10 @@ impl Site {
         }
         let plane = builder.start().await?;
         plane.create_nodes(&nodes(&cluster)?).await?;
-        let company = Company::start().await?;
+        let third_party = ThirdPartyServer::start().await?;
         let probe = plane.namespace("probe").await?;
         let mut site =
-            Self { plane, company, kinds: Kinds::default(), controller: None, probe, mullions: Mutex::default() };
+            Self { plane, third_party, kinds: Kinds::default(), controller: None, probe, mullions: Mutex::default() };
         for object in &cluster.objects {
             site.create(object, "").await?;
         }
@@ -156,8 +156,9 @@ impl Site {
             wait_for(&format!("the API server to ask Mullion {name:?}"), DEADLINE, async || {
                 self.ask_about_a_pod(&probe).await?;
                 let metrics = admin_get(admin, "/metrics").await?.1;
-                let asked = |door| metrics.contains(&format!("mullion_admission_reviews_total{{door=\"{door}\""));
-                ensure!(asked("mutate") && asked("validate"), "not both doors were asked");
+                let asked =
+                    |endpoint| metrics.contains(&format!("mullion_admission_reviews_total{{endpoint=\"{endpoint}\""));
+                ensure!(asked("mutate") && asked("validate"), "not both endpoints were asked");
                 anyhow::Ok(())
             })
             .await?;
@@ -169,18 +170,18 @@ impl Site {
 
     /// Somebody listens until it is seen that the API server asks; then nobody.
     async fn register_dead(&self, name: &str, about: &Mullion, probe: &TestNamespace) -> Result<()> {
-        let doors = [TcpListener::bind("127.0.0.1:0").await?, TcpListener::bind("127.0.0.1:0").await?];
-        let [mutate, validate] = [doors[0].local_addr()?, doors[1].local_addr()?];
-        let registration = WebhookRegistration::new(&format!("https://{mutate}"), self.company.ca())
+        let endpoints = [TcpListener::bind("127.0.0.1:0").await?, TcpListener::bind("127.0.0.1:0").await?];
+        let [mutate, validate] = [endpoints[0].local_addr()?, endpoints[1].local_addr()?];
+        let registration = WebhookRegistration::new(&format!("https://{mutate}"), self.third_party.ca())
             .validating_at(&format!("https://{validate}"));
         register(&self.plane, registration, name, about).await?;
         let asking = wait_for("the API server to ask a dead Mullion", DEADLINE, async || {
             self.ask_about_a_pod(probe).await?;
-            Err::<(), _>(anyhow!("it did not ask at both doors"))
+            Err::<(), _>(anyhow!("it did not ask at both endpoints"))
         });
         let asked = async {
-            for door in &doors {
-                door.accept().await?;
+            for endpoint in &endpoints {
+                endpoint.accept().await?;
             }
             anyhow::Ok(())
         };

@@ -6,12 +6,12 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 use super::ask::Answer;
-use super::company::complete;
 use super::differ::comparable;
 use super::file::{
     from_text, shown, yaml_files, {self},
 };
-use super::format::{Cluster, Company, Mullion, With};
+use super::format::{Cluster, Mullion, ThirdPartyWebhooks, With};
+use super::third_party::complete;
 use super::tool::Said;
 use super::watch::unsettled;
 use super::{judge, lands};
@@ -171,7 +171,7 @@ pub fn answers_are_judged() -> Result<()> {
 }
 
 /// Objects, what a webhook of others adds, and the patch that does it.
-pub fn company_patches_make_their_parents() -> Result<()> {
+pub fn third_party_patches_make_their_parents() -> Result<()> {
     let add = |path: &str, value: Value| json!({"op": "add", "path": path, "value": value});
     let cases = [
         (json!({"l": [1]}), add("/l/-", json!(2)), json!({"l": [1, 2]})),
@@ -203,8 +203,8 @@ pub fn bad_files_are_errors() -> Result<()> {
         ("case: A\ncluster: other\nsteps: [{find: Pod/a}]\n".to_owned(), "there is no tests/cases/clusters/other.yaml"),
         ("case: A\nmullion: other\nsteps: [{find: Pod/a}]\n".to_owned(), "there is no tests/cases/mullion/other.yaml"),
         (
-            "case: A\ncompany: [other]\nsteps: [{find: Pod/a}]\n".to_owned(),
-            "there is no tests/cases/company/other.yaml",
+            "case: A\nthird-party: [other]\nsteps: [{find: Pod/a}]\n".to_owned(),
+            "there is no tests/cases/third-party-webhooks/other.yaml",
         ),
         ("case: A\nnamespace: {label: {}}\nsteps: [{find: Pod/a}]\n".to_owned(), "unknown field `label`"),
         ("case: A\nsteps: [{find: Pod/a}]\n---\ncase: B\n".to_owned(), "one document a file"),
@@ -254,7 +254,7 @@ pub fn every_shared_file_is_used() -> Result<()> {
                     used.extend(controller.map(|mullion| ("mullion", mullion)));
                 }
                 "mullion" => drop(file::read::<Mullion>(kind, &name)?),
-                _ => drop(file::read::<Company>(kind, &name)?),
+                _ => drop(file::read::<ThirdPartyWebhooks>(kind, &name)?),
             }
             ensure!(used.contains(&(kind, name)), "no case uses {}", shown(&path));
         }

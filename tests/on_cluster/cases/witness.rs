@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::ask::{
     Request, {self},
 };
-use super::company::configuration;
 use super::format::Webhook;
 use super::site::Site;
+use super::third_party::configuration;
 use crate::shared::DEADLINE;
 
 /// What is waited for besides namespaces and webhooks.
@@ -52,7 +52,7 @@ impl Site {
         };
         let name = format!("witness-{id}");
         let selector = json!({"matchLabels": {label: ""}});
-        let client_config = self.company.serve(&format!("/{name}"), None, Vec::new());
+        let client_config = self.third_party.serve(&format!("/{name}"), None, Vec::new());
         let mut all = vec![configuration(&name, &self.probe.name, &[(&webhook, client_config)])];
         all[0]["webhooks"][0]["namespaceSelector"] = selector.clone();
         let mut policy = |kind: &str, more: Value, binding: Value| {
@@ -93,7 +93,7 @@ impl Site {
         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe"}});
         let request = Request { method: "POST", path, body: Some(body), ..Request::default() };
         let answer = ask::send(&self.plane.client(), &request).await.context("ask about a ConfigMap")?;
-        ensure!(self.company.calls(&format!("/witness-{id}")) > 0, "{} {}", answer.status, answer.message());
+        ensure!(self.third_party.calls(&format!("/witness-{id}")) > 0, "{} {}", answer.status, answer.message());
         let mutated = answer.body["metadata"]["annotations"][id] == "seen";
         ensure!(mutated || !policies.mutating, "no MutatingAdmissionPolicy yet: {}", answer.body);
         let validated = answer.warnings.iter().any(|warning| warning.contains(id));

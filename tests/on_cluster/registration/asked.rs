@@ -42,7 +42,7 @@ enum Seen {
 }
 
 impl Seen {
-    fn of(answer: &std::result::Result<Value, Box<Status>>, door: Door) -> Result<Self> {
+    fn of(answer: &std::result::Result<Value, Box<Status>>, endpoint: Endpoint) -> Result<Self> {
         let Err(status) = answer else { return Ok(Self::Passed) };
         let asked = status.message.split_once("failed calling webhook \"").and_then(|(_, rest)| rest.split_once('"'));
         if let Some((name, _)) = asked {
@@ -51,12 +51,12 @@ impl Seen {
         let about_us = ["webhook", "xpression", "CEL", "ondition"].iter().any(|word| status.message.contains(word));
         ensure!(!about_us || status.code == 422, "{status:?}");
         // The server's own validation comes after the mutating webhooks, and before the others.
-        Ok(if status.code == 422 && door == Door::Mutate { Self::Passed } else { Self::Early })
+        Ok(if status.code == 422 && endpoint == Endpoint::Mutate { Self::Passed } else { Self::Early })
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Door {
+enum Endpoint {
     Mutate,
     Validate,
 }
@@ -64,23 +64,27 @@ enum Door {
 /// One of both configurations, with nobody at its address: in force from here to [`Silent::end`].
 struct Silent<'a> {
     namespace: &'a TestNamespace,
-    door: Door,
+    endpoint: Endpoint,
 }
 
 impl<'a> Silent<'a> {
-    async fn begin(namespace: &'a TestNamespace, door: Door, registration: &WebhookRegistration) -> Result<Self> {
+    async fn begin(
+        namespace: &'a TestNamespace,
+        endpoint: Endpoint,
+        registration: &WebhookRegistration,
+    ) -> Result<Self> {
         let (client, params) = (namespace.client.clone(), PostParams::default());
-        match door {
-            Door::Mutate => Api::<MutatingWebhookConfiguration>::all(client)
+        match endpoint {
+            Endpoint::Mutate => Api::<MutatingWebhookConfiguration>::all(client)
                 .create(&params, &registration.mutating()?)
                 .await
                 .map(drop),
-            Door::Validate => Api::<ValidatingWebhookConfiguration>::all(client)
+            Endpoint::Validate => Api::<ValidatingWebhookConfiguration>::all(client)
                 .create(&params, &registration.validating()?)
                 .await
                 .map(drop),
         }?;
-        let silent = Self { namespace, door };
+        let silent = Self { namespace, endpoint };
         silent.until("ask", |seen| matches!(seen, Seen::Asked(_))).await?;
         Ok(silent)
     }
@@ -90,7 +94,7 @@ impl<'a> Silent<'a> {
         wait_for(&format!("the API server to {what}"), DEADLINE, async || {
             // Each web server follows by itself: several in a row are all of them.
             for _ in 0..3 {
-                let seen = Seen::of(&ask(self.namespace, &windows).await?, self.door)?;
+                let seen = Seen::of(&ask(self.namespace, &windows).await?, self.endpoint)?;
                 ensure!(wanted(&seen), "{seen:?}");
             }
             Ok(())
@@ -100,9 +104,11 @@ impl<'a> Silent<'a> {
 
     async fn end(self) -> Result<()> {
         let (client, params) = (self.namespace.client.clone(), DeleteParams::default());
-        match self.door {
-            Door::Mutate => Api::<MutatingWebhookConfiguration>::all(client).delete("mullion", &params).await.map(drop),
-            Door::Validate => {
+        match self.endpoint {
+            Endpoint::Mutate => {
+                Api::<MutatingWebhookConfiguration>::all(client).delete("mullion", &params).await.map(drop)
+            }
+            Endpoint::Validate => {
                 Api::<ValidatingWebhookConfiguration>::all(client).delete("mullion", &params).await.map(drop)
             }
         }?;
@@ -117,7 +123,7 @@ impl<'a> Silent<'a> {
                 async move { anyhow::Ok(ask_at(&namespace, method.as_str(), &path, &object).await?) }
             })
             .buffered(parallel)
-            .and_then(|answer| std::future::ready(Seen::of(&answer, self.door)))
+            .and_then(|answer| std::future::ready(Seen::of(&answer, self.endpoint)))
             .try_collect()
             .await
     }
@@ -169,32 +175,32 @@ pub async fn the_server_asks_about_exactly_what_it_shall(plane: &ControlPlane) -
     let post =
         |objects: &[Value]| objects.iter().map(|object| (Method::POST, at(object), object.clone())).collect::<Vec<_>>();
 
-    for door in [Door::Mutate, Door::Validate] {
-        let silent = Silent::begin(&namespace, door, &nobody).await?;
+    for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
+        let silent = Silent::begin(&namespace, endpoint, &nobody).await?;
         let expected =
             pods.iter().map(|pod| (predicate::asks_about_pod(pod).then_some("pods.mullion.dev"), pod.clone()));
         let counts = compare(silent.ask(post(&pods), PARALLEL).await?, expected.collect())
-            .with_context(|| format!("{door:?}"))?;
-        eprintln!("registration: pods at {door:?}: {counts:?}");
+            .with_context(|| format!("{endpoint:?}"))?;
+        eprintln!("registration: pods at {endpoint:?}: {counts:?}");
         ensure!(["Asked(\"pods.mullion.dev\")", "Passed"].iter().all(|seen| counts[*seen] > 50), "{counts:?}");
 
         let expected = templates.iter().map(|object| {
             (predicate::asks_about_template(object, None).then_some("templates.mullion.dev"), object.clone())
         });
         let counts = compare(silent.ask(post(&templates), PARALLEL).await?, expected.collect())?;
-        eprintln!("registration: templates at {door:?}: {counts:?}");
+        eprintln!("registration: templates at {endpoint:?}: {counts:?}");
         ensure!(["Asked(\"templates.mullion.dev\")", "Passed"].iter().all(|seen| counts[*seen] > 50), "{counts:?}");
 
         let (requests, expected) = stored.updates();
         let counts = compare(silent.ask(requests, PARALLEL).await?, expected)?;
-        eprintln!("registration: updates at {door:?}: {counts:?}");
+        eprintln!("registration: updates at {endpoint:?}: {counts:?}");
         ensure!(counts.values().sum::<usize>() > 60 && counts["Passed"] > 10, "{counts:?}");
         silent.end().await?;
     }
 
     // Under `Fail` there are two for pods, and each pod is one's or nobody's.
     let silent =
-        Silent::begin(&namespace, Door::Validate, &nobody.clone().value("admission.failurePolicy=Fail")).await?;
+        Silent::begin(&namespace, Endpoint::Validate, &nobody.clone().value("admission.failurePolicy=Fail")).await?;
     let expected = pods.iter().map(|pod| {
         let name = if predicate::refused_in_an_outage(pod, &namespace.name) {
             "pods.mullion.dev"
@@ -330,13 +336,15 @@ impl Stored {
 pub async fn the_largest_pods_are_judged(plane: &ControlPlane) -> Result<()> {
     let namespace = plane.namespace("large").await?;
     let nobody = WebhookRegistration::new("https://127.0.0.1:1", "").only_namespace(&namespace);
-    for (door, value) in [(Door::Mutate, "Ignore"), (Door::Validate, "Fail")] {
+    for (endpoint, value) in [(Endpoint::Mutate, "Ignore"), (Endpoint::Validate, "Fail")] {
         let registration = nobody.clone().value(&format!("admission.failurePolicy={value}"));
-        let silent = Silent::begin(&namespace, door, &registration).await?;
+        let silent = Silent::begin(&namespace, endpoint, &registration).await?;
         let (mut requests, mut expected) = (Vec::new(), Vec::new());
         for (what, pod) in shapes::large() {
-            let name = match door {
-                Door::Validate if !predicate::refused_in_an_outage(&pod, &namespace.name) => "other-pods.mullion.dev",
+            let name = match endpoint {
+                Endpoint::Validate if !predicate::refused_in_an_outage(&pod, &namespace.name) => {
+                    "other-pods.mullion.dev"
+                }
                 _ => "pods.mullion.dev",
             };
             expected.push((predicate::asks_about_pod(&pod).then_some(name), json!(what)));
@@ -347,7 +355,7 @@ pub async fn the_largest_pods_are_judged(plane: &ControlPlane) -> Result<()> {
             requests.push((Method::POST, path(&namespace, "Deployment"), template));
         }
         let counts =
-            compare(silent.ask(requests, 2).await?, expected).with_context(|| format!("{door:?} under {value}"))?;
+            compare(silent.ask(requests, 2).await?, expected).with_context(|| format!("{endpoint:?} under {value}"))?;
         ensure!(!counts.contains_key("Early"), "{counts:?}");
         silent.end().await?;
     }

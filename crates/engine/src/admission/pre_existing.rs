@@ -17,7 +17,7 @@ pub(crate) fn mark_pre_existing(findings: &mut [Finding], before: &[Finding], re
         before.iter().map(|finding| (finding, place_by_name(&old, finding))).collect();
     for finding in findings {
         let place = place_by_name(&new, finding);
-        finding.known_before = before
+        finding.pre_existing = before
             .iter()
             .any(|(known, at)| known.code == finding.code && *at == place && known.action >= finding.action);
     }

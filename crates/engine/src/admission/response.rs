@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use json_patch::PatchOperation;
 use serde_json::Value;
 
-use crate::admission::finding_outcome::{FindingOutcome, outcome_of, refuses_pods};
+use crate::admission::finding_outcome::{FindingOutcome, denies_pods, outcome_of};
 use crate::admission::request_category::RequestCategory;
 use crate::admission::resize::REASON;
 use crate::admission::review::Review;
@@ -49,7 +49,7 @@ impl Endpoint {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReviewResponse {
     /// `None`: allowed.
-    pub refusal: Option<Denial>,
+    pub denial: Option<Denial>,
     /// Most important first, at most [`WARNING_LIMIT`] characters each.
     pub warnings: Vec<String>,
     /// Empty: no patch. Never filled at `/validate`.
@@ -62,7 +62,7 @@ pub struct ReviewResponse {
     pub placement: Option<(Os, CountedOutcome)>,
 }
 
-/// A refusal with every denied finding.
+/// A denial with every denied finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial {
     /// For people: every finding in full.
@@ -83,32 +83,32 @@ pub struct DenialCause {
 }
 
 /// What came of a finding or a placement, for counting. Each is counted once in the course of a request, at the endpoint where
-/// it takes place: changes at `/mutate`, a refusal where it is made, all else at `/validate`, which sees the object once
+/// it takes place: changes at `/mutate`, a denial where it is made, all else at `/validate`, which sees the object once
 /// and as it will be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs, reason = "they are what they say; those with `Would` are of `mode: Audit`")]
 pub enum CountedOutcome {
-    Refused,
+    Denied,
     Repaired,
     Labelled,
     Warned,
     Placed,
-    WouldRefuse,
+    WouldDeny,
     WouldRepair,
     WouldLabel,
     WouldPlace,
 }
 
 impl CountedOutcome {
-    /// `refused`, `would_refuse`, …
+    /// `refused`, `would_deny`, …
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Refused => "refused",
+            Self::Denied => "denied",
             Self::Repaired => "repaired",
             Self::Labelled => "labelled",
             Self::Warned => "warned",
             Self::Placed => "placed",
-            Self::WouldRefuse => "would_refuse",
+            Self::WouldDeny => "would_deny",
             Self::WouldRepair => "would_repair",
             Self::WouldLabel => "would_label",
             Self::WouldPlace => "would_place",
@@ -118,7 +118,7 @@ impl CountedOutcome {
     /// The same where nothing is done.
     const fn under_audit(self) -> Self {
         match self {
-            Self::Refused => Self::WouldRefuse,
+            Self::Denied => Self::WouldDeny,
             Self::Repaired => Self::WouldRepair,
             Self::Labelled => Self::WouldLabel,
             Self::Placed => Self::WouldPlace,
@@ -161,13 +161,13 @@ pub fn respond(review: &Review, object: &Value, endpoint: Endpoint) -> ReviewRes
         .collect();
     annotate(review, &weighed, &mut response);
     let with = |wanted: FindingOutcome| weighed.iter().filter(move |(_, c)| *c == wanted).map(|(finding, _)| *finding);
-    let refused: Vec<&Finding> = with(FindingOutcome::Refused).collect();
+    let refused: Vec<&Finding> = with(FindingOutcome::Denied).collect();
     // The server validates between the two endpoints: what it would reject must be reported before, in words that help.
-    let server_first = refused.iter().any(|finding| finding.refused_by == RejectedBy::ApiServer);
+    let server_first = refused.iter().any(|finding| finding.rejected_by == RejectedBy::ApiServer);
     let speaks_up = !refused.is_empty() && (endpoint == Endpoint::Validate || server_first);
     if speaks_up && !audit_only {
-        response.refusal = Some(denial(review, object, &refused));
-        response.effects = refused.iter().map(|finding| (finding.code, CountedOutcome::Refused)).collect();
+        response.denial = Some(denial(review, object, &refused));
+        response.effects = refused.iter().map(|finding| (finding.code, CountedOutcome::Denied)).collect();
         return response;
     }
     if endpoint == Endpoint::Mutate && !audit_only {
@@ -218,14 +218,13 @@ fn called(review: &Review, object: &Value) -> String {
 fn resize(review: &Review, object: &Value, response: &mut ReviewResponse) {
     let Some(why) = &review.hint else { return };
     if review.settings.mode == Mode::Audit {
-        response.warnings.push(shorten(&format!("would refuse: {why}")));
+        response.warnings.push(shorten(&format!("would deny: {why}")));
     } else if review.settings.denials == Denials::Warn {
         response.warnings.push(shorten(why));
     } else {
         let cause = DenialCause { reason: REASON, field: "spec.containers".to_owned(), message: why.clone() };
         let name = member(object, "/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        response.refusal =
-            Some(Denial { message: format!("pod {name} cannot be resized: {why}"), causes: vec![cause] });
+        response.denial = Some(Denial { message: format!("pod {name} cannot be resized: {why}"), causes: vec![cause] });
     }
 }
 
@@ -252,8 +251,8 @@ fn warn(review: &Review, weighed: &[(&Finding, FindingOutcome)], response: &mut 
     said.sort_by_key(|(_, outcome)| std::cmp::Reverse(*outcome));
     for (finding, outcome) in said {
         let text = match outcome {
-            FindingOutcome::Refused if audit_only => finding.line("would refuse: ", "", WARNING_LIMIT),
-            FindingOutcome::Refused | FindingOutcome::Nothing | FindingOutcome::Labelled => continue,
+            FindingOutcome::Denied if audit_only => finding.line("would deny: ", "", WARNING_LIMIT),
+            FindingOutcome::Denied | FindingOutcome::Nothing | FindingOutcome::Labelled => continue,
             FindingOutcome::Repaired
                 if finding.quiet || matches!(review.category, RequestCategory::OwnedPod { .. }) =>
             {
@@ -268,7 +267,7 @@ fn warn(review: &Review, weighed: &[(&Finding, FindingOutcome)], response: &mut 
             }
             // Stored all the same, and then no pod comes of it.
             FindingOutcome::Warned if costs_its_pods(review, finding) => {
-                finding.line("pods refused: ", "", WARNING_LIMIT)
+                finding.line("pods denied: ", "", WARNING_LIMIT)
             }
             FindingOutcome::Repaired | FindingOutcome::Warned => finding.line("", "", WARNING_LIMIT),
         };
@@ -285,8 +284,8 @@ fn warn(review: &Review, weighed: &[(&Finding, FindingOutcome)], response: &mut 
 pub fn costs_its_pods(review: &Review, finding: &Finding) -> bool {
     match review.category {
         // What the API server refuses is not stored either.
-        RequestCategory::Template { of, .. } if finding.refused_by != RejectedBy::ApiServer => {
-            finding.action == Action::Deny && review.settings.mode == Mode::Enforce && refuses_pods(finding, of)
+        RequestCategory::Template { of, .. } if finding.rejected_by != RejectedBy::ApiServer => {
+            finding.action == Action::Deny && review.settings.mode == Mode::Enforce && denies_pods(finding, of)
         }
         _ => false,
     }
@@ -312,8 +311,8 @@ fn count(review: &Review, weighed: &[(&Finding, FindingOutcome)], endpoint: Endp
     let of = |finding: &Finding, outcome| match outcome {
         FindingOutcome::Nothing => None,
         // Reported at the other endpoint.
-        FindingOutcome::Refused if !audit_only => None,
-        FindingOutcome::Refused => here(CountedOutcome::Refused),
+        FindingOutcome::Denied if !audit_only => None,
+        FindingOutcome::Denied => here(CountedOutcome::Denied),
         FindingOutcome::Labelled => here(CountedOutcome::Labelled),
         FindingOutcome::Repaired if removes(review, finding) => here(CountedOutcome::Repaired),
         FindingOutcome::Repaired if finding.quiet => None,
@@ -337,8 +336,8 @@ fn annotate(review: &Review, weighed: &[(&Finding, FindingOutcome)], response: &
     };
     insert("findings", listed(weighed.iter().map(|(finding, _)| place(finding))));
     if review.settings.mode == Mode::Audit {
-        let refused = weighed.iter().filter(|(_, outcome)| *outcome == FindingOutcome::Refused);
-        insert("would-refuse", listed(refused.map(|(finding, _)| place(finding))));
+        let refused = weighed.iter().filter(|(_, outcome)| *outcome == FindingOutcome::Denied);
+        insert("would-deny", listed(refused.map(|(finding, _)| place(finding))));
         insert("would-change", listed(would_change(review)));
     }
 }

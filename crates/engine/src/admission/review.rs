@@ -228,7 +228,7 @@ fn find(cx: &WorkloadContext<'_>) -> Vec<Finding> {
 /// Some fields go only with the OS field. Where that does not come to the pod, or to the template's pods, those for which
 /// the kubelet rejects the pod are no repair: without a denial here they would come back as one failed pod after another.
 fn deny_what_stays(cx: &WorkloadContext<'_>, findings: &mut [Finding]) {
-    let due = |finding: &Finding| finding.action == Action::Repair && finding.refused_by == RejectedBy::Kubelet;
+    let due = |finding: &Finding| finding.action == Action::Repair && finding.rejected_by == RejectedBy::Kubelet;
     // The kubelet looks at a pod as a whole only when it comes.
     if !cx.is_whole_pod() || !findings.iter().any(due) {
         return;

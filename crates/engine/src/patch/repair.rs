@@ -16,5 +16,5 @@ pub fn repair<'f>(findings: impl Iterator<Item = &'f Finding>, changes: &mut Vec
 
 /// The findings for which the API server would reject the object.
 pub fn rejected_by_server(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
-    findings.iter().filter(|finding| finding.refused_by == RejectedBy::ApiServer)
+    findings.iter().filter(|finding| finding.rejected_by == RejectedBy::ApiServer)
 }

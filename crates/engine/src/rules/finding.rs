@@ -28,14 +28,14 @@ pub struct Finding {
     /// What a repair writes where it removes the field; `None`: nothing.
     pub replacement: Option<Edit>,
     /// Who else would refuse the pod.
-    pub refused_by: RejectedBy,
+    pub rejected_by: RejectedBy,
     /// Whether it is about a field that `spec.os.name: windows` forbids.
     pub forbidden_by_os: bool,
     /// Whether the API server rejects its value beside `spec.os.name: windows`: the field is forbidden there, or takes
     /// other values.
     pub rejected_beside_os: bool,
     /// On UPDATE: whether the object had it before; then it refuses nothing.
-    pub known_before: bool,
+    pub pre_existing: bool,
 }
 
 /// Who would refuse a pod that carries a finding, were Mullion not there.

@@ -45,10 +45,10 @@ impl WorkloadContext<'_> {
             message: message.into(),
             help: rule.instead.to_owned(),
             replacement: None,
-            refused_by: RejectedBy::Nobody,
+            rejected_by: RejectedBy::Nobody,
             forbidden_by_os: false,
             rejected_beside_os: false,
-            known_before: false,
+            pre_existing: false,
         }
     }
 }

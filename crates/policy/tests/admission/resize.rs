@@ -19,7 +19,7 @@ fn resized(spec: &Value, memory: &str) -> Value {
     pod
 }
 
-fn asked(spec: &Value, memory: &str, policies: &PolicySet, door: Endpoint) -> ReviewResponse {
+fn asked(spec: &Value, memory: &str, policies: &PolicySet, endpoint: Endpoint) -> ReviewResponse {
     let node = |name: &str, os: &str| json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/os": os}}});
     let nodes = json!({"apiVersion": "v1", "kind": "List", "items": [node("win", "windows"), node("lin", "linux")]});
     let snapshot = from_text("nodes", nodes.to_string().as_bytes()).unwrap();
@@ -34,7 +34,7 @@ fn asked(spec: &Value, memory: &str, policies: &PolicySet, door: Endpoint) -> Re
         images: None,
         namespace: None,
     };
-    respond(&review(&request, &snapshot, &policies.resolve(&request, &snapshot)), &object, door)
+    respond(&review(&request, &snapshot, &policies.resolve(&request, &snapshot)), &object, endpoint)
 }
 
 #[test]
@@ -51,12 +51,12 @@ fn only_what_is_on_windows_is_refused() {
         (json!({"nodeName": "gone"}), false),
         (json!({}), false),
     ] {
-        for door in [Endpoint::Mutate, Endpoint::Validate] {
-            let answer = asked(&spec, "2Gi", &PolicySet::default(), door);
-            assert_eq!(answer.refusal.is_some(), refused, "{spec}: {answer:?}");
+        for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
+            let answer = asked(&spec, "2Gi", &PolicySet::default(), endpoint);
+            assert_eq!(answer.denial.is_some(), refused, "{spec}: {answer:?}");
             assert!(answer.patch.is_empty() && answer.warnings.is_empty(), "{spec}: {answer:?}");
             // What changes nothing asks for nothing.
-            assert_eq!(asked(&spec, "1Gi", &PolicySet::default(), door), ReviewResponse::default(), "{spec}");
+            assert_eq!(asked(&spec, "1Gi", &PolicySet::default(), endpoint), ReviewResponse::default(), "{spec}");
         }
     }
 }
@@ -75,9 +75,9 @@ fn policies_have_it_said_only() {
         policy.spec.rules = Some(RulesSpec { denials: Some(Denials::Warn), ..RulesSpec::default() });
     };
     let audit: fn(&mut PodPolicy) = |policy| policy.spec.mode = Some(Mode::Audit);
-    for (change, start) in [(warn, "Windows nodes"), (audit, "would refuse: Windows")] {
+    for (change, start) in [(warn, "Windows nodes"), (audit, "would deny: Windows")] {
         let answer = asked(&spec, "2Gi", &policies(change), Endpoint::Validate);
-        assert!(answer.refusal.is_none(), "{answer:?}");
+        assert!(answer.denial.is_none(), "{answer:?}");
         let [said] = answer.warnings.as_slice() else { panic!("{answer:?}") };
         assert!(said.starts_with(start) && said.chars().count() <= WARNING_LIMIT, "{said}");
     }

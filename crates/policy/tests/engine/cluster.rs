@@ -300,7 +300,7 @@ fn what_a_class_excludes() {
     other["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "linux"});
     let outcome = create_with(&other, &with_class("c", plain));
     assert_eq!(found(&outcome), []);
-    assert!(outcome.refusal().contains("MUL101"));
+    assert!(outcome.denial().contains("MUL101"));
     // The other way round.
     let outcome = create_with(&other, &with_class("c", class("runhcs-wcow-process", &[])));
     assert_eq!(codes(&outcome), one("MUL702", "spec.runtimeClassName"));
@@ -376,7 +376,7 @@ fn what_is_kept_back_is_kept_back_the_second_time() {
             let first = create_with(&object, &snapshot);
             let second = create_with(&first.stored, &snapshot);
             assert!(second.mutate.patch.is_empty(), "{:?}", second.mutate.patch);
-            assert_eq!(found(&first), found(&second), "both doors say the same");
+            assert_eq!(found(&first), found(&second), "both endpoints say the same");
         }
     }
 }

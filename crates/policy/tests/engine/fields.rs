@@ -40,7 +40,7 @@ fn fate(pointer: &str, value: &Value) -> Fate {
     let outcome = create(&object);
     if outcome.refused() {
         let last = pointer.rsplit('/').next().unwrap();
-        assert!(outcome.refusal().contains(last), "{}", outcome.refusal());
+        assert!(outcome.denial().contains(last), "{}", outcome.denial());
         return Fate::Refused;
     }
     assert!(outcome.stored.pointer(pointer).is_none(), "{pointer} is still there");
@@ -149,7 +149,7 @@ fn windows_options_are_refused_where_the_server_refuses_them() {
         object["spec"]["os"] = json!({"name": "linux"});
         object["spec"]["nodeSelector"] = selector;
         let outcome = create(&object);
-        assert!(outcome.mutate.refusal.is_some());
+        assert!(outcome.mutate.denial.is_some());
         let found = paths(&outcome);
         assert!([of_pod, of_a, of_b].iter().all(|path| found.iter().any(|one| one == path)), "{found:?}");
     }
@@ -161,8 +161,8 @@ fn every_container_list_is_looked_at() {
         let mut object = with_image(WINDOWS);
         object["spec"][list] = json!([{"name": "x", "image": WINDOWS, "securityContext": {"privileged": true}}]);
         object["spec"]["containers"][0]["name"] = json!("c");
-        let refusal = create(&object).refusal().to_owned();
-        assert!(refusal.contains(&format!("spec.{list}[0].securityContext.privileged")), "{refusal}");
+        let denial = create(&object).denial().to_owned();
+        assert!(denial.contains(&format!("spec.{list}[0].securityContext.privileged")), "{denial}");
     }
 }
 
@@ -177,7 +177,7 @@ fn one_answer_names_all_bad_fields() {
         ],
     }));
     let outcome = create(&object);
-    let refusal = outcome.refusal();
+    let denial = outcome.denial();
     for path in [
         "spec.hostNetwork",
         "spec.securityContext.runAsUser",
@@ -186,9 +186,9 @@ fn one_answer_names_all_bad_fields() {
         "spec.containers[1].securityContext.capabilities",
         "use windowsOptions.runAsUserName",
     ] {
-        assert!(refusal.contains(path), "{path} in {refusal}");
+        assert!(denial.contains(path), "{path} in {denial}");
     }
-    assert_eq!(outcome.validate.refusal.as_ref().unwrap().causes.len(), 5);
+    assert_eq!(outcome.validate.denial.as_ref().unwrap().causes.len(), 5);
     // Nothing is removed from a pod that cannot be sealed.
     assert!(outcome.stored["spec"].get("os").is_none());
 }
@@ -197,11 +197,11 @@ fn one_answer_names_all_bad_fields() {
 fn what_the_server_would_refuse_first_is_refused_at_mutate() {
     let mut object = pod(json!({"os": {"name": "windows"}, "containers": [{"name": "c", "image": "app",
         "securityContext": {"runAsUser": 1}}]}));
-    assert!(create(&object).mutate.refusal.is_some());
+    assert!(create(&object).mutate.denial.is_some());
     object["spec"].as_object_mut().unwrap().remove("os");
     object["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "windows"});
     let outcome = create(&object);
-    assert!(outcome.mutate.refusal.is_none() && outcome.validate.refusal.is_some());
+    assert!(outcome.mutate.denial.is_none() && outcome.validate.denial.is_some());
 }
 
 #[test]
@@ -245,8 +245,8 @@ fn templates_are_refused_at_apply_time_and_only_for_what_is_new() {
         }
         workload("Deployment", spec)
     };
-    let refusal = create(&spec(Some(1), "app:1")).refusal().to_owned();
-    assert!(refusal.contains("spec.template.spec.securityContext.runAsUser"), "{refusal}");
+    let denial = create(&spec(Some(1), "app:1")).denial().to_owned();
+    assert!(denial.contains("spec.template.spec.securityContext.runAsUser"), "{denial}");
     assert!(!update(&spec(Some(1), "app:1"), &spec(Some(1), "app:2")).refused(), "it was there before");
     assert!(update(&spec(None, "app:1"), &spec(Some(1), "app:1")).refused());
 }
@@ -264,9 +264,9 @@ fn what_the_kubelet_refuses_is_refused_where_no_seal_takes_it_away() {
     }
     // The kubelet ignores `runAsUser`, but with it there is no seal.
     let stays = spec(json!({"runAsUser": 1}));
-    let refusal = create(&owned_by(pod(stays.clone()), "ReplicaSet")).refusal().to_owned();
-    assert!(refusal.contains("MUL214") && refusal.contains("MUL220") && !refusal.contains("MUL201"), "{refusal}");
-    let template = create(&workload("Deployment", stays.clone())).refusal().to_owned();
+    let denial = create(&owned_by(pod(stays.clone()), "ReplicaSet")).denial().to_owned();
+    assert!(denial.contains("MUL214") && denial.contains("MUL220") && !denial.contains("MUL201"), "{denial}");
+    let template = create(&workload("Deployment", stays.clone())).denial().to_owned();
     assert!(["MUL201", "MUL214", "MUL220"].iter().all(|code| template.contains(code)), "{template}");
     for owner in ["Job", "DaemonSet"] {
         let outcome = create(&owned_by(pod(stays.clone()), owner));
@@ -350,7 +350,7 @@ fn ephemeral_containers_are_checked_alone() {
     assert!(paths.iter().all(|path| path.starts_with("/spec/ephemeralContainers/1/")), "{paths:?}");
     new["spec"]["ephemeralContainers"][1]["securityContext"] = json!({"capabilities": {"add": ["SYS_PTRACE"]}});
     let (mutate, _) = ask(&new);
-    assert!(mutate.refusal.unwrap().message.contains("spec.ephemeralContainers[1]"));
+    assert!(mutate.denial.unwrap().message.contains("spec.ephemeralContainers[1]"));
 }
 
 /// What `kubectl debug` writes by itself, its user can only leave out by another profile.
@@ -362,13 +362,13 @@ fn a_refused_debug_session_is_told_the_profile_that_works() {
         let mut new = old.clone();
         let debugger = json!({"name": "debugger", "image": WINDOWS, "securityContext": context});
         new["spec"]["ephemeralContainers"] = json!([debugger]);
-        let of_ephemeral = respond(&debug(&old, &new), &new, Endpoint::Validate).refusal.unwrap().message;
+        let of_ephemeral = respond(&debug(&old, &new), &new, Endpoint::Validate).denial.unwrap().message;
         let mut copy = old.clone();
         copy["spec"]["shareProcessNamespace"] = json!(true);
         copy["spec"]["containers"].as_array_mut().unwrap().push(debugger);
-        let of_copy = create(&copy).validate.refusal.unwrap().message;
+        let of_copy = create(&copy).validate.denial.unwrap().message;
         copy["spec"]["shareProcessNamespace"] = json!(false);
-        let of_author = create(&copy).validate.refusal.unwrap().message;
+        let of_author = create(&copy).validate.denial.unwrap().message;
         assert!([of_ephemeral, of_copy].iter().all(|text| text.contains("--profile=baseline")));
         assert!(!of_author.contains("kubectl"), "{of_author}");
     }

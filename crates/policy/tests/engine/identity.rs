@@ -85,9 +85,9 @@ fn user_names_are_checked_as_the_server_does() {
             let outcome = create(&pod(spec));
             assert_eq!(found(&outcome.review), [format!("MUL401 {path}")], "{name:?}");
             // Refused in our words, before the server's own.
-            let refusal = outcome.mutate.refusal.expect(name).message;
-            assert!(refusal.contains(words), "{name:?}: {refusal}");
-            assert!(refusal.contains("; write "), "{name:?}: {refusal}");
+            let denial = outcome.mutate.denial.expect(name).message;
+            assert!(denial.contains(words), "{name:?}: {denial}");
+            assert!(denial.contains("; write "), "{name:?}: {denial}");
         }
     }
 }
@@ -146,7 +146,7 @@ fn credential_specs_are_checked_and_never_shown() {
     // A name in capitals is offered in lower case.
     let outcome =
         create(&pod(json!({"containers": containers(&[options(json!({"gmsaCredentialSpecName": "WebApp1"}))])})));
-    assert!(outcome.refusal().contains("write webapp1"), "{}", outcome.refusal());
+    assert!(outcome.denial().contains("write webapp1"), "{}", outcome.denial());
 }
 
 const SYSTEM: &str = r"NT AUTHORITY\SYSTEM";
@@ -181,7 +181,7 @@ fn host_process_is_for_all_containers_or_for_none() {
         json!({"hostNetwork": true, "containers": containers(&[on()]), "initContainers": containers(&[none()])});
     spec["initContainers"][0]["name"] = json!("setup");
     let outcome = create(&pod(spec.clone()));
-    assert!(outcome.refusal().contains("container a is a HostProcess container and setup is not"));
+    assert!(outcome.denial().contains("container a is a HostProcess container and setup is not"));
     assert_eq!(found(&create(&workload("CronJob", spec)).review), ["MUL403 spec.jobTemplate.spec.template.spec"]);
 }
 
@@ -317,7 +317,7 @@ fn the_kubelet_takes_container_administrator_for_root() {
         assert_eq!(found(&outcome.review), expected, "{spec}");
         assert_eq!(outcome.refused(), !expected.is_empty(), "{spec}");
         // The API server takes it, so /mutate does not speak up.
-        assert!(outcome.mutate.refusal.is_none());
+        assert!(outcome.mutate.denial.is_none());
         assert_eq!(create(&owned_by(pod(spec.clone()), "ReplicaSet")).refused(), !expected.is_empty(), "{spec}");
         assert!(!create(&owned_by(pod(spec), "DaemonSet")).refused());
     }
@@ -358,8 +358,8 @@ fn adding(mut spec: Value, ephemeral: Value) -> Review {
     spec["ephemeralContainers"] = json!([{"name": "e", "image": WINDOWS, "securityContext": ephemeral}]);
     let new = pod(spec);
     let review = debug(&old, &new);
-    let server = review.findings.iter().any(|finding| finding.refused_by == RejectedBy::ApiServer);
-    assert_eq!(respond(&review, &new, Endpoint::Mutate).refusal.is_some(), server);
+    let server = review.findings.iter().any(|finding| finding.rejected_by == RejectedBy::ApiServer);
+    assert_eq!(respond(&review, &new, Endpoint::Mutate).denial.is_some(), server);
     review
 }
 

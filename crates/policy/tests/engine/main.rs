@@ -10,17 +10,17 @@
 #![allow(unreachable_pub, reason = "modules of one test program")]
 
 mod builds;
-mod carry;
 mod cluster;
-mod company;
+mod daemon_set_updates;
 mod daemon_sets;
-mod declared;
+mod declared_fields;
 mod fields;
 #[path = "../../../../tests/generator/mod.rs"]
 #[allow(dead_code, reason = "the on_cluster tests use the rest")]
 mod generator;
 mod identity;
-mod odd;
+mod malformed;
+mod os_decision;
 mod os_intent;
 mod placement;
 mod policies;
@@ -30,6 +30,6 @@ mod resources;
 mod storage;
 mod support;
 mod texts;
+mod third_party_admission;
 mod translations;
 mod updates;
-mod verdict;

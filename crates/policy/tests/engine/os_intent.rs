@@ -26,7 +26,7 @@ fn a_pod_label_that_no_kubelet_takes_is_refused_on_windows_only() {
     let windows = with_image(LTSC2022);
     assert!(of(&labelled(windows.clone(), "windows"), "MUL105").is_empty());
     let refused = create(&labelled(windows.clone(), "linux"));
-    assert!(refused.refusal().contains("metadata.labels[kubernetes.io/os]"), "{}", refused.refusal());
+    assert!(refused.denial().contains("metadata.labels[kubernetes.io/os]"), "{}", refused.denial());
     // Its controller would make the next one for ever; a DaemonSet's is never refused.
     assert!(create(&owned_by(labelled(windows.clone(), "linux"), "ReplicaSet")).refused());
     assert!(!create(&owned_by(labelled(windows, "linux"), "DaemonSet")).refused());
@@ -109,7 +109,7 @@ fn tolerating_everything_is_said_where_any_node_may_come_of_it() {
     assert!(of(&meant, "MUL107").is_empty());
 }
 
-/// The pod's author wrote none of it: a refusal that tells him to change the sidecar's user would send him nowhere.
+/// The pod's author wrote none of it: a denial that tells him to change the sidecar's user would send him nowhere.
 #[test]
 fn what_is_wrong_with_an_injected_sidecar_is_its_injectors() {
     let sidecar = json!({"name": "istio-proxy", "image": "docker.io/istio/proxyv2:1.22.0",
@@ -117,8 +117,8 @@ fn what_is_wrong_with_an_injected_sidecar_is_its_injectors() {
     let mut object = with_image(LTSC2022);
     object["spec"]["containers"].as_array_mut().unwrap().push(sidecar);
     let outcome = create(&object);
-    assert!(outcome.refusal().contains("Istio added this container: keep it off with"), "{}", outcome.refusal());
-    assert!(!outcome.refusal().contains("runAsUserName"), "{}", outcome.refusal());
+    assert!(outcome.denial().contains("Istio added this container: keep it off with"), "{}", outcome.denial());
+    assert!(!outcome.denial().contains("runAsUserName"), "{}", outcome.denial());
     assert!(of(&object, "MUL601").is_empty(), "its limits are not the author's to set");
     object["spec"]["containers"][0]["securityContext"] = json!({"runAsUser": 0});
     assert_eq!(of(&object, "MUL201")[0].help, "use windowsOptions.runAsUserName");
@@ -142,13 +142,13 @@ fn names_that_nobody_knows() {
             RejectedBy::Nobody,
         ),
     ];
-    for (mut spec, path, help, refused_by) in cases {
+    for (mut spec, path, help, rejected_by) in cases {
         spec["containers"] = json!([{"name": "c", "image": "app"}]);
         let found = of(&pod(spec.clone()), "MUL109");
         assert_eq!(found.len(), 1, "{spec}");
         let found = &found[0];
-        let seen = (found.path.as_str(), found.help.as_str(), found.refused_by, found.action);
-        assert_eq!(seen, (path, help, refused_by, Action::Warn), "{spec}");
+        let seen = (found.path.as_str(), found.help.as_str(), found.rejected_by, found.action);
+        assert_eq!(seen, (path, help, rejected_by, Action::Warn), "{spec}");
     }
 }
 
@@ -160,7 +160,7 @@ fn linux_pods_hear_of_every_windows_option_the_server_refuses() {
     let found = of(&object, "MUL103");
     let paths: Vec<&str> = found.iter().map(|finding| finding.path.as_str()).collect();
     assert_eq!(paths, ["spec.securityContext.windowsOptions", "spec.containers[0].securityContext.windowsOptions"]);
-    assert!(found.iter().all(|finding| finding.refused_by == RejectedBy::ApiServer));
+    assert!(found.iter().all(|finding| finding.rejected_by == RejectedBy::ApiServer));
 }
 
 #[test]

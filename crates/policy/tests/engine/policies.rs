@@ -86,7 +86,7 @@ fn a_prefix_repairs_what_can_be_repaired() {
     conflict["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "linux"});
     for (object, code) in [(limits, "MUL222"), (network, "MUL204"), (conflict, "MUL101")] {
         let outcome = given(&object, &all);
-        assert!(outcome.refusal().contains(code), "{}", outcome.refusal());
+        assert!(outcome.denial().contains(code), "{}", outcome.denial());
         let soft = given(&object, &["rules: {denials: Warn, actions: [{rule: MUL, action: Repair}]}"]);
         assert!(!soft.refused(), "{code}");
         for field in ["resources", "hostNetwork"] {
@@ -117,8 +117,8 @@ fn templates_can_be_warned_about_alone() {
     let spec = json!({"containers": [{"name": "c", "image": LTSC2022}],
         "securityContext": {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}});
     for (kind, warning) in [
-        ("Deployment", "pods refused: MUL221"),
-        ("StatefulSet", "pods refused: MUL221"),
+        ("Deployment", "pods denied: MUL221"),
+        ("StatefulSet", "pods denied: MUL221"),
         ("DaemonSet", "MUL221"),
         ("Job", "MUL221"),
         ("CronJob", "MUL221"),
@@ -127,7 +127,7 @@ fn templates_can_be_warned_about_alone() {
         assert!(outcome.validate.warnings[0].starts_with(warning), "{kind}: {:?}", outcome.validate.warnings);
         let owner = if kind == "Deployment" { "ReplicaSet" } else { kind };
         let pod = given(&owned_by(pod(spec.clone()), owner), &["workloads: Warn"]);
-        assert!(kind == "CronJob" || pod.refused() == warning.starts_with("pods refused"), "{kind}");
+        assert!(kind == "CronJob" || pod.refused() == warning.starts_with("pods denied"), "{kind}");
         let audited = given(&workload(kind, spec.clone()), &["workloads: Warn", "mode: Audit"]);
         assert!(audited.validate.warnings[0].starts_with("MUL221"), "{kind}: {:?}", audited.validate.warnings);
     }
@@ -187,8 +187,8 @@ fn a_pod_waves_off_what_its_policy_lets_it() {
 fn only_what_the_policy_names_is_waved_off() {
     let mut object = annotated(with_user(), "mullion.dev/allow", "MUL2");
     object["spec"]["containers"][0]["securityContext"] = json!({"privileged": true});
-    let refusal = given(&object, &[MAY_ALLOW]).refusal().to_owned();
-    assert!(refusal.contains("MUL203") && !refusal.contains("MUL201"), "{refusal}");
+    let denial = given(&object, &[MAY_ALLOW]).denial().to_owned();
+    assert!(denial.contains("MUL203") && !denial.contains("MUL201"), "{denial}");
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn what_the_api_server_refuses_cannot_be_waved_off() {
     assert!(outcome.stored["spec"]["securityContext"].get("runAsUser").is_none(), "repaired");
     let mut limits = own;
     limits["spec"]["resources"] = json!({"limits": {"cpu": "1"}});
-    assert!(given(&limits, &[MAY_ALLOW]).refusal().contains("MUL222"), "without a repair it is refused in words");
+    assert!(given(&limits, &[MAY_ALLOW]).denial().contains("MUL222"), "without a repair it is refused in words");
 }
 
 // === modes ===
@@ -221,11 +221,11 @@ fn audit_says_what_would_be_and_does_nothing() {
     let outcome = given(&with_user(), &["mode: Audit"]);
     assert!(outcome.mutate.patch.is_empty() && !outcome.refused());
     let warnings = &outcome.mutate.warnings;
-    assert!(warnings.iter().any(|text| text.starts_with("would refuse: MUL201")), "{warnings:?}");
+    assert!(warnings.iter().any(|text| text.starts_with("would deny: MUL201")), "{warnings:?}");
     assert!(warnings.iter().any(|text| text.contains("would place this on Windows nodes")), "{warnings:?}");
     let audit = &outcome.mutate.audit;
     assert!(audit["findings"].contains("MUL201"));
-    assert_eq!(audit["would-refuse"], "MUL201 spec.securityContext.runAsUser");
+    assert_eq!(audit["would-deny"], "MUL201 spec.securityContext.runAsUser");
     assert!(audit["would-change"].starts_with("spec.nodeSelector[kubernetes.io/os] ("), "{audit:?}");
     assert!(audit["would-change"].contains("spec.tolerations ("), "{audit:?}");
     // No values: whoever reads audit logs need not be who may read pods.
@@ -235,7 +235,7 @@ fn audit_says_what_would_be_and_does_nothing() {
     soft["spec"]["securityContext"] = json!({"fsGroup": 1});
     let outcome = given(&soft, &["mode: Audit"]);
     assert!(outcome.mutate.audit["would-change"].contains("spec.securityContext.fsGroup (MUL217)"));
-    assert!(!outcome.mutate.audit.contains_key("would-refuse"));
+    assert!(!outcome.mutate.audit.contains_key("would-deny"));
     let enforced = given(&soft, &["mode: Enforce"]).mutate.audit;
     assert!(enforced.keys().all(|key| !key.starts_with("would")), "{enforced:?}");
     let warnings = outcome.mutate.warnings;
@@ -261,7 +261,7 @@ fn audit_annotations_have_an_end() {
         assert!(audit.values().all(|value| (1..=AUDIT_LIMIT).contains(&value.len())), "{audit:#?}");
     }
     let audit = given(&many, &["mode: Audit"]).mutate.audit;
-    let refused = &audit["would-refuse"];
+    let refused = &audit["would-deny"];
     assert_eq!(refused.matches("MUL2").count() + more(refused), 600, "{refused}");
 }
 

@@ -13,7 +13,7 @@ use mullion_policy::policy_set::PolicySet;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::declared::declared;
+use crate::declared_fields::declared;
 use crate::generator::{
     BASES, Piece, {self},
 };
@@ -362,7 +362,7 @@ proptest! {
     #[test]
     fn a_reviewed_subject_is_settled(object in prop_oneof![subject(), generated()]) {
         let first = create(&object);
-        prop_assume!(first.mutate.refusal.is_none());
+        prop_assume!(first.mutate.denial.is_none());
         let second = create(&first.stored);
         prop_assert!(second.mutate.patch.is_empty(), "{:#?}", second.mutate.patch);
     }
@@ -381,7 +381,7 @@ proptest! {
         }
         let policies = policy(policies);
         let first = create_in(&object, &snapshot(), &policies);
-        prop_assume!(first.mutate.refusal.is_none());
+        prop_assume!(first.mutate.denial.is_none());
         let second = create_in(&first.stored, &snapshot(), &policies);
         prop_assert!(second.mutate.patch.is_empty(), "{:#?}", second.mutate.patch);
         prop_assert!(owner != "DaemonSet" || object["kind"] != "Pod" || !first.refused());
@@ -456,9 +456,9 @@ proptest! {
         let (bare, template) = (create(&pod(spec.clone())), create(&workload(kind, spec)));
         prop_assert_eq!(bare.refused(), template.refused());
         // A pod that looks like a copy by kubectl debug hears which profile works; no template is one.
-        if bare.refused() && !bare.refusal().contains("kubectl debug") {
-            let words = template.refusal().replace(prefix, "");
-            prop_assert_eq!(words.replacen(&format!("{kind} w "), "Pod p ", 1), bare.refusal());
+        if bare.refused() && !bare.denial().contains("kubectl debug") {
+            let words = template.denial().replace(prefix, "");
+            prop_assert_eq!(words.replacen(&format!("{kind} w "), "Pod p ", 1), bare.denial());
         }
     }
 

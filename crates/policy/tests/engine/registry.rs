@@ -120,7 +120,7 @@ fn containers_share_a_host() {
     let both: &[&str] = &["windows 10.0.17763.1", "windows 10.0.20348.1"];
     let apart =
         asked(&object, &asking(""), &known(&[(APP, &["windows 10.0.17763.1"]), (other, &["windows 10.0.20348.1"])]));
-    assert!(apart.refusal().contains("MUL501"), "{}", apart.refusal());
+    assert!(apart.denial().contains("MUL501"), "{}", apart.denial());
     let together = asked(&object, &asking(""), &known(&[(APP, &["windows 10.0.17763.1"]), (other, both)]));
     assert!(!together.refused() && together.excluded_builds().contains(&"10.0.20348".to_owned()));
     // What is not known does not constrain.

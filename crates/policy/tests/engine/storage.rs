@@ -52,8 +52,8 @@ fn what_never_starts_is_refused_with_the_reason() {
     ];
     for (volume, path) in volumes {
         let object = pod(spec(volume));
-        let refusal = create(&object).refusal().to_owned();
-        assert!(refusal.contains(path) && refusal.contains("the pod never starts"), "{refusal}");
+        let denial = create(&object).denial().to_owned();
+        assert!(denial.contains(path) && denial.contains("the pod never starts"), "{denial}");
         // The kubelet would keep it waiting for ever, whoever made it; a DaemonSet's pods are never refused.
         assert!(create(&owned_by(object.clone(), "ReplicaSet")).refused());
         assert!(!create(&owned_by(object, "DaemonSet")).refused());
@@ -93,7 +93,7 @@ fn both_ways_is_repaired_or_the_server_would_refuse_it() {
     let plain = create(&pod(with("Bidirectional", false)));
     assert!(!plain.refused() && plain.stored.pointer(&format!("/spec{mount}")).is_none());
     let said = &plain.review.findings[0];
-    assert_eq!(said.refused_by, RejectedBy::ApiServer);
+    assert_eq!(said.rejected_by, RejectedBy::ApiServer);
     assert_eq!(said.path, "spec.containers[0].volumeMounts.mountPropagation", "as the server spells it");
     assert_eq!(said.pointer, format!("/spec{mount}"));
 
@@ -125,7 +125,7 @@ fn both_ways_is_repaired_or_the_server_would_refuse_it() {
     let one_way = create(&pod(with("HostToContainer", false)));
     assert_eq!(one_way.stored.pointer(&format!("/spec{mount}")), Some(&json!("HostToContainer")));
     assert_eq!(one_way.review.findings[0].action, Action::Warn);
-    assert_eq!(one_way.review.findings[0].refused_by, RejectedBy::Nobody);
+    assert_eq!(one_way.review.findings[0].rejected_by, RejectedBy::Nobody);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn what_a_policy_allows_by_default_is_said_where_it_is_asked_for() {
     assert!(found(&object).is_empty());
     let strict = policies("{rule: termination-message-path, action: Deny}");
     let outcome = create_in(&object, &snapshot(), &strict);
-    assert!(outcome.refusal().contains("spec.containers[0].terminationMessagePath"));
+    assert!(outcome.denial().contains("spec.containers[0].terminationMessagePath"));
     object["spec"]["containers"][0]["terminationMessagePath"] = json!("/dev/termination-log");
     assert!(!create_in(&object, &snapshot(), &strict).refused());
 }

@@ -190,14 +190,14 @@ pub fn outcome_with(
 }
 
 impl Outcome {
-    /// The message of the refusal, at whichever endpoint; panics if there is none.
-    pub fn refusal(&self) -> &str {
-        let refusal = self.mutate.refusal.as_ref().or(self.validate.refusal.as_ref());
-        &refusal.unwrap_or_else(|| panic!("not refused: {:#?}", self.review)).message
+    /// The message of the denial, at whichever endpoint; panics if there is none.
+    pub fn denial(&self) -> &str {
+        let denial = self.mutate.denial.as_ref().or(self.validate.denial.as_ref());
+        &denial.unwrap_or_else(|| panic!("not refused: {:#?}", self.review)).message
     }
 
     pub fn refused(&self) -> bool {
-        self.mutate.refusal.is_some() || self.validate.refusal.is_some()
+        self.mutate.denial.is_some() || self.validate.denial.is_some()
     }
 
     pub fn selector(&self) -> Option<&str> {

@@ -11,7 +11,7 @@ const LTSC2025: &str = "mcr.microsoft.com/windows/servercore:ltsc2025";
 
 fn warnings(object: &Value) -> Vec<String> {
     let outcome = create_in(object, &snapshot(), &PolicySet::default());
-    assert!(!outcome.refused(), "{}", outcome.refusal());
+    assert!(!outcome.refused(), "{}", outcome.denial());
     for warning in &outcome.mutate.warnings {
         assert!(warning.chars().count() <= 120 && !warning.ends_with('…'), "{warning}");
     }
@@ -134,10 +134,10 @@ fn thirty_violations_are_one_readable_answer() {
         })
         .collect();
     let outcome = create(&pod(json!({"hostNetwork": true, "containers": containers})));
-    let refusal = outcome.validate.refusal.as_ref().unwrap();
-    let lines: Vec<&str> = refusal.message.lines().collect();
+    let denial = outcome.validate.denial.as_ref().unwrap();
+    let lines: Vec<&str> = denial.message.lines().collect();
     assert_eq!(lines[0], format!("Pod p must be changed to run on Windows (image {LTSC2022}, by tag):"));
-    assert_eq!(lines.len(), 22, "one line for each refused finding: {}", refusal.message);
+    assert_eq!(lines.len(), 22, "one line for each refused finding: {}", denial.message);
     let mut named: Vec<String> = vec!["spec.hostNetwork".to_owned()];
     for n in 0..10 {
         named.push(format!("spec.containers[{n}].securityContext.runAsUser"));
@@ -146,8 +146,8 @@ fn thirty_violations_are_one_readable_answer() {
     for path in &named {
         assert_eq!(lines.iter().filter(|line| line.contains(&format!(": {path}: "))).count(), 1, "{path}");
     }
-    assert_eq!(refusal.causes.len(), 21);
-    assert!(refusal.causes.iter().all(|cause| named.contains(&cause.field) && cause.reason.starts_with("MUL2")));
+    assert_eq!(denial.causes.len(), 21);
+    assert!(denial.causes.iter().all(|cause| named.contains(&cause.field) && cause.reason.starts_with("MUL2")));
     // Above 4096 characters in all the server cuts every warning: what matters most comes first.
     let warnings = &outcome.mutate.warnings;
     assert!(warnings.iter().map(|warning| warning.chars().count()).sum::<usize>() < 4096);

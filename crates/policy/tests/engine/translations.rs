@@ -55,7 +55,7 @@ fn user_ids_become_names_where_they_mean_one() {
             assert!(outcome.refused(), "{of_pod} {of_container}");
             continue;
         };
-        assert!(!outcome.refused(), "{of_pod} {of_container}: {}", outcome.refusal());
+        assert!(!outcome.refused(), "{of_pod} {of_container}: {}", outcome.denial());
         assert_eq!(outcome.stored["spec"]["securityContext"], pod_after);
         assert_eq!(outcome.stored["spec"]["containers"][0]["securityContext"], container_after);
         assert_eq!(outcome.stored["spec"]["os"]["name"], "windows");

@@ -8,7 +8,7 @@ use mullion_policy::policy_set::PolicySet;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::declared::declared;
+use crate::declared_fields::declared;
 use crate::properties::{generated, spec};
 use crate::support::{review, *};
 
@@ -105,7 +105,7 @@ fn asked() -> impl Strategy<Value = Asked> {
     )
 }
 
-/// A request, mutated; its circumstance, and where something was written.
+/// A request, mutated; its category, and where something was written.
 fn mutated(asked: &Asked, policies: &PolicySet) -> (RequestCategory, Vec<String>, Value, bool) {
     let kind = WorkloadKind::from_name(asked.new["kind"].as_str().unwrap()).unwrap();
     let subject = WorkloadObject { kind, namespace: "default", object: &asked.new };
@@ -120,7 +120,7 @@ fn mutated(asked: &Asked, policies: &PolicySet) -> (RequestCategory, Vec<String>
     let mut stored = asked.new.clone();
     json_patch::patch(&mut stored, &answer.patch).expect("the patch applies");
     let paths = answer.patch.iter().map(|operation| operation.path().to_string()).collect();
-    (review.category, paths, stored, answer.refusal.is_some())
+    (review.category, paths, stored, answer.denial.is_some())
 }
 
 proptest! {
@@ -129,9 +129,9 @@ proptest! {
     #[test]
     fn an_update_is_settled_and_touches_declared_fields_only(asked in asked()) {
         let policies = PolicySet::default();
-        let (circumstance, paths, stored, refused) = mutated(&asked, &policies);
+        let (category, paths, stored, refused) = mutated(&asked, &policies);
         for path in &paths {
-            prop_assert!(declared(circumstance, path), "{circumstance:?} {path}");
+            prop_assert!(declared(category, path), "{category:?} {path}");
         }
         prop_assume!(!refused);
         let (_, again, ..) = mutated(&Asked { new: stored, ..asked }, &policies);

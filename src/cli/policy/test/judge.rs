@@ -1,4 +1,4 @@
-//! What comes of an object: as the webhook's two doors would have it.
+//! What comes of an object: as the webhook's two endpoints would have it.
 
 use std::collections::BTreeSet;
 
@@ -89,7 +89,7 @@ fn create(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &Po
     let before = review(request, snapshot, &policies.resolve(request, snapshot));
     let first = respond(&before, object, Endpoint::Mutate);
     let mut stored = object.clone();
-    if first.refusal.is_none() {
+    if first.denial.is_none() {
         // What cannot be applied leaves the object as its author wrote it.
         let applied = json_patch::patch(&mut stored, &first.patch).is_ok();
         if !applied {
@@ -98,15 +98,15 @@ fn create(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &Po
     }
     let settled =
         ReviewRequest { workload: WorkloadObject { object: &stored, ..request.workload }, settled: true, ..*request };
-    let second = match first.refusal {
+    let second = match first.denial {
         Some(_) => ReviewResponse::default(),
         None => {
             respond(&review(&settled, snapshot, &policies.resolve(&settled, snapshot)), &stored, Endpoint::Validate)
         }
     };
-    let refusal = first.refusal.or(second.refusal).map(|refusal| Refused {
-        causes: refusal.causes.iter().map(|cause| format!("{} {}", cause.reason, cause.field)).collect(),
-        message: refusal.message,
+    let refusal = first.denial.or(second.denial).map(|denial| Refused {
+        causes: denial.causes.iter().map(|cause| format!("{} {}", cause.reason, cause.field)).collect(),
+        message: denial.message,
     });
     // The API server says equal texts once.
     let mut said = BTreeSet::new();

@@ -56,7 +56,7 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, missing: &'static Rule, conflict: 
         let message =
             format!("HostProcess containers have no Hyper-V isolation, which handler {} gives", class.handler);
         let mut found = cx.finding(conflict, cx.input.pod.at(NAME), message);
-        found.refused_by = RejectedBy::Kubelet;
+        found.rejected_by = RejectedBy::Kubelet;
         "remove runtimeClassName, or name a class with process isolation".clone_into(&mut found.help);
         out.push(found);
     }
@@ -104,7 +104,7 @@ fn is_for(class: &RuntimeClass, os: Os) -> bool {
 fn handler_finding(cx: &WorkloadContext<'_>, rule: &'static Rule, class: &RuntimeClass, pod: Os) -> Finding {
     let message = format!("{} nodes have no handler {}, so the pod never starts", pod.title(), class.handler);
     let mut found = cx.finding(rule, cx.input.pod.at(NAME), message);
-    found.refused_by = RejectedBy::Kubelet;
+    found.rejected_by = RejectedBy::Kubelet;
     found.help = format!("name a RuntimeClass for {}, or remove runtimeClassName", pod.title());
     found
 }

@@ -140,7 +140,7 @@ fn field_name(pointer: &str) -> &str {
 /// The findings of one rule.
 struct Found {
     rule: &'static Rule,
-    refused_by: RejectedBy,
+    rejected_by: RejectedBy,
     action: Action,
     findings: Vec<Finding>,
     /// The first that found no room, and how many there were.
@@ -148,7 +148,7 @@ struct Found {
 }
 
 impl Found {
-    fn new(rule: &'static Rule, refused_by: RejectedBy, waved: &str, settings: &Settings) -> Self {
+    fn new(rule: &'static Rule, rejected_by: RejectedBy, waved: &str, settings: &Settings) -> Self {
         let action = if settings.waved_off(waved, rule.code, rule.name) {
             Action::Allow
         } else {
@@ -158,7 +158,7 @@ impl Found {
                 action => action,
             }
         };
-        Self { rule, refused_by, action, findings: Vec::new(), more: None }
+        Self { rule, rejected_by, action, findings: Vec::new(), more: None }
     }
 
     /// `texts`: message and help.
@@ -201,10 +201,10 @@ impl Found {
             message,
             help,
             replacement: None,
-            refused_by: self.refused_by,
+            rejected_by: self.rejected_by,
             forbidden_by_os: false,
             rejected_beside_os: false,
-            known_before: false,
+            pre_existing: false,
         }
     }
 }

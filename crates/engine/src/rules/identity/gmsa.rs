@@ -15,7 +15,7 @@ const NAME_LIMIT: usize = 253;
 pub(crate) fn check(place: SecurityContext<'_>, windows: bool, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let mut refused = |option: &str, message: String, help: Option<String>| {
         let mut found = cx.finding(&GMSA_CREDENTIAL_SPEC, place.option_at(cx, option), message);
-        found.refused_by = RejectedBy::ApiServer;
+        found.rejected_by = RejectedBy::ApiServer;
         if let Some(help) = help {
             found.help = help;
         }

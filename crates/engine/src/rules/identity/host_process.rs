@@ -34,7 +34,7 @@ const IMAGE_USERS: [&str; 2] = ["ContainerAdministrator", "ContainerUser"];
 /// again, at the same paths.
 pub(crate) fn check(pod: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let mut refused = |mut found: Finding| {
-        found.refused_by = RejectedBy::ApiServer;
+        found.rejected_by = RejectedBy::ApiServer;
         out.push(found);
     };
     for container in cx.containers().map(SecurityContext::of_container) {

@@ -32,7 +32,7 @@ pub(crate) fn check(pod: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &mu
             continue;
         }
         let found = |pointer| Finding {
-            refused_by: RejectedBy::Kubelet,
+            rejected_by: RejectedBy::Kubelet,
             ..cx.finding(&RUN_AS_NON_ROOT, pointer, RUN_AS_NON_ROOT.why)
         };
         if name.is_none() && own.is_some() {

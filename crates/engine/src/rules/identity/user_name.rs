@@ -81,7 +81,7 @@ pub(crate) fn check(place: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &
     let message: Vec<String> = broken.iter().map(ToString::to_string).collect();
     let pointer = place.option_at(cx, "runAsUserName");
     let mut found = cx.finding(&RUN_AS_USER_NAME, pointer, message.join(", and "));
-    found.refused_by = RejectedBy::ApiServer;
+    found.rejected_by = RejectedBy::ApiServer;
     if let Some(meant) = meant(name) {
         found.help = format!("write {meant}");
         if broken == [Fault::ControlCharacter] && meant != name.trim() {

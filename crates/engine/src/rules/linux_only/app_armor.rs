@@ -37,7 +37,7 @@ pub fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
         let mut found = cx.finding(&RULE, pointer, RULE.why);
         found.quiet = matches!(profile, "runtime/default" | "unconfined" | "");
         if profile != "unconfined" {
-            found.refused_by = RejectedBy::Kubelet;
+            found.rejected_by = RejectedBy::Kubelet;
         }
         out.push(found);
     }

@@ -74,13 +74,13 @@ fn found(
         finding.replacement = Some(Edit::Set { pointer, value: Value::from(user) });
     }
     if field.kubelet_refuses.is_some_and(|values| values.holds(value)) {
-        finding.refused_by = RejectedBy::Kubelet;
+        finding.rejected_by = RejectedBy::Kubelet;
     }
     finding.forbidden_by_os = field.forbidden_by_os;
     finding.rejected_beside_os = field.forbidden_by_os || field.server_refuses.is_some();
     let refused = field.forbidden_by_os || field.server_refuses.is_some_and(|values| values.holds(value));
     if refused && pod.says_windows_os() {
-        finding.refused_by = RejectedBy::ApiServer;
+        finding.rejected_by = RejectedBy::ApiServer;
         // The author asked for the seal himself: what would only be said must be repaired, or the server refuses it.
         if matches!(finding.action, Action::Allow | Action::Warn) {
             finding.action = if rule.repair { Action::Repair } else { cx.soften(Action::Deny) };

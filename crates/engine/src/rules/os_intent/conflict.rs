@@ -38,7 +38,7 @@ pub(crate) fn placements(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mu
         found.help = format!("Mullion set {OS_LABEL}: {}, and {OTHERS} {became} it later: {REMEDY}", note.os);
     }
     if rejected_where_it_is_bound(decision) {
-        found.refused_by = RejectedBy::Kubelet;
+        found.rejected_by = RejectedBy::Kubelet;
     }
     out.push(found);
 }
@@ -73,8 +73,8 @@ pub(crate) fn windows_options_on_linux(cx: &WorkloadContext<'_>, rule: &'static 
     for (pointer, options) in of_pod.into_iter().chain(of_containers) {
         if refused {
             let mut found = cx.finding(rule, pointer, "the API server refuses them beside spec.os.name: linux");
-            found.refused_by = RejectedBy::ApiServer;
-            // Whatever a policy says: to say less would leave the refusal to the server and its words.
+            found.rejected_by = RejectedBy::ApiServer;
+            // Whatever a policy says: to say less would leave the denial to the server and its words.
             found.action = cx.soften(Action::Deny);
             out.push(found);
         } else if options.as_object().is_some_and(|options| !options.is_empty()) {

@@ -36,7 +36,7 @@ pub(crate) fn label(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
     let pointer = cx.input.pod.at(&format!("/metadata/labels/{}", escape(OS_LABEL)));
     let message = format!("the kubelet of a {} node refuses a pod with this label", os.title());
     let mut found = cx.finding(rule, pointer, message);
-    found.refused_by = RejectedBy::Kubelet;
+    found.rejected_by = RejectedBy::Kubelet;
     // A Linux pod is never refused for what is perhaps no more than a label.
     if os == Os::Linux {
         found.action = found.action.min(Action::Warn);
@@ -113,7 +113,7 @@ fn spec_os(cx: &WorkloadContext<'_>, rule: &'static Rule) -> Option<Finding> {
         _ => ("/spec/os", format!("there is no operating system {written}: {}", rule.why)),
     };
     let mut found = named(cx.finding(rule, cx.input.pod.at(pointer), message), written);
-    found.refused_by = RejectedBy::ApiServer;
+    found.rejected_by = RejectedBy::ApiServer;
     Some(found)
 }
 

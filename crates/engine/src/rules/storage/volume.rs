@@ -37,5 +37,5 @@ pub(crate) fn items<'a>(container: &Container<'a>, list: &str) -> &'a [Value] {
 
 /// The same finding, where the kubelet never starts the pod.
 pub(crate) fn by_kubelet(finding: Finding) -> Finding {
-    Finding { refused_by: RejectedBy::Kubelet, ..finding }
+    Finding { rejected_by: RejectedBy::Kubelet, ..finding }
 }

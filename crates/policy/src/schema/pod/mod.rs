@@ -43,7 +43,7 @@ pub(crate) static POD_SPEC: Object = Object::of(&[
             word("Enforce", "Changes pods, warns and refuses, as the other keys say."),
             word(
                 "Audit",
-                "Changes and refuses nothing, and says what it would do: warnings such as `would refuse: …`, audit \
+                "Changes and refuses nothing, and says what it would do: warnings such as `would deny: …`, audit \
                  annotations, metrics. The way to take Mullion up in a cluster that runs already.",
             ),
             word("Disabled", "As if Mullion were not there: nothing is changed, refused or said."),

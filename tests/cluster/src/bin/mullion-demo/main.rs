@@ -83,7 +83,7 @@ async fn run(arguments: &Arguments) -> Result<bool> {
     settled::wait_until_refused(&plane).await?;
     let after = round(&plane, arguments, "with").await?;
     println!("\n{}", table::render("WITH MULLION", &after));
-    for line in refusals(&after) {
+    for line in denials(&after) {
         println!("{line}");
     }
     println!("{}", fleet::describe(&plane).await?);
@@ -110,8 +110,8 @@ async fn round(plane: &ControlPlane, arguments: &Arguments, namespace: &str) -> 
         rows.push((example, applied.err().map(|error| format!("{error:#}"))));
     }
     let mut table = Vec::new();
-    for (example, refusal) in rows {
-        table.push(settled::row(plane, namespace, example, refusal).await?);
+    for (example, denial) in rows {
+        table.push(settled::row(plane, namespace, example, denial).await?);
     }
     Ok(table)
 }
@@ -173,11 +173,11 @@ async fn stay_up(plane: &ControlPlane, arguments: &Arguments, kubeconfig: &std::
     Ok(true)
 }
 
-/// The refusals in full: they are the product, too.
-fn refusals(rows: &[Row]) -> Vec<String> {
+/// The denials in full: they are the product, too.
+fn denials(rows: &[Row]) -> Vec<String> {
     let own_words =
         |text: &str| text.find("Error from server").and_then(|at| text.get(at..)).unwrap_or(text).to_owned();
-    rows.iter().filter_map(|row| Some(format!("{}\n{}\n", row.workload, own_words(row.refusal.as_deref()?)))).collect()
+    rows.iter().filter_map(|row| Some(format!("{}\n{}\n", row.workload, own_words(row.denial.as_deref()?)))).collect()
 }
 
 fn say(what: &str) {

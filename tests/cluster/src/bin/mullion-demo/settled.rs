@@ -58,10 +58,10 @@ pub(crate) async fn row(
     plane: &ControlPlane,
     namespace: &str,
     example: &'static Example,
-    refusal: Option<String>,
+    denial: Option<String>,
 ) -> Result<Row> {
     let workload = format!("{} {}", example.kind, example.name);
-    if let Some(text) = refusal {
+    if let Some(text) = denial {
         let named = match &example.should {
             Should::BeRefused(fields) => fields.iter().all(|field| text.contains(field)),
             Should::RunOn(_) | Should::RunOnEach(_) => false,
@@ -71,7 +71,7 @@ pub(crate) async fn row(
             needs: example.needs,
             became: vec!["refused".to_owned()],
             as_it_should_be: named,
-            refusal: Some(text),
+            denial: Some(text),
         });
     }
     let pods = pods_at_rest(plane, namespace, example).await?;
@@ -96,7 +96,7 @@ pub(crate) async fn row(
             None => format!("{node}{times}"),
         });
     }
-    Ok(Row { workload, needs: example.needs, became, as_it_should_be: good, refusal: None })
+    Ok(Row { workload, needs: example.needs, became, as_it_should_be: good, denial: None })
 }
 
 /// The example's pods, once its controller has made all of them and each is bound or found unschedulable.

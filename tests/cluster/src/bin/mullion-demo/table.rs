@@ -10,8 +10,8 @@ pub(crate) struct Row {
     pub(crate) became: Vec<String>,
     /// Whether that is as it should be.
     pub(crate) as_it_should_be: bool,
-    /// The refusal in full.
-    pub(crate) refusal: Option<String>,
+    /// The denial in full.
+    pub(crate) denial: Option<String>,
 }
 
 /// The table as text.

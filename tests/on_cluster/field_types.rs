@@ -1,0 +1,573 @@
+//! Manifests that the API server cannot take as written: its decoder against the table of fields.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use kube::Client;
+use mullion_engine::model::settings::workload_settings::Settings;
+use mullion_engine::model::workload::WorkloadKind;
+use mullion_engine::rules::field_types;
+use mullion_engine::rules::finding::Finding;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::shared::*;
+
+const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/crates/engine/src/rules/field_types/fields.txt");
+
+/// Kinds with the group of their schema, and where they are served.
+const KINDS: [(&str, &str, &str); 9] = [
+    ("Pod", "core", "api/v1"),
+    ("PodTemplate", "core", "api/v1"),
+    ("ReplicationController", "core", "api/v1"),
+    ("ReplicaSet", "apps", "apis/apps/v1"),
+    ("Deployment", "apps", "apis/apps/v1"),
+    ("StatefulSet", "apps", "apis/apps/v1"),
+    ("DaemonSet", "apps", "apis/apps/v1"),
+    ("Job", "batch", "apis/batch/v1"),
+    ("CronJob", "batch", "apis/batch/v1"),
+];
+
+/// How the table writes a status, of any kind.
+const STATUS: &str = "map[string]any";
+
+/// How many requests are under way at once.
+const PARALLEL: usize = 16;
+
+// === the table ===
+
+/// The server's schemas as the table has them: type, field, shape.
+struct Fields(BTreeMap<String, BTreeMap<String, String>>);
+
+impl Fields {
+    async fn of(client: &Client) -> Result<Self> {
+        let mut schemas = serde_json::Map::new();
+        for group in BTreeSet::from(KINDS.map(|(.., group)| group)) {
+            let mut found: Value = client.request(get_request(&format!("/openapi/v3/{group}"))?).await?;
+            if let Value::Object(found) = found["components"]["schemas"].take() {
+                schemas.extend(found);
+            }
+        }
+        let mut fields = Self(BTreeMap::new());
+        let mut names = BTreeMap::new();
+        let mut left: Vec<String> =
+            KINDS.iter().map(|(kind, group, _)| format!("io.k8s.api.{group}.v1.{kind}")).collect();
+        while let Some(full) = left.pop() {
+            let name = full.rsplit('.').next().unwrap_or_default().to_owned();
+            match names.insert(name.clone(), full.clone()) {
+                Some(other) if other != full => bail!("two types have one name: {full} and {other}"),
+                Some(_) => continue,
+                None => {}
+            }
+            let properties =
+                schemas[&full]["properties"].as_object().with_context(|| format!("{full} has no fields"))?;
+            let mut read = BTreeMap::new();
+            for (field, schema) in properties {
+                read.insert(field.clone(), shape_of(schema, &mut left).with_context(|| format!("{full}.{field}"))?);
+            }
+            fields.0.insert(name, read);
+        }
+        Ok(fields)
+    }
+
+    fn shape(&self, name: &str, field: &str) -> &str {
+        &self.0[name][field]
+    }
+
+    fn text(&self, kubernetes: &str) -> String {
+        let mut lines: Vec<String> = Vec::new();
+        for (name, fields) in &self.0 {
+            lines.extend(fields.iter().map(|(field, shape)| format!("{name}.{field} {shape}")));
+        }
+        lines.sort_unstable();
+        format!(
+            "# Fields of the kinds Mullion judges, as the API server's OpenAPI has them. What a status holds is nobody's to write.\n\
+             # The cluster test field_types::the_table_is_the_servers compares it with a running server; UPDATE_DOCS=1 writes it anew.\n\
+             kubernetes {kubernetes}\n{}\n",
+            lines.join("\n")
+        )
+    }
+}
+
+/// One schema as the table writes it; types it names go to `left`.
+fn shape_of(schema: &Value, left: &mut Vec<String>) -> Result<String> {
+    if let Some(inner) = schema.pointer("/allOf/0") {
+        return shape_of(inner, left);
+    }
+    if let Some(name) = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/components/schemas/")) {
+        let short = name.rsplit('.').next().unwrap_or_default();
+        return Ok(match short {
+            "Quantity" => "quantity".to_owned(),
+            "IntOrString" => "int-or-string".to_owned(),
+            "Time" | "MicroTime" => "time".to_owned(),
+            "FieldsV1" => "any".to_owned(),
+            status if status.ends_with("Status") => STATUS.to_owned(),
+            _ => {
+                left.push(name.to_owned());
+                short.to_owned()
+            }
+        });
+    }
+    Ok(match (schema["type"].as_str().unwrap_or_default(), schema["format"].as_str()) {
+        ("array", None) => format!("[]{}", shape_of(&schema["items"], left)?),
+        ("object", None) => format!("map[string]{}", shape_of(&schema["additionalProperties"], left)?),
+        ("integer", Some(format @ ("int32" | "int64"))) => format.to_owned(),
+        (plain @ ("string" | "boolean"), None) => plain.to_owned(),
+        _ => bail!("the table has no word for {schema}"),
+    })
+}
+
+pub async fn the_table_is_the_servers(shared: &Shared) -> Result<()> {
+    let client = shared.plane.client();
+    let version: Value = client.request(get_request("/version")?).await?;
+    let kubernetes = format!("{}.{}", version["major"].as_str().unwrap_or(""), version["minor"].as_str().unwrap_or(""));
+    let text = Fields::of(&client).await?.text(&kubernetes);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(TABLE, text)?;
+        return Ok(());
+    }
+    let table = std::fs::read_to_string(TABLE)?;
+    let (ours, servers): (BTreeSet<&str>, BTreeSet<&str>) = (table.lines().collect(), text.lines().collect());
+    ensure!(
+        table == text,
+        "crates/engine/src/rules/field_types/fields.txt is not the server's; run UPDATE_DOCS=1 cargo test --test on_cluster field_types\n\
+         only in the file: {:#?}\nonly in the server: {:#?}",
+        ours.difference(&servers),
+        servers.difference(&ours)
+    );
+    Ok(())
+}
+
+// === the decoder ===
+
+/// What the server makes of an object.
+#[derive(Debug)]
+enum Decoded {
+    /// It can read it; what it would store, if validation lets it.
+    Read(Option<Value>),
+    /// It cannot: the field that its message names, without indices, if it names one.
+    Refused(String),
+    /// It can, but for fields it does not know.
+    Unknown(BTreeSet<String>),
+}
+
+fn get_request(path: &str) -> Result<http::Request<Vec<u8>>> {
+    Ok(http::Request::get(path).body(Vec::new())?)
+}
+
+/// Creates an object without storing it. Validation (`fieldValidation`) is `Ignore`, which drops what is unknown, or
+/// `Strict`, which names it.
+async fn decode(client: &Client, namespace: &str, object: &Value, validation: &str) -> Result<Decoded> {
+    let kind = object["kind"].as_str().context("a kind")?;
+    let (.., group) = KINDS.iter().find(|(name, ..)| *name == kind).context("a kind of ours")?;
+    let path = format!(
+        "/{group}/namespaces/{namespace}/{}s?dryRun=All&fieldValidation={validation}",
+        kind.to_ascii_lowercase()
+    );
+    let request =
+        http::Request::post(&path).header("content-type", "application/json").body(serde_json::to_vec(object)?)?;
+    match client.request::<Value>(request).await {
+        Ok(stored) => Ok(Decoded::Read(Some(stored))),
+        // Read, and then refused: by validation, or because there is no such object to be owned by and the like.
+        Err(kube::Error::Api(status)) if [403, 404, 409, 422].contains(&status.code) => Ok(Decoded::Read(None)),
+        Err(kube::Error::Api(status)) if status.code == 400 => Ok(refusal(&status.message)),
+        Err(error) => Err(error).with_context(|| format!("POST {path} {object}")),
+    }
+}
+
+fn refusal(message: &str) -> Decoded {
+    if let Some((_, list)) = message.split_once("strict decoding error: ") {
+        let fields = list.split(", ").filter_map(|part| part.strip_prefix("unknown field \"")?.strip_suffix('"'));
+        return Decoded::Unknown(fields.map(ToOwned::to_owned).collect());
+    }
+    // `json: cannot unmarshal string into Go struct field Container.spec.containers.command of type []string`: first the
+    // type, and in between the Go names of embedded structs.
+    let field = message.split_once("Go struct field ").and_then(|(_, rest)| rest.split_once(" of type "));
+    let field = field.map(|(field, _)| {
+        let names = field.split('.').skip(1);
+        names.filter(|name| !name.starts_with(|c: char| c.is_ascii_uppercase())).collect::<Vec<_>>().join(".")
+    });
+    Decoded::Refused(field.unwrap_or_default())
+}
+
+/// What Mullion makes of it: wrong types and unknown fields.
+fn judged(object: &Value) -> (Vec<Finding>, Vec<Finding>) {
+    let kind = WorkloadKind::from_name(object["kind"].as_str().unwrap()).unwrap();
+    field_types::check::check(kind, object, &Settings::default())
+        .into_iter()
+        .partition(|finding| finding.code == "MUL801")
+}
+
+/// A pointer as the server's decoder writes it: every key after a dot, whatever is in it.
+fn servers_path(pointer: &str) -> String {
+    let mut path = String::new();
+    for token in pointer.split('/').skip(1) {
+        if token.parse::<usize>().is_ok() {
+            path = format!("{path}[{token}]");
+        } else {
+            let dot = if path.is_empty() { "" } else { "." };
+            path = format!("{path}{dot}{}", token.replace("~1", "/").replace("~0", "~"));
+        }
+    }
+    path
+}
+
+/// `spec.containers[0].args[1]` is `spec.containers.args`.
+fn without_indices(path: &str) -> String {
+    path.split('[').map(|part| part.split_once(']').map_or(part, |(_, rest)| rest)).collect()
+}
+
+/// Every disagreement about one object.
+async fn disagreements(client: &Client, namespace: &str, object: &Value) -> Result<Vec<String>> {
+    let (wrong, unknown) = judged(object);
+    let ours: BTreeSet<String> = unknown.iter().map(|finding| servers_path(&finding.pointer)).collect();
+    let mut found = Vec::new();
+    let loose = decode(client, namespace, object, "Ignore").await?;
+    match &loose {
+        Decoded::Refused(field) => {
+            let named = |finding: &Finding| without_indices(&finding.path).starts_with(field.as_str());
+            if wrong.is_empty() {
+                found.push(format!("the server refuses {field:?}, we do not"));
+            } else if !wrong.iter().any(named) {
+                found.push(format!("the server names {field:?}, we name {:?}", wrong[0].path));
+            }
+        }
+        Decoded::Read(stored) => {
+            if let Some(first) = wrong.first() {
+                found.push(format!("we say {}, the server takes it", first.sentence()));
+            }
+            for finding in &unknown {
+                if stored.as_ref().is_some_and(|stored| stored.pointer(&finding.pointer).is_some()) {
+                    found.push(format!("the server keeps {}", finding.path));
+                }
+            }
+        }
+        Decoded::Unknown(_) => found.push("the server names unknown fields though it should not".to_owned()),
+    }
+    if wrong.is_empty() && matches!(loose, Decoded::Read(_)) {
+        let servers = match decode(client, namespace, object, "Strict").await? {
+            Decoded::Unknown(fields) => fields,
+            Decoded::Read(_) => BTreeSet::new(),
+            Decoded::Refused(field) => bail!("strictly it refuses {field}"),
+        };
+        if ours != servers {
+            found.push(format!("unknown to the server {servers:?}, to us {ours:?}"));
+        }
+    }
+    Ok(found)
+}
+
+/// An object of that kind that the server takes.
+fn manifest(kind: &str) -> Value {
+    let (.., group) = KINDS.iter().find(|(name, ..)| *name == kind).unwrap();
+    let version = group.split_once('/').map_or("v1", |(_, version)| version);
+    let labels = json!({"app": "a"});
+    let mut pod = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}});
+    if kind.ends_with("Job") {
+        pod["spec"]["restartPolicy"] = json!("Never");
+    }
+    let spec = match kind {
+        "Pod" => pod["spec"].clone(),
+        "Job" => json!({"template": pod}),
+        "CronJob" => json!({"schedule": "@daily", "jobTemplate": {"spec": {"template": pod}}}),
+        "ReplicationController" => json!({"selector": labels, "template": pod}),
+        _ => json!({"selector": {"matchLabels": labels}, "template": pod}),
+    };
+    let mut object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": spec});
+    if kind == "PodTemplate" {
+        object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "template": pod});
+    }
+    object
+}
+
+/// The same with a value at a pointer.
+fn with(kind: &str, pointer: &str, value: Value) -> Value {
+    let mut object = manifest(kind);
+    set(&mut object, pointer, value);
+    object
+}
+
+/// Sets a value, with the maps and lists that lead there.
+fn set(object: &mut Value, pointer: &str, value: Value) {
+    let mut at = object;
+    for token in pointer.split('/').skip(1) {
+        at = if let Ok(index) = token.parse::<usize>() {
+            if !at.is_array() {
+                *at = json!([]);
+            }
+            let items = at.as_array_mut().unwrap();
+            items.resize(items.len().max(index + 1), json!({}));
+            &mut items[index]
+        } else {
+            if !at.is_object() {
+                *at = json!({});
+            }
+            &mut at[token.replace("~1", "/").replace("~0", "~")]
+        };
+    }
+    *at = value;
+}
+
+/// What people write in a container, and what is odd but right.
+fn in_a_container() -> Vec<Value> {
+    [
+        ("/command", json!("dir")),
+        ("/command", json!("cmd /c dir")),
+        ("/args", json!("dir")),
+        ("/args", json!(["a", 8080])),
+        ("/args", json!(["a", true])),
+        ("/args", json!(["a", null])),
+        ("/args", json!([["a"]])),
+        ("/args", json!([{"a": "b"}])),
+        ("/args", json!({"0": "a"})),
+        ("/image", json!({"repository": "nginx"})),
+        ("/image", json!(["nginx"])),
+        ("/env", json!({"A": "b"})),
+        ("/env", json!([{"name": "A", "value": 8080}])),
+        ("/env", json!([{"name": "A", "value": true}])),
+        ("/env", json!([{"name": "A", "value": null}])),
+        ("/env", json!([{"name": "A", "Value": "b"}])),
+        ("/env", json!([{"A": "b"}])),
+        ("/env", json!(["A=b"])),
+        ("/env/0/valueFrom/secretKeyRef/optional", json!("true")),
+        ("/ports", json!([80])),
+        ("/ports", json!([{"containerPort": "80"}])),
+        ("/ports", json!([{"containerPort": 80.0}])),
+        ("/ports", json!([{"containerPort": 80.5}])),
+        ("/ports", json!([{"containerPort": 3_000_000_000_u64}])),
+        ("/ports", json!([{"containerPort": 80, "hostport": 80}])),
+        ("/ports", json!({"containerPort": 80})),
+        ("/livenessProbe/httpGet", json!({"port": true})),
+        ("/livenessProbe/httpGet", json!({"port": "web"})),
+        ("/livenessProbe/httpGet", json!({"port": 80.5})),
+        ("/livenessProbe/httpGet", json!({"port": 3_000_000_000_u64})),
+        ("/livenessProbe/httpGet", json!({"port": "80"})),
+        ("/livenessProbe/port", json!(80)),
+        ("/resources", json!({"limits": {"memory": "512MB"}})),
+        ("/resources", json!({"limits": {"memory": "1 Gi"}})),
+        ("/resources", json!({"limits": {"memory": 536_870_912}})),
+        ("/resources", json!({"limits": {"cpu": 0.5}})),
+        ("/resources", json!({"limits": {"cpu": true}})),
+        ("/resources", json!({"limits": {"cpu": {"value": 1}}})),
+        ("/resources", json!({"limits": {"cpu": null}})),
+        ("/resources", json!({"limits": "1Gi"})),
+        ("/resources", json!({"limit": {"cpu": "1"}})),
+        ("/resources", json!({"memory": "1Gi"})),
+        ("/securityContext", json!({"runAsUser": "1000"})),
+        ("/securityContext", json!({"privileged": "true"})),
+        ("/securityContext", json!({"runAsUserName": "ContainerUser"})),
+        ("/securityContext", json!({"windowsOptions": {"hostProcess": "yes"}})),
+        ("/privileged", json!(true)),
+        ("/hostPort", json!(80)),
+        ("/volumeMounts", json!([{"name": "v", "mountpath": "/v"}])),
+        ("/restartPolicyRules", json!([{"action": "Restart", "exitCodes": {"operator": "In", "values": ["42"]}}])),
+    ]
+    .map(|(below, value)| with("Pod", &format!("/spec/containers/0{below}"), value))
+    .into()
+}
+
+/// The same for the rest of a pod.
+fn in_a_pod() -> Vec<Value> {
+    [
+        ("/metadata/labels", json!({"port": 80})),
+        ("/metadata/labels", json!({"a": true})),
+        ("/metadata/labels", json!({"a": null})),
+        ("/metadata/labels", json!(["a"])),
+        ("/metadata/annotations", json!({"a": 1.5})),
+        ("/metadata/annotations", json!({"a": {"b": "c"}})),
+        ("/metadata/annotations", json!("a")),
+        ("/metadata/creationTimestamp", json!(null)),
+        ("/metadata/creationTimestamp", json!(5)),
+        ("/metadata/namespace", json!(null)),
+        ("/metadata/ownerReferences", json!([{"controller": "true"}])),
+        ("/metadata/lables", json!({"a": "b"})),
+        ("/metadata", json!("a")),
+        ("/spec", json!([])),
+        ("/spec", json!("a")),
+        ("/Spec", json!({})),
+        ("/status", json!("Running")),
+        ("/spec/tolerations", json!([{"key": "os", "Effect": "NoSchedule", "operator": "Exists"}])),
+        ("/spec/tolerations", json!({"operator": "Exists"})),
+        ("/spec/tolerations", json!([{"key": "a", "value": true}])),
+        ("/spec/tolerations", json!([{"operator": "Exists", "tolerationSeconds": "5"}])),
+        ("/spec/nodeSelector", json!({"a": true})),
+        ("/spec/nodeSelector", json!([{"kubernetes.io/os": "windows"}])),
+        ("/spec/nodeSelector", json!("windows")),
+        ("/spec/nodeselector", json!({"a": "b"})),
+        ("/spec/os", json!("windows")),
+        ("/spec/containers", json!({"name": "c"})),
+        ("/spec/initContainers", json!([null])),
+        ("/spec/initContainers", json!("c")),
+        ("/spec/hostNetwork", json!("true")),
+        ("/spec/hostNetwork", json!(1)),
+        ("/spec/hostNetwork", json!(null)),
+        ("/spec/terminationGracePeriodSeconds", json!(30.0)),
+        ("/spec/terminationGracePeriodSeconds", json!("30")),
+        ("/spec/terminationGracePeriodSeconds", json!(u64::MAX)),
+        ("/spec/terminationGracePeriodSeconds", json!(1e21)),
+        ("/spec/terminationGracePeriodSeconds", json!(-1)),
+        ("/spec/imagePullSecrets", json!(["secret"])),
+        ("/spec/imagePullSecrets", json!("secret")),
+        ("/spec/volumes", json!([{"name": "v", "emptyDir": ""}])),
+        ("/spec/volumes", json!([{"name": "v", "emptyDir": []}])),
+        ("/spec/volumes", json!([{"name": "v", "emptyDir": null}])),
+        ("/spec/volumes", json!([{"name": "v", "emptyDir": {"sizeLimit": "1GB"}}])),
+        ("/spec/volumes", json!([{"name": "v", "emptyDir": {"sizeLimit": 5}}])),
+        ("/spec/volumes", json!([{"name": "v", "configMap": {"name": "c", "defaultMode": "0644"}}])),
+        ("/spec/volumes", json!([{"name": "v", "configmap": {"name": "c"}}])),
+        ("/spec/volumes", json!([{"name": "v", "csi": {"driver": "d", "volumeAttributes": {"a": 1}}}])),
+        ("/spec/securityContext", json!({"supplementalGroups": 1000})),
+        ("/spec/securityContext", json!({"privileged": true})),
+        ("/spec/hostAliases", json!([{"ip": "127.0.0.1", "hostnames": "a"}])),
+        ("/spec/dnsConfig", json!({"options": ["ndots:2"]})),
+        ("/spec/affinity", json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}})),
+        ("/spec/nodeAffinity", json!({})),
+        ("/spec/template", json!({"containers": "unread below what is unknown"})),
+        ("/spec/overhead", json!({"cpu": "1 cpu"})),
+        ("/spec/a.b", json!(1)),
+        ("/spec/a", json!(1)),
+    ]
+    .map(|(pointer, value)| with("Pod", pointer, value))
+    .into()
+}
+
+/// What only objects with a pod template have.
+fn around_a_template() -> Vec<Value> {
+    [
+        ("PodTemplate", "/template/spec/hostNetwork", json!("true")),
+        ("PodTemplate", "/spec", json!({})),
+        ("ReplicationController", "/spec/replicas", json!("1")),
+        ("ReplicationController", "/spec/selector", json!({"matchLabels": {"app": "a"}})),
+        ("ReplicaSet", "/spec/replicas", json!("1")),
+        ("ReplicaSet", "/spec/strategy", json!({})),
+        ("Deployment", "/spec/replicas", json!("2")),
+        ("Deployment", "/spec/replicas", json!(null)),
+        ("Deployment", "/spec/containers", json!([])),
+        ("Deployment", "/spec/nodeSelector", json!({"kubernetes.io/os": "windows"})),
+        ("Deployment", "/spec/template/nodeSelector", json!({"kubernetes.io/os": "windows"})),
+        ("Deployment", "/spec/template", json!([])),
+        ("Deployment", "/spec/selector", json!({"app": "a"})),
+        ("Deployment", "/spec/strategy/rollingUpdate/maxSurge", json!("25%")),
+        ("Deployment", "/spec/strategy/rollingUpdate/maxSurge", json!(true)),
+        ("Deployment", "/spec/strategy/rollingUpdate/maxSurge", json!(0.25)),
+        ("Deployment", "/spec/strategy", json!("Recreate")),
+        ("Deployment", "/spec/template/metadata/labels", json!({"app": "a", "version": 1})),
+        (
+            "StatefulSet",
+            "/spec/volumeClaimTemplates",
+            json!([{"spec": {"resources": {"requests": {"storage": "1GB"}}}}]),
+        ),
+        ("StatefulSet", "/spec/volumeClaimTemplates", json!({"spec": {}})),
+        ("StatefulSet", "/spec/serviceName", json!(5)),
+        ("DaemonSet", "/spec/replicas", json!(1)),
+        ("DaemonSet", "/spec/updateStrategy", json!("OnDelete")),
+        ("Job", "/spec/completions", json!("1")),
+        ("Job", "/spec/backoffLimit", json!(1.5)),
+        ("Job", "/spec/schedule", json!("@daily")),
+        ("CronJob", "/spec/suspend", json!("false")),
+        ("CronJob", "/spec/template", json!({})),
+        ("CronJob", "/spec/jobTemplate/spec/template/spec/containers/0/args", json!([1])),
+        ("CronJob", "/spec/schedule", json!(["@daily"])),
+    ]
+    .map(|(kind, pointer, value)| with(kind, pointer, value))
+    .into()
+}
+
+/// Disagreements about many objects, at most a screenful.
+async fn compare(shared: &Shared, objects: Vec<(String, Value)>) -> Result<()> {
+    let namespace = shared.plane.namespace("shape").await?;
+    let mut found = Vec::new();
+    let mut running = JoinSet::new();
+    let mut left = objects.into_iter();
+    loop {
+        while running.len() < PARALLEL
+            && let Some((what, object)) = left.next()
+        {
+            let (client, name) = (namespace.client.clone(), namespace.name.clone());
+            running.spawn(async move {
+                let found = disagreements(&client, &name, &object).await?;
+                anyhow::Ok(found.into_iter().map(|found| format!("{what}: {found}")).collect::<Vec<_>>())
+            });
+        }
+        let Some(next) = running.join_next().await else { break };
+        found.extend(next??);
+    }
+    found.sort_unstable();
+    let count = found.len();
+    found.truncate(60);
+    ensure!(count == 0, "{count} disagreements:\n{}", found.join("\n"));
+    Ok(())
+}
+
+pub async fn the_server_agrees_about_what_people_write(shared: &Shared) -> Result<()> {
+    let cases = [in_a_container(), in_a_pod(), around_a_template()].concat();
+    let wrong =
+        cases.iter().filter(|case| !matches!(judged(case), (wrong, unknown) if wrong.is_empty() && unknown.is_empty()));
+    ensure!(wrong.count() >= 90, "too few of the cases are wrong to prove anything");
+    for (kind, ..) in KINDS {
+        let namespace = shared.plane.namespace("shape-good").await?;
+        let Decoded::Read(Some(_)) = decode(&namespace.client, &namespace.name, &manifest(kind), "Strict").await?
+        else {
+            bail!("the {kind} that all cases start from is refused");
+        };
+    }
+    compare(shared, cases.into_iter().map(|case| (case.to_string(), case)).collect()).await
+}
+
+// === every field ===
+
+/// One place for each field of each type, as a kind, a pointer and the shape of what stands there: fields themselves,
+/// and the items and values of those that hold others.
+fn places(fields: &Fields) -> Vec<(&'static str, String, String)> {
+    let mut seen = BTreeSet::new();
+    let mut places = Vec::new();
+    for (kind, ..) in KINDS {
+        let mut left = vec![(kind.to_owned(), String::new())];
+        while let Some((name, pointer)) = left.pop() {
+            if !seen.insert(name.clone()) {
+                continue;
+            }
+            for field in fields.0[&name].keys() {
+                let mut pointer = format!("{pointer}/{field}");
+                let mut shape = fields.shape(&name, field);
+                loop {
+                    places.push((kind, pointer.clone(), shape.to_owned()));
+                    if shape == STATUS {
+                        break;
+                    }
+                    let steps = [("[]", "/0"), ("map[string]", "/key")];
+                    let inner = steps.into_iter().find_map(|(start, step)| Some((shape.strip_prefix(start)?, step)));
+                    let Some((inner, step)) = inner else { break };
+                    pointer += step;
+                    shape = inner;
+                }
+                if fields.0.contains_key(shape) {
+                    left.push((shape.to_owned(), pointer));
+                }
+            }
+        }
+    }
+    places
+}
+
+pub async fn the_server_agrees_about_every_field(shared: &Shared) -> Result<()> {
+    let fields = Fields::of(&shared.plane.client()).await?;
+    let places = places(&fields);
+    ensure!(places.len() > 650, "{} places", places.len());
+    let mut objects = Vec::new();
+    for (kind, pointer, shape) in &places {
+        // `apiVersion` and `kind` say what the rest is; without them nothing is decoded.
+        if ["/apiVersion", "/kind"].contains(&pointer.as_str()) {
+            continue;
+        }
+        for value in [json!("word"), json!(true), json!(7), json!(7.5), json!([]), json!({}), json!({"noSuchField": 1})]
+        {
+            // Here we do not look, and the server does: into the text of a time, and into a status, which it clears.
+            if (shape == "time" && value.is_string()) || (shape == STATUS && value.get("noSuchField").is_some()) {
+                continue;
+            }
+            objects.push((format!("{kind} {pointer} {value}"), with(kind, pointer, value)));
+        }
+    }
+    compare(shared, objects).await
+}
