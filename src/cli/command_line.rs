@@ -2,8 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::cli::{check, compat, completions, explain, image, man, mutate, policy, rules, withdraw};
-use crate::webhook::args::Args;
+use crate::cli::policy::command::Policy;
+use crate::cli::{check, compat, completions, explain, image, man, mutate, rules, withdraw};
+use crate::{controller, webhook};
 
 /// Places and checks pods by operating system in mixed Windows/Linux Kubernetes clusters.
 #[derive(Debug, Parser)]
@@ -30,11 +31,11 @@ pub enum Command {
     /// List the rules, or explain one
     Rules(rules::Rules),
     /// Check, explain, test and compare policy files
-    Policy(policy::Policy),
+    Policy(Policy),
     /// Serve the admission webhook over HTTPS
-    Webhook(Args),
+    Webhook(webhook::args::Args),
     /// Keep labels, taints and RuntimeClasses of Windows nodes
-    Controller(crate::controller::Args),
+    Controller(controller::args::Args),
     /// Take everything of Mullion off nodes, and delete the RuntimeClasses nothing names
     Withdraw(withdraw::Withdraw),
     /// Print what makes a shell complete the command line

@@ -70,7 +70,7 @@ fn dispatch(command: Command, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         Command::Image(args) => image::run(&args, io),
         Command::Compat(args) => compat::run(&args, io),
         Command::Rules(args) => rules::run(&args, io),
-        Command::Policy(args) => policy::run(&args, io),
+        Command::Policy(args) => policy::command::run(&args, io),
         Command::Webhook(args) => webhook::start::run(&args).map(|()| Outcome::Clean),
         Command::Controller(args) => controller::start::run(&args).map(|()| Outcome::Clean),
         Command::Withdraw(args) => withdraw::run(&args, io),

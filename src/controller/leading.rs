@@ -39,8 +39,8 @@ impl Leading {
     async fn change(self) {
         let mut duties = JoinSet::new();
         duties.spawn(nodes::run(self.clone()));
-        duties.spawn(pods::run(self.clone()));
-        duties.spawn(reachability::run(self.clone()));
+        duties.spawn(pods::control_loop::run(self.clone()));
+        duties.spawn(reachability::control_loop::run(self.clone()));
         tokio::select! {
             () = self.stop.cancelled() => {}
             _ = duties.join_next() => {}

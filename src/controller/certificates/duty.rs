@@ -17,13 +17,13 @@ use tokio::time::{Instant, sleep};
 
 use crate::cluster::owner_references::not_adopted;
 use crate::cluster::watch::changes;
-use crate::controller::CONFIGURATION;
 use crate::controller::certificates::objects::{CallError, Found, Objects, Which};
 use crate::controller::certificates::plan::{Plan, Seen, Step, plan};
 use crate::controller::certificates::read::CaCertificate;
 use crate::controller::certificates::{CA_SECRET, Settings, TLS_SECRET, issue, read};
 use crate::controller::leader::Leading;
 use crate::controller::metrics::{CertificateObject, Metrics};
+use crate::controller::names::CONFIGURATION;
 
 /// Waits after something failed: doubling from the first to the last.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));

@@ -22,10 +22,10 @@ use tokio::time::timeout;
 use crate::cluster::owner_references::Owner;
 use crate::cluster::watch::CALL;
 use crate::cluster::write_params::{patch_params, post_params};
-use crate::controller::CONFIGURATION;
 use crate::controller::certificates::plan::Content;
 use crate::controller::certificates::{CA_SECRET, TLS_SECRET};
 use crate::controller::metrics::Outcome;
+use crate::controller::names::CONFIGURATION;
 use crate::telemetry::error_text::refusal;
 use crate::value_hash::hash_of;
 

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use mullion_engine::model::settings::labels::Labels;
 use mullion_policy::matching::selector::{LabelOperator, LabelRequirement, LabelSelector};
 
-use crate::controller::PODS_WEBHOOK;
+use crate::controller::names::PODS_WEBHOOK;
 
 /// How often it is read.
 pub(crate) const EVERY: Duration = Duration::from_secs(30);

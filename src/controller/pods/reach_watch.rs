@@ -5,7 +5,7 @@ use kube::Api;
 use tokio::time::timeout;
 
 use crate::cluster::watch::CALL;
-use crate::controller::CONFIGURATION;
+use crate::controller::names::CONFIGURATION;
 use crate::controller::pods::reach::{EVERY, Reach};
 use crate::controller::pods::shared::Shared;
 use crate::telemetry::error_text::in_words;

@@ -3,8 +3,8 @@
 use mullion_engine::admission::response::Endpoint;
 
 use crate::cluster::state::document::Condition;
-use crate::controller::PODS_WEBHOOK;
 use crate::controller::events::{EventType, News};
+use crate::controller::names::PODS_WEBHOOK;
 use crate::controller::reachability::probe::{Probe, Reach};
 
 /// The condition's type in `mullion-state`.

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use crate::admission_probe::{ASKED, SEEN, mark};
 use crate::cluster::write_params::post_params;
-use crate::controller::PODS_WEBHOOK;
+use crate::controller::names::PODS_WEBHOOK;
 
 /// How long a probe may take: webhooks may take 30 s each, ours and others', and the API server a minute for all.
 const PATIENCE: Duration = Duration::from_secs(45);
