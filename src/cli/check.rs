@@ -16,7 +16,7 @@ use crate::cli::input::Inputs;
 use crate::cli::io_handles::Io;
 use crate::cli::knowledge::{Knowledge, KnowledgeArgs};
 use crate::cli::outcome::Outcome;
-use crate::report::json::{FindingRecord, ObjectName, Record, SubjectRecord};
+use crate::report::json::{FindingRecord, ObjectName, Record, SubjectRecord, write_line};
 use crate::report::text::{Message, Severity};
 use crate::report::{Failure, STDIN, Totals, github, sarif};
 
@@ -195,7 +195,7 @@ impl Report {
                     let message = judged.message(finding, action);
                     io.stdout.write_all(message.render(io.colour_stdout).as_bytes())?;
                 }
-                Writer::Json => write_record(io.stdout, &Record::Finding(judged.record(finding, action)))?,
+                Writer::Json => write_line(io.stdout, &Record::Finding(judged.record(finding, action)))?,
                 Writer::Sarif(log) => {
                     log.finding(io.stdout, &judged.record(finding, action), judged.remark(action))?;
                 }
@@ -206,14 +206,14 @@ impl Report {
             }
         }
         if let Writer::Json = self.writer {
-            write_record(io.stdout, &Record::Subject(SubjectRecord::new(&judged.name, &judged.review)))?;
+            write_line(io.stdout, &Record::Subject(SubjectRecord::new(&judged.name, &judged.review)))?;
         }
         Ok(())
     }
 
     fn end(self, io: &mut Io<'_>) -> io::Result<Totals> {
         match self.writer {
-            Writer::Json => write_record(io.stdout, &Record::Summary(&self.totals))?,
+            Writer::Json => write_line(io.stdout, &Record::Summary(&self.totals))?,
             Writer::Sarif(log) => log.end(io.stdout)?,
             Writer::Text | Writer::Github => {}
         }
@@ -271,9 +271,4 @@ impl Judged<'_> {
             help: finding.help.clone(),
         }
     }
-}
-
-fn write_record(out: &mut dyn Write, record: &Record<'_>) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, record)?;
-    out.write_all(b"\n")
 }

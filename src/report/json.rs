@@ -1,6 +1,7 @@
 //! JSON Lines: one record per line, told apart by `type`. The keys are a contract; more may come, none go.
 
-use std::fmt;
+use std::io::Write;
+use std::{fmt, io};
 
 use mullion_engine::admission::review::Review;
 use mullion_engine::model::change::{Cause, Change, Edit};
@@ -34,6 +35,12 @@ pub struct ObjectName {
     pub namespace: String,
     /// `metadata.name`, else `metadata.generateName`; empty without either.
     pub name: String,
+}
+
+/// Writes `record` as one line.
+pub fn write_line(out: &mut dyn Write, record: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, record)?;
+    out.write_all(b"\n")
 }
 
 impl fmt::Display for ObjectName {
@@ -70,45 +77,45 @@ pub struct FindingRecord<'a> {
 /// What a workload came to.
 #[derive(Debug, Serialize)]
 pub struct SubjectRecord<'a> {
-    object: &'a ObjectName,
-    os: DetectedOs,
-    basis: Basis,
-    evidence: Vec<EvidenceRecord<'a>>,
-    changes: Vec<ChangeRecord<'a>>,
+    pub(crate) object: &'a ObjectName,
+    pub(crate) os: DetectedOs,
+    pub(crate) basis: Basis,
+    pub(crate) evidence: Vec<EvidenceRecord<'a>>,
+    pub(crate) changes: Vec<ChangeRecord<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    advice: Option<&'a str>,
+    pub(crate) advice: Option<&'a str>,
 }
 
 /// One signal; the keys beside `says` and `source` depend on the source.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct EvidenceRecord<'a> {
-    says: &'static str,
-    source: &'static str,
+    pub(crate) says: &'static str,
+    pub(crate) source: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
+    pub(crate) name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    image: Option<&'a str>,
+    pub(crate) image: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    how: Option<&'a str>,
+    pub(crate) how: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<String>,
+    pub(crate) path: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pointer: Option<&'a str>,
+    pub(crate) pointer: Option<&'a str>,
 }
 
 /// One intended edit.
 #[derive(Debug, Serialize)]
 pub(crate) struct ChangeRecord<'a> {
-    cause: &'static str,
+    pub(crate) cause: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
+    pub(crate) reason: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<&'a str>,
-    op: &'static str,
-    path: String,
-    pointer: &'a str,
+    pub(crate) code: Option<&'a str>,
+    pub(crate) op: &'static str,
+    pub(crate) path: String,
+    pub(crate) pointer: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<&'a Value>,
+    pub(crate) value: Option<&'a Value>,
 }
 
 impl<'a> FindingRecord<'a> {

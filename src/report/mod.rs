@@ -1,18 +1,19 @@
 //! What a review found, written for people ([`text`], [`github`]) and for machines ([`json`], [`sarif`]), and what it comes
-//! to, to be compared ([`decided`]); what is wrong with policy files ([`problem`]).
+//! to, to be compared ([`workload_result`]); what is wrong with policy files ([`problem`]).
 //!
 //! Rendering only: nothing here judges, reads files or decides an exit code.
 
-pub mod decided;
-pub mod differing;
+pub mod field_difference;
+pub mod field_match;
+pub mod field_path;
 pub mod github;
 pub mod json;
-pub mod matching;
 pub mod problem;
 pub mod rule_page;
 pub mod sarif;
 pub mod table;
 pub mod text;
+pub mod workload_result;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,6 +22,7 @@ use mullion_engine::model::settings::origin::Origin;
 use mullion_engine::model::settings::rule_actions::Action;
 use mullion_manifest::problem::Problem;
 use serde::Serialize;
+use serde_json::Value;
 
 /// What standard input is called where other inputs have a path.
 pub const STDIN: &str = "<stdin>";
@@ -128,6 +130,11 @@ impl fmt::Display for Totals {
 /// Who set something: `policies/a.yaml:7`, or that nobody did.
 pub fn set_by(origin: Option<&Origin>) -> String {
     origin.map_or_else(|| "built-in default".to_owned(), ToString::to_string)
+}
+
+/// A value of a policy or an object as people write it: text without quotes, all else as JSON.
+pub fn unquoted(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// A path of this machine as others read it: with slashes, where this is Windows. Elsewhere a backslash is a letter.

@@ -43,7 +43,7 @@ pub struct PolicyMap {
 pub struct Fault {
     /// `data[default.yaml]`; `data` for what is no key's.
     pub field: String,
-    /// `default.yaml:12:5`; none for what is no key's.
+    /// `default.yaml:12:5`, or `default.yaml` for the file as a whole; none for what is no key's.
     pub place: Option<String>,
     /// What is wrong, and what to do about it.
     pub message: String,
@@ -130,16 +130,13 @@ impl PolicyMap {
     }
 
     fn fault(&self, problem: &Problem) -> Fault {
-        let key = &problem.source;
-        let place = format!("{key}:{}:{}", problem.line, problem.column);
-        let said = problem.to_string();
-        let message = said.strip_prefix(&place).map_or(said.as_str(), |rest| rest.trim_start_matches(": ")).to_owned();
-        let member = if self.binary.contains(key) { "binaryData" } else { "data" };
-        if self.files.iter().any(|file| file.name == *key) {
-            Fault { field: format!("{member}[{key}]"), place: Some(place), message }
-        } else {
-            Fault { field: "data".to_owned(), place: None, message }
+        let (key, message) = (&problem.source, problem.explanation());
+        if !self.files.iter().any(|file| file.name == *key) {
+            return Fault { field: "data".to_owned(), place: None, message };
         }
+        let place = problem.place().map_or_else(|| key.clone(), |(line, column)| format!("{key}:{line}:{column}"));
+        let member = if self.binary.contains(key) { "binaryData" } else { "data" };
+        Fault { field: format!("{member}[{key}]"), place: Some(place), message }
     }
 
     /// What is to be said of a good ConfigMap beside the policies in force.
@@ -283,6 +280,9 @@ mod tests {
         assert!(found[0].starts_with("binaryData[a.yaml] Some(\"a.yaml:1:7\") "), "{found:?}");
         let found = faults(map(&[("README.md", "")]).judge(None));
         assert!(found[0].starts_with("data None no key is a policy file"), "{found:?}");
+        // UTF-16: of the file as a whole.
+        let found = faults(PolicyMap::of(&json!({"binaryData": {"a.yaml": "awBpAA=="}})).judge(None));
+        assert_eq!(found, ["binaryData[a.yaml] Some(\"a.yaml\") the file is UTF-16 (save it as UTF-8)"]);
         // Of too many, the first one too many.
         let many: String = (0..1001).map(|at| policy(&format!("p{at}"), at, "") + "---\n").collect();
         let found = faults(map(&[("a.yaml", &many)]).judge(None));

@@ -1,6 +1,6 @@
 //! What must come of a step: an answer or a program's words against what is expected, as sentences where they differ.
 
-use mullion::report::matching::mismatches;
+use mullion::report::field_match::mismatches;
 use serde_json::Value;
 
 use super::ask::Answer;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use mullion::report::differing::{differences, unexpected};
+use mullion::report::field_difference::{differences, unexpected};
 use mullion_cluster::wait_for;
 use serde_json::{Value, json};
 
@@ -200,7 +200,8 @@ impl Run<'_> {
                 .filter_map(|side| side["spec"].as_object_mut())
                 .for_each(|spec| drop(spec.remove("nodeName")));
         }
-        Ok(unexpected(&differences(&sides[0], &sides[1]), expected))
+        let differences = differences(&sides[0], &sides[1]);
+        Ok(unexpected(&differences, expected).iter().map(ToString::to_string).collect())
     }
 
     /// Whether what is asked for is the namespace's own: in the twin it would be another object.

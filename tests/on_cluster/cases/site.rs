@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use mullion::report::matching::mismatches;
+use mullion::report::field_match::mismatches;
 use mullion_cluster::{
     ControlPlane, Fixture, MullionProcess, NodeSpec, TestNamespace, WebhookRegistration, free_port, wait_for,
 };

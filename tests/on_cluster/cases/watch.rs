@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use mullion::report::matching::mismatches;
+use mullion::report::field_match::mismatches;
 use mullion_cluster::wait_for;
 use serde_json::Value;
 
@@ -233,7 +233,7 @@ impl Run<'_> {
         if before.generation != now.generation {
             wrong.push(format!("generation {} became {}", before.generation, now.generation));
         }
-        let template = mullion::report::differing::differences(&before.template, &now.template);
+        let template = mullion::report::field_difference::differences(&before.template, &now.template);
         wrong.extend(template.iter().map(|one| format!("spec.template.{one}")));
         for (name, uid) in &before.pods {
             match now.pods.get(name) {

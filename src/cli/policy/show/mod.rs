@@ -19,7 +19,7 @@ use crate::cli::io_handles::Io;
 use crate::cli::knowledge::{Knowledge, KnowledgeArgs};
 use crate::cli::outcome::Outcome;
 use crate::cli::usage_error::UsageError;
-use crate::report::json::ObjectName;
+use crate::report::json::{ObjectName, write_line};
 
 /// Arguments of `policy show`.
 #[derive(Debug, Clone, Args)]
@@ -151,10 +151,7 @@ fn write(all: &[Shown<'_>], args: &Show, io: &mut Io<'_>) -> anyhow::Result<()> 
     match args.output {
         Output::Text => text::write(all, io.stdout)?,
         Output::Json => {
-            for shown in all {
-                serde_json::to_writer(&mut *io.stdout, shown)?;
-                io.stdout.write_all(b"\n")?;
-            }
+            all.iter().try_for_each(|shown| write_line(io.stdout, shown))?;
         }
         Output::Yaml => match all {
             [] => {}

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use mullion_engine::model::change::Cause;
+use mullion_engine::model::names::{IMAGE_BUILD_LABEL, WINDOWS_BUILD_LABEL};
 use mullion_engine::model::os_decision::Basis;
 use mullion_engine::model::settings::rule_actions::{Action, Denials};
 use mullion_engine::model::settings::workload_settings::{Mode, TemplateDenials};
@@ -13,18 +14,19 @@ use mullion_policy::test_cases::types::ExpectedFinding;
 use serde_json::Value;
 
 use crate::cli::policy::test::judge::Judged;
-use crate::report::decided::DecidedFinding;
 use crate::report::rule_page::decider;
 use crate::report::set_by;
+use crate::report::workload_result::FindingResult;
 
-/// Of what a policy key decides: a word of paths and sentences, and the key.
-const PLACEMENT: [(&str, &str); 6] = [
-    ("nodeSelector", "place.nodeSelector.mode"),
-    ("tolerations", "place.tolerations.mode"),
-    ("windows-build", "place.build.mode"),
-    ("affinity", "place.build.mode"),
-    ("runtimeClassName", "place.runtimeClass.mode"),
-    ("spec.os", "place.specOS.mode"),
+/// A field that Mullion places, by the keys that lead to it, and the policy key that decides about it.
+const PLACEMENT: [(&[&str], &str); 7] = [
+    (&["nodeSelector"], "place.nodeSelector.mode"),
+    (&["tolerations"], "place.tolerations.mode"),
+    (&["affinity"], "place.build.mode"),
+    (&[WINDOWS_BUILD_LABEL], "place.build.mode"),
+    (&[IMAGE_BUILD_LABEL], "place.build.mode"),
+    (&["runtimeClassName"], "place.runtimeClass.mode"),
+    (&["spec", "os"], "place.specOS.mode"),
 ];
 
 /// Names who decided what came of an object.
@@ -47,14 +49,10 @@ impl Deciders<'_> {
         lines
     }
 
-    /// Where it may run, and what its fields became, as far as `words` speak of it.
-    pub(crate) fn placement(&self, words: &[String]) -> Vec<String> {
+    /// Where it may run, and what became of its fields, as far as that `concerns` them.
+    pub(crate) fn placement(&self, concerns: impl Fn(&[&str]) -> bool) -> Vec<String> {
         let mut lines = self.os();
-        let keys: BTreeSet<&str> = PLACEMENT
-            .iter()
-            .filter(|(word, _)| words.iter().any(|text| text.contains(word)))
-            .map(|(_, key)| *key)
-            .collect();
+        let keys: BTreeSet<&str> = PLACEMENT.iter().filter(|(field, _)| concerns(field)).map(|(_, key)| *key).collect();
         lines.extend(self.unusual());
         lines.extend(keys.into_iter().map(|key| self.setting(key)));
         let rules: BTreeSet<&str> = self
@@ -86,7 +84,7 @@ impl Deciders<'_> {
     }
 
     /// What findings came to.
-    pub(crate) fn findings(&self, missing: &[&ExpectedFinding], more: &[&DecidedFinding]) -> Vec<String> {
+    pub(crate) fn findings(&self, missing: &[&ExpectedFinding], more: &[&FindingResult]) -> Vec<String> {
         let missing = missing.iter().map(|expected| expected.rule.as_str());
         let more = more.iter().map(|found| found.finding.code);
         let lines = missing.chain(more).flat_map(|rule| self.rules(rule));

@@ -1,4 +1,4 @@
-//! What comes of an object: as the webhook's two doors would have it.
+//! What comes of an object, as the webhook's two endpoints would have it.
 
 use std::collections::BTreeSet;
 
@@ -14,16 +14,16 @@ use mullion_policy::effective::Setting;
 use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 
-use crate::report::decided::Decided;
+use crate::report::workload_result::WorkloadResult;
 
 /// Everything that can be expected of an object.
 pub(crate) struct Judged {
     pub(crate) kind: WorkloadKind,
-    pub(crate) decided: Decided,
+    pub(crate) decided: WorkloadResult,
     /// Every key of the policies, with what holds for it.
     pub(crate) settings: Vec<Setting>,
-    /// The object as it was written.
-    pub(crate) written: Value,
+    /// The object as its author wrote it.
+    pub(crate) authored: Value,
     /// What its creation comes to.
     pub(crate) creation: Creation,
     /// That of a pod that its controller makes; `None` for a pod, and where there is none.
@@ -35,15 +35,15 @@ pub(crate) struct Judged {
 /// What an API server makes of a new object.
 pub(crate) struct Creation {
     /// Why it is not stored.
-    pub(crate) refusal: Option<Refused>,
+    pub(crate) refusal: Option<Refusal>,
     /// As it is stored.
     pub(crate) stored: Value,
     /// What whoever creates it is told.
     pub(crate) warnings: Vec<String>,
 }
 
-/// Words of a refusal.
-pub(crate) struct Refused {
+/// Why an object is refused.
+pub(crate) struct Refusal {
     pub(crate) message: String,
     /// `MUL201 spec.containers[0].securityContext.runAsUser`.
     pub(crate) causes: Vec<String>,
@@ -60,14 +60,14 @@ impl Judged {
 /// Judges.
 pub(crate) fn judge(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Judged {
     let WorkloadObject { kind, namespace, object } = request.workload;
-    let decided = Decided::new(request, snapshot, policies);
+    let decided = WorkloadResult::new(request, snapshot, policies);
     let mut creation = create(request, snapshot, policies);
     if creation.refusal.is_none() && decided.is_refused() {
         // What the API server itself could not read.
         let message =
             decided.refused().map(|finding| format!("- {}", finding.sentence())).collect::<Vec<_>>().join("\n");
         let causes = decided.refused().map(|finding| format!("{} {}", finding.code, finding.path)).collect();
-        creation.refusal = Some(Refused { message, causes });
+        creation.refusal = Some(Refusal { message, causes });
     }
     let pod = creation.refusal.is_none().then(|| pod(kind, namespace, &creation.stored)).flatten().map(|pod| {
         create(
@@ -80,7 +80,7 @@ pub(crate) fn judge(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, pol
         .map(|names| names.into_iter().map(str::to_owned).collect());
     let labels = snapshot.namespaces.get(namespace).map(|namespace| &namespace.labels);
     let settings = Pod::of(kind, object).map(|pod| policies.effective(namespace, labels, &pod)).unwrap_or_default();
-    Judged { kind, decided, settings, written: object.clone(), creation, pod, nodes }
+    Judged { kind, decided, settings, authored: object.clone(), creation, pod, nodes }
 }
 
 /// `/mutate` sees the object as it is written, `/validate` as it is patched.
@@ -104,7 +104,7 @@ fn create(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &Po
             respond(&review(&settled, snapshot, &policies.resolve(&settled, snapshot)), &stored, Endpoint::Validate)
         }
     };
-    let refusal = first.refusal.or(second.refusal).map(|refusal| Refused {
+    let refusal = first.refusal.or(second.refusal).map(|refusal| Refusal {
         causes: refusal.causes.iter().map(|cause| format!("{} {}", cause.reason, cause.field)).collect(),
         message: refusal.message,
     });

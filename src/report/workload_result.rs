@@ -25,17 +25,18 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::report::json::{ChangeRecord, EvidenceRecord};
+use crate::report::unquoted;
 
 /// What a workload comes to. As JSON: an object with `judged`, `os`, `basis`, `because`, `evidence`, `refused`, `findings`,
 /// `placement`, `repairs`, `advice`, `warnings` and `nodes`.
 #[derive(Debug, Clone)]
-pub struct Decided {
+pub struct WorkloadResult {
     /// Whether Mullion has anything to do with it: not under `mode: Disabled`, and not where somebody opted out.
     pub judged: bool,
     /// Which OS, and why.
     pub decision: OsDecision,
     /// What is wrong with it, most important first, without what the policies allow.
-    pub findings: Vec<DecidedFinding>,
+    pub findings: Vec<FindingResult>,
     /// What is added to its pods, so that they go where they can run; of a template, what its pods get when they are made.
     pub placement: Vec<Change>,
     /// What is taken off them, or written in its place, because of a rule.
@@ -52,7 +53,7 @@ pub struct Decided {
 
 /// A finding with what comes of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct DecidedFinding {
+pub struct FindingResult {
     /// What is wrong, and where. Its own `action` is the policy's.
     pub finding: Finding,
     /// What comes of it here: `effect`.
@@ -61,7 +62,7 @@ pub struct DecidedFinding {
     pub costs_pods: bool,
 }
 
-impl Decided {
+impl WorkloadResult {
     /// What `request` comes to. What the API server could not take as it is written is refused, whatever a policy says.
     pub fn new(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Self {
         let subject = &request.workload;
@@ -69,14 +70,13 @@ impl Decided {
         let mut said = respond(&review, subject.object, Endpoint::Validate).warnings;
         let mut known = BTreeSet::new();
         said.retain(|warning| known.insert(warning.clone()));
-        let reviewed = review.findings.iter().map(|finding| DecidedFinding {
+        let reviewed = review.findings.iter().map(|finding| FindingResult {
             action: effective_action(&review, finding),
             costs_pods: costs_its_pods(&review, finding),
             finding: finding.clone(),
         });
         let unreadable = check::check(subject.kind, subject.object, &review.settings).into_iter();
-        let unreadable =
-            unreadable.map(|finding| DecidedFinding { action: finding.action, costs_pods: false, finding });
+        let unreadable = unreadable.map(|finding| FindingResult { action: finding.action, costs_pods: false, finding });
         let findings = unreadable.chain(reviewed).filter(|found| found.action != Action::Allow).collect();
         let changes = if matches!(review.category, RequestCategory::Template { .. }) {
             // An annotation around a template decides for those who write into it, and not for pods.
@@ -142,18 +142,18 @@ impl Decided {
     }
 
     /// The finding of the same rule in the same place.
-    pub fn at(&self, finding: &Finding) -> Option<&DecidedFinding> {
+    pub fn at(&self, finding: &Finding) -> Option<&FindingResult> {
         let same =
-            |found: &&DecidedFinding| found.finding.code == finding.code && found.finding.pointer == finding.pointer;
+            |found: &&FindingResult| found.finding.code == finding.code && found.finding.pointer == finding.pointer;
         self.findings.iter().find(same)
     }
 
     fn keys(&self) -> BTreeSet<(&'static str, &str, Action, bool)> {
-        self.findings.iter().map(DecidedFinding::key).collect()
+        self.findings.iter().map(FindingResult::key).collect()
     }
 }
 
-impl DecidedFinding {
+impl FindingResult {
     /// What is compared: rule, place, and what comes of it.
     fn key(&self) -> (&'static str, &str, Action, bool) {
         (self.finding.code, &self.finding.pointer, self.action, self.costs_pods)
@@ -196,7 +196,7 @@ pub fn line(edit: &Edit) -> String {
     }
     let text = match edit {
         Edit::Append { .. } if path == "spec.tolerations" => toleration_word(value).replacen("toleration ", "", 1),
-        _ => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+        _ => unquoted(value),
     };
     format!("{path}: {text}")
 }
@@ -244,9 +244,9 @@ struct FindingRecord<'a> {
     help: &'a str,
 }
 
-impl Serialize for Decided {
+impl Serialize for WorkloadResult {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let findings = self.findings.iter().map(|DecidedFinding { finding, action, costs_pods }| FindingRecord {
+        let findings = self.findings.iter().map(|FindingResult { finding, action, costs_pods }| FindingRecord {
             code: finding.code,
             rule: finding.rule,
             action: *action,
@@ -298,10 +298,10 @@ mod tests {
                 "containers": [{"name": "c", "image": "mcr.microsoft.com/windows/servercore:ltsc2022", "securityContext": security}]}}}})
     }
 
-    fn decided(object: &Value, spec: &str) -> Decided {
+    fn decided(object: &Value, spec: &str) -> WorkloadResult {
         let kind = WorkloadKind::from_name(object["kind"].as_str().unwrap()).unwrap();
         let request = ReviewRequest::creation(WorkloadObject { kind, namespace: "shop", object });
-        Decided::new(&request, &ClusterSnapshot::default(), &policies(spec))
+        WorkloadResult::new(&request, &ClusterSnapshot::default(), &policies(spec))
     }
 
     fn shown(changes: &[Change]) -> Vec<String> {
@@ -363,7 +363,8 @@ mod tests {
         let mut object = template("ReplicaSet", &json!({}));
         object["spec"]["template"]["spec"]["resources"] = json!({"limits": {"memory": "1Gi"}});
         let (workloads, denials) = (decided(&object, "workloads: Warn"), decided(&object, "rules: {denials: Warn}"));
-        let outcomes = |decided: &Decided| decided.findings.iter().map(DecidedFinding::outcome).collect::<Vec<_>>();
+        let outcomes =
+            |decided: &WorkloadResult| decided.findings.iter().map(FindingResult::outcome).collect::<Vec<_>>();
         assert_eq!(outcomes(&workloads), ["pods refused"]);
         assert_eq!(outcomes(&denials), ["warned"]);
         assert!(!workloads.agrees_with(&denials));
