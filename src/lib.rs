@@ -13,11 +13,10 @@
 //! | [`cli`] | a file for each command |
 //! | [`report`] | findings as text, JSON Lines, SARIF and GitHub annotations |
 //! | [`cluster`] | clients, watches, and the live cluster snapshot |
-//! | [`policy_files`] | policy files read from directories |
+//! | [`policy_files`] | policy files read from directories and mounts, again when they change, and their status |
 //! | [`registry`] | what registries report about images: look-ups, their cache, pull secrets |
 //! | [`webhook`] | the HTTPS server: accept loop, TLS, the AdmissionReview envelope, admin port |
 //! | [`controller`] | labels, taints, RuntimeClasses, certificates, and removing them |
-//! | [`reload`] | policy files read again while a server runs |
 //! | [`ownership`] | owner references of objects that are created at run time |
 //! | [`state`] | ConfigMap `mullion-state`: what must outlive the processes |
 //! | [`telemetry`] | logs, metrics, the health of watches |
@@ -42,7 +41,6 @@ pub mod hash;
 pub mod ownership;
 pub mod policy_files;
 pub mod registry;
-pub mod reload;
 pub mod report;
 pub mod signals;
 pub mod state;

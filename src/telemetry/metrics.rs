@@ -14,6 +14,7 @@ use mullion_engine::admission::response::{CountedOutcome, Endpoint};
 use mullion_engine::model::operating_system::Os;
 use mullion_engine::model::review_request::Operation;
 use mullion_engine::model::workload::WorkloadKind;
+use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
@@ -22,7 +23,6 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::telemetry::policies::PolicyStatus;
 use crate::telemetry::tally::Tally;
 use crate::telemetry::validity::CertificateTimes;
 use crate::telemetry::{process, watches};
@@ -224,11 +224,15 @@ impl fmt::Debug for Metrics {
 impl Metrics {
     /// All at zero, of a process without policy files.
     pub fn new() -> Self {
-        Self::about(&PolicyStatus::default())
+        Self::with(None)
     }
 
     /// All at zero, with those of the policy files.
-    pub fn about(policies: &PolicyStatus) -> Self {
+    pub fn about(policies: impl Collector) -> Self {
+        Self::with(Some(Box::new(policies)))
+    }
+
+    fn with(policies: Option<Box<dyn Collector>>) -> Self {
         let durations: fn() -> Histogram = || Histogram::new(REVIEW_BUCKETS);
         let mut inner = Inner {
             registry: Registry::default(),
@@ -258,7 +262,7 @@ impl Metrics {
         };
         inner.registry = process::registry(|own| {
             inner.register(own);
-            own.register_collector(Box::new(policies.clone()));
+            policies.into_iter().for_each(|policies| own.register_collector(policies));
         });
         Self(Arc::new(inner))
     }

@@ -5,7 +5,6 @@
 //! | `failures` | errors of the cluster in words |
 //! | `logs` | where events go, in which form, and from which level on; the level changes while it runs |
 //! | `metrics` | the webhook's metrics and events (the controller's are in `controller::metrics`) |
-//! | `policies` | how the policy files stand, in both servers |
 //! | `process` | what the process takes, and its version, in both servers |
 //! | `tally` | counts by namespace, with a bound |
 //! | `validity` | from when to when certificates are valid, in both servers |
@@ -16,7 +15,6 @@ pub mod admin;
 pub mod failures;
 pub mod logs;
 pub mod metrics;
-pub mod policies;
 pub mod process;
 pub mod tally;
 pub mod validity;
