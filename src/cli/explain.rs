@@ -6,7 +6,7 @@ use clap::Args;
 use mullion_engine::admission::finding_outcome::effective_action;
 use mullion_engine::admission::pod_preview::nodes;
 use mullion_engine::admission::request_category::RequestCategory;
-use mullion_engine::admission::review::{Review, review};
+use mullion_engine::admission::review::Review;
 use mullion_engine::model::change::Cause;
 use mullion_engine::model::os_decision::{Basis, OsDecision};
 use mullion_engine::model::pod_view::Pod;
@@ -19,12 +19,13 @@ use mullion_policy::effective::{Entry, Setting, shape_of};
 use serde::Serialize;
 
 use crate::cli::check::Output;
-use crate::cli::documents::{Carrier, File, each_subject};
+use crate::cli::documents::{File, ManifestWorkload, each_workload};
 use crate::cli::input::Inputs;
 use crate::cli::io_handles::Io;
 use crate::cli::knowledge::{Knowledge, KnowledgeArgs};
 use crate::cli::outcome::Outcome;
 use crate::cli::policy::show::yaml::{flow, item_of};
+use crate::report::admission::review_of;
 use crate::report::json::{ChangeRecord, EvidenceRecord, SubjectRecord, write_line};
 use crate::report::rule_page::decider;
 use crate::report::text::printable;
@@ -66,7 +67,7 @@ pub fn run(args: &Explain, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     knowledge.add_namespaces(&files);
     texts.report(io)?;
     let mut explained = 0;
-    let broken = each_subject(&files, io, |subject, file, io| {
+    let broken = each_workload(&files, io, |subject, file, io| {
         explained += 1;
         Ok(explain(subject, file, args, &knowledge, io)?)
     })?;
@@ -78,7 +79,7 @@ pub fn run(args: &Explain, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
 
 /// Explains one subject.
 fn explain(
-    subject: &Carrier<'_>,
+    subject: &ManifestWorkload<'_>,
     file: &File<'_>,
     args: &Explain,
     knowledge: &Knowledge,
@@ -87,7 +88,7 @@ fn explain(
     let namespace = args.inputs.namespace.as_str();
     let name = subject.name(namespace);
     let request = subject.creation(namespace);
-    let review = review(&request, &knowledge.snapshot, &knowledge.policies.resolve(&request, &knowledge.snapshot));
+    let review = review_of(&request, &knowledge.snapshot, &knowledge.policies);
     let explanation = Explanation {
         subject: SubjectRecord::new(&name, &review),
         because: because(&review.decision),
@@ -107,7 +108,7 @@ fn explain(
 
 /// Every key that is set or has a default, and what policies add to lists about placement. What they say of rules and images
 /// stands with those.
-fn settings(subject: &Carrier<'_>, default: &str, knowledge: &Knowledge) -> Vec<Setting> {
+fn settings(subject: &ManifestWorkload<'_>, default: &str, knowledge: &Knowledge) -> Vec<Setting> {
     let namespace = subject.namespace(default);
     let known = knowledge.snapshot.namespaces.get(namespace).map(|namespace| &namespace.labels);
     let pod = Pod::of(subject.kind, &subject.object.value);

@@ -51,7 +51,7 @@ impl fmt::Display for ObjectName {
     }
 }
 
-/// A finding with its place in the file.
+/// A finding, with its place in the file where it has one.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs, reason = "the members of a finding under the same names")]
@@ -59,19 +59,33 @@ pub struct FindingRecord<'a> {
     pub code: &'a str,
     pub rule: &'a str,
     pub action: Action,
+    #[serde(flatten)]
+    pub place: Option<FindingPlace<'a>>,
+    /// Whether the template is taken and its pods are refused; only where two decisions are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pods_refused: Option<bool>,
+    pub path: &'a str,
+    pub pointer: &'a str,
+    pub message: &'a str,
+    pub help: &'a str,
+}
+
+/// Where a finding is.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FindingPlace<'a> {
+    /// As the user named it.
     pub file: &'a str,
     /// 1-based, as all four.
     pub line: usize,
     /// In characters.
     pub column: usize,
+    /// Where it ends.
     pub end_line: usize,
     /// Of the character after the last.
     pub end_column: usize,
+    /// In which object.
     pub object: &'a ObjectName,
-    pub path: &'a str,
-    pub pointer: &'a str,
-    pub message: &'a str,
-    pub help: &'a str,
 }
 
 /// What a workload came to.
@@ -119,30 +133,10 @@ pub(crate) struct ChangeRecord<'a> {
 }
 
 impl<'a> FindingRecord<'a> {
-    /// The record of `finding`, which comes to `action`, in `object` at lines and columns from `start` to `end`.
-    pub fn new(
-        finding: &'a Finding,
-        action: Action,
-        object: &'a ObjectName,
-        file: &'a str,
-        start: (usize, usize),
-        end: (usize, usize),
-    ) -> Self {
-        Self {
-            code: finding.code,
-            rule: finding.rule,
-            action,
-            file,
-            line: start.0,
-            column: start.1,
-            end_line: end.0,
-            end_column: end.1,
-            object,
-            path: &finding.path,
-            pointer: &finding.pointer,
-            message: &finding.message,
-            help: &finding.help,
-        }
+    /// The record of `finding`, which comes to `action`.
+    pub fn new(finding: &'a Finding, action: Action, place: Option<FindingPlace<'a>>) -> Self {
+        let Finding { code, rule, path, pointer, message, help, .. } = finding;
+        Self { code, rule, action, place, pods_refused: None, path, pointer, message, help }
     }
 }
 

@@ -1,8 +1,9 @@
 //! What a review found, written for people ([`text`], [`github`]) and for machines ([`json`], [`sarif`]), and what it comes
 //! to, to be compared ([`workload_result`]); what is wrong with policy files ([`problem`]).
 //!
-//! Rendering only: nothing here judges, reads files or decides an exit code.
+//! Only [`admission`] and [`workload_result`] call the engine. Nothing here reads files or decides an exit code.
 
+pub mod admission;
 pub mod field_difference;
 pub mod field_match;
 pub mod field_path;
@@ -16,6 +17,7 @@ pub mod text;
 pub mod workload_result;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use mullion_engine::model::settings::origin::Origin;
@@ -152,6 +154,12 @@ fn sentence(message: &str, help: &str, remark: &str) -> String {
         sentence = format!("{sentence} ({remark})");
     }
     sentence
+}
+
+/// Each text once, where it is first: the API server drops the others.
+pub(crate) fn unique(texts: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut known = BTreeSet::new();
+    texts.into_iter().filter(|text| known.insert(text.clone())).collect()
 }
 
 /// `1 subject`, `2 subjects`, `2 policies`.

@@ -86,7 +86,7 @@ pub(crate) fn category(old: &WorkloadResult, new: &WorkloadResult) -> Option<Cat
     Some(match (old.is_refused(), new.is_refused()) {
         (false, true) => Category::Refused,
         (true, false) => Category::NoLongerRefused,
-        _ if old.goes_where(new) => Category::Told,
+        _ if old.has_same_placement(new) => Category::Told,
         _ => Category::Placed,
     })
 }
@@ -199,7 +199,7 @@ pub(crate) fn node_causes(old: &PolicySet, new: &PolicySet) -> Vec<(&'static Key
 
 /// The entries of `rules.actions` that make findings differ, each rule once.
 fn actions(old: &WorkloadResult, new: &WorkloadResult, causes: &mut Vec<Cause>) {
-    let outcome = |of: &WorkloadResult, finding: &Finding| of.at(finding).map(FindingResult::outcome);
+    let outcome = |of: &WorkloadResult, finding: &Finding| of.finding_at(finding).map(FindingResult::outcome);
     let both = old.findings.iter().chain(&new.findings).map(|found| &found.finding);
     for finding in both.filter(|finding| outcome(old, finding) != outcome(new, finding)) {
         let held = |settings: &Settings| {
@@ -229,7 +229,7 @@ impl Difference {
         }
         let mut told = Vec::new();
         for found in old.findings.iter().chain(&new.findings) {
-            let (before, after) = (old.at(&found.finding), new.at(&found.finding));
+            let (before, after) = (old.finding_at(&found.finding), new.finding_at(&found.finding));
             let outcome = |found: Option<&FindingResult>| found.map_or("nothing", FindingResult::outcome);
             let (before, after) = (outcome(before), outcome(after));
             let finding = &found.finding;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use mullion_engine::admission::response::DenialCause;
 use mullion_engine::model::os_decision::DetectedOs;
 use mullion_engine::model::workload::WorkloadKind;
 use mullion_engine::rules::catalogue::find;
@@ -10,8 +11,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::cli::policy::test::deciders::Deciders;
-use crate::cli::policy::test::judge::{Creation, Judged};
+use crate::cli::policy::test::judge::Judged;
 use crate::cli::policy::test::lines::{list, one, yaml};
+use crate::report::admission::Admission;
 use crate::report::field_difference::{differences, unexpected};
 use crate::report::field_match::{likeness, mismatches};
 use crate::report::rule_page::action_name;
@@ -90,16 +92,18 @@ impl Comparison<'_> {
                 self.fail("refused", vec!["it is not refused".to_owned()], sides, deciders);
             }
             (Some(mut missing), Some(refusal)) => {
+                let cause_text = |DenialCause { reason, field, .. }: &DenialCause| format!("{reason} {field}");
+                let all_causes: Vec<String> = refusal.causes.iter().map(cause_text).collect();
                 let message = one(&refusal.message);
                 missing.says.retain(|text| !message.contains(&one(text)));
-                missing.causes.retain(|cause| !refusal.causes.contains(cause));
+                missing.causes.retain(|cause| !all_causes.contains(cause));
                 let ExpectedRefusal { says, causes } = missing;
                 if says.is_empty() && causes.is_empty() {
                     return;
                 }
                 let texts = says.iter().map(|text| format!("the refusal does not say `{text}`"));
                 let messages = texts.chain(causes.iter().map(|cause| format!("there is no cause `{cause}`"))).collect();
-                let all: Vec<&str> = refusal.message.lines().chain(refusal.causes.iter().map(String::as_str)).collect();
+                let all: Vec<&str> = refusal.message.lines().chain(all_causes.iter().map(String::as_str)).collect();
                 let sides = (list(&[says, causes].concat()), list(&all));
                 self.fail("refused", messages, sides, self.deciders.refusal(&[]));
             }
@@ -168,7 +172,7 @@ impl Comparison<'_> {
         }
     }
 
-    fn stored(&mut self, key: &'static str, expected: Option<&Value>, creation: &Creation) {
+    fn stored(&mut self, key: &'static str, expected: Option<&Value>, creation: &Admission) {
         let Some(expected) = expected else { return };
         let mismatches = mismatches(expected, Some(&creation.stored));
         if !mismatches.is_empty() {
@@ -202,7 +206,7 @@ impl Comparison<'_> {
                     if self.judged.kind == WorkloadKind::Pod { "it is a Pod itself" } else { "it has no pod template" };
                 self.fail("pod", vec![why.to_owned()], (yaml(expected), String::new()), Vec::new());
             }
-            Some(Creation { refusal: Some(refusal), .. }) => {
+            Some(Admission { refusal: Some(refusal), .. }) => {
                 let lines: Vec<&str> = refusal.message.lines().collect();
                 let messages = vec!["its pods are refused".to_owned()];
                 self.fail("pod", messages, (yaml(expected), list(&lines)), self.deciders.refusal(&[]));

@@ -1,19 +1,18 @@
 //! What comes of an object, as the webhook's two endpoints would have it.
 
-use std::collections::BTreeSet;
-
 use mullion_engine::admission::pod_preview::nodes;
-use mullion_engine::admission::response::{Endpoint, ReviewResponse, respond};
-use mullion_engine::admission::review::review;
+use mullion_engine::admission::response::{Denial, DenialCause};
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::pod_view::Pod;
 use mullion_engine::model::review_request::ReviewRequest;
 use mullion_engine::model::settings::origin::Origin;
 use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
+use mullion_engine::rules::finding::Finding;
 use mullion_policy::effective::Setting;
 use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 
+use crate::report::admission::Admission;
 use crate::report::workload_result::WorkloadResult;
 
 /// Everything that can be expected of an object.
@@ -25,28 +24,11 @@ pub(crate) struct Judged {
     /// The object as its author wrote it.
     pub(crate) authored: Value,
     /// What its creation comes to.
-    pub(crate) creation: Creation,
-    /// That of a pod that its controller makes; `None` for a pod, and where there is none.
-    pub(crate) pod: Option<Creation>,
+    pub(crate) creation: Admission,
+    /// The same of a pod that its controller makes; `None` for a pod, and where there is none.
+    pub(crate) pod: Option<Admission>,
     /// The nodes that could run it, or its pods; `None` where the snapshot knows of none.
     pub(crate) nodes: Option<Vec<String>>,
-}
-
-/// What an API server makes of a new object.
-pub(crate) struct Creation {
-    /// Why it is not stored.
-    pub(crate) refusal: Option<Refusal>,
-    /// As it is stored.
-    pub(crate) stored: Value,
-    /// What whoever creates it is told.
-    pub(crate) warnings: Vec<String>,
-}
-
-/// Why an object is refused.
-pub(crate) struct Refusal {
-    pub(crate) message: String,
-    /// `MUL201 spec.containers[0].securityContext.runAsUser`.
-    pub(crate) causes: Vec<String>,
 }
 
 impl Judged {
@@ -61,58 +43,26 @@ impl Judged {
 pub(crate) fn judge(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Judged {
     let WorkloadObject { kind, namespace, object } = request.workload;
     let decided = WorkloadResult::new(request, snapshot, policies);
-    let mut creation = create(request, snapshot, policies);
+    let mut creation = Admission::new(request, snapshot, policies);
     if creation.refusal.is_none() && decided.is_refused() {
         // What the API server itself could not read.
-        let message =
-            decided.refused().map(|finding| format!("- {}", finding.sentence())).collect::<Vec<_>>().join("\n");
-        let causes = decided.refused().map(|finding| format!("{} {}", finding.code, finding.path)).collect();
-        creation.refusal = Some(Refusal { message, causes });
+        let lines: Vec<String> = decided.refused().map(|finding| format!("- {}", finding.sentence())).collect();
+        let cause = |finding: &Finding| DenialCause {
+            reason: finding.code,
+            field: finding.path.clone(),
+            message: finding.advice(),
+        };
+        creation.refusal = Some(Denial { message: lines.join("\n"), causes: decided.refused().map(cause).collect() });
     }
     let pod = creation.refusal.is_none().then(|| pod(kind, namespace, &creation.stored)).flatten().map(|pod| {
-        create(
-            &ReviewRequest::creation(WorkloadObject { kind: WorkloadKind::Pod, namespace, object: &pod }),
-            snapshot,
-            policies,
-        )
+        let pod = WorkloadObject { kind: WorkloadKind::Pod, namespace, object: &pod };
+        Admission::new(&ReviewRequest::creation(pod), snapshot, policies)
     });
     let nodes = nodes(request, snapshot, &policies.resolve(request, snapshot))
         .map(|names| names.into_iter().map(str::to_owned).collect());
     let labels = snapshot.namespaces.get(namespace).map(|namespace| &namespace.labels);
     let settings = Pod::of(kind, object).map(|pod| policies.effective(namespace, labels, &pod)).unwrap_or_default();
     Judged { kind, decided, settings, authored: object.clone(), creation, pod, nodes }
-}
-
-/// `/mutate` sees the object as it is written, `/validate` as it is patched.
-fn create(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Creation {
-    let object = request.workload.object;
-    let before = review(request, snapshot, &policies.resolve(request, snapshot));
-    let first = respond(&before, object, Endpoint::Mutate);
-    let mut stored = object.clone();
-    if first.refusal.is_none() {
-        // What cannot be applied leaves the object as its author wrote it.
-        let applied = json_patch::patch(&mut stored, &first.patch).is_ok();
-        if !applied {
-            stored = object.clone();
-        }
-    }
-    let settled =
-        ReviewRequest { workload: WorkloadObject { object: &stored, ..request.workload }, settled: true, ..*request };
-    let second = match first.refusal {
-        Some(_) => ReviewResponse::default(),
-        None => {
-            respond(&review(&settled, snapshot, &policies.resolve(&settled, snapshot)), &stored, Endpoint::Validate)
-        }
-    };
-    let refusal = first.refusal.or(second.refusal).map(|refusal| Refusal {
-        causes: refusal.causes.iter().map(|cause| format!("{} {}", cause.reason, cause.field)).collect(),
-        message: refusal.message,
-    });
-    // The API server says equal texts once.
-    let mut said = BTreeSet::new();
-    let warnings = first.warnings.into_iter().chain(second.warnings);
-    let warnings = warnings.filter(|warning| said.insert(warning.clone())).collect();
-    Creation { refusal, stored, warnings }
 }
 
 /// A pod as the controller of `object` makes it.

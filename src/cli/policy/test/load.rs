@@ -17,7 +17,7 @@ use mullion_policy::test_cases::{PolicyTest, TestFile};
 use mullion_snapshot::dump;
 use serde_json::{Value, json};
 
-use crate::cli::documents::{File, Found};
+use crate::cli::documents::{File, ManifestObject};
 use crate::cli::input::{SourceText, read_file};
 use crate::cli::policy::test::compare::compare;
 use crate::cli::policy::test::judge::judge;
@@ -147,7 +147,7 @@ impl Loader<'_> {
         let _broken_documents = File::new(&source).each(|document| {
             match document {
                 Ok(parsed) => found.extend(parsed.objects().filter_map(|object| match object {
-                    Found::Workload(workload) => {
+                    ManifestObject::Workload(workload) => {
                         let name = workload.object.name.as_deref().unwrap_or_default();
                         Some((format!("{}/{name}", workload.kind.name()), workload.object.value.clone()))
                     }
