@@ -100,8 +100,8 @@ fn explain(
         Output::Json => write_line(io.stdout, &explanation),
         Output::Text => {
             let at = file.line_column(subject.object.span.start).line;
-            let text = explanation.text(&format!("{}:{at}", file.source.name), &review);
-            io.stdout.write_all(text.as_bytes())
+            let lines = explanation.lines(&format!("{}:{at}", file.source.name), &review);
+            lines.iter().try_for_each(|line| writeln!(io.stdout, "{}", printable(line)))
         }
     }
 }
@@ -127,7 +127,7 @@ fn denied(review: &Review) -> impl Iterator<Item = &Finding> {
 
 impl Explanation<'_> {
     /// The lines for people, of a subject at `place`.
-    fn text(&self, place: &str, review: &Review) -> String {
+    fn lines(&self, place: &str, review: &Review) -> Vec<String> {
         let SubjectRecord { object, os, evidence, changes, advice, .. } = &self.subject;
         let mut lines = vec![format!("{object} ({place})"), format!("  os: {}{}", os.name(), self.reason(review))];
         lines.extend(evidence.iter().map(|evidence| format!("    {}", evidence_line(evidence, review))));
@@ -166,7 +166,7 @@ impl Explanation<'_> {
                 })),
             }
         }
-        lines.iter().map(|line| format!("{}\n", printable(line))).collect()
+        lines
     }
 
     /// Why it is that operating system, as the end of a line.

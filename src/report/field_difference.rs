@@ -81,7 +81,9 @@ fn compare(plain: Option<&Value>, ours: Option<&Value>, path: &FieldPath, all: &
     match (plain, ours) {
         (Some(Value::Object(left)), Some(Value::Object(right))) => {
             let keys: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
-            keys.into_iter().for_each(|key| compare(left.get(key), right.get(key), &path.key(key), all));
+            for key in keys {
+                compare(left.get(key), right.get(key), &path.key(key), all);
+            }
         }
         (Some(Value::Array(left)), Some(Value::Array(right))) if left.len() == right.len() => {
             for (index, (left, right)) in left.iter().zip(right).enumerate() {

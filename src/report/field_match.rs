@@ -70,7 +70,8 @@ fn compare(expected: &Value, actual: Option<&Value>, path: &FieldPath, all: &mut
         }
         (wanted, Some(there)) if wanted == there => {}
         _ => {
-            all.push(Mismatch { path: path.clone(), expected: expected.clone(), entry: None, actual: actual.cloned() })
+            let (expected, actual) = (expected.clone(), actual.cloned());
+            all.push(Mismatch { path: path.clone(), expected, entry: None, actual });
         }
     }
 }

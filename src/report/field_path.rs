@@ -24,13 +24,11 @@ impl FieldPath {
         let mut keys = Vec::new();
         let mut rest = text;
         while !rest.is_empty() {
-            let (key, after) = match rest.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
-                Some(bracketed) => bracketed,
-                None => {
-                    let first = rest.chars().next().map_or(0, char::len_utf8);
-                    rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len()).max(first))
-                }
-            };
+            let bracketed = rest.strip_prefix('[').and_then(|inner| inner.split_once(']'));
+            let (key, after) = bracketed.unwrap_or_else(|| {
+                let first = rest.chars().next().map_or(0, char::len_utf8);
+                rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len()).max(first))
+            });
             keys.push(key.to_owned());
             rest = after.strip_prefix('.').unwrap_or(after);
         }
@@ -93,5 +91,44 @@ pub(crate) fn list_name<'k>(key: &'k str, value: &Value) -> (&'k str, Option<boo
         (Value::Array(_), Some(name), _) => (name, Some(true)),
         (Value::Array(_), None, Some(name)) => (name, Some(false)),
         _ => (key, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_path_reads_as_it_is_written() {
+        for text in ["spec.containers[0].image", "metadata.annotations[mullion.dev/decision]", "[x/y.z].a", ""] {
+            assert_eq!(FieldPath::parse(text).to_string(), text);
+        }
+        let built = FieldPath::default().key("metadata").key("annotations").key("mullion.dev/decision");
+        assert_eq!(built, FieldPath::parse("metadata.annotations[mullion.dev/decision]"));
+        let built = FieldPath::default().key("spec").key("containers").index(0).key("image");
+        assert_eq!(built, FieldPath::parse("spec.containers[0].image"));
+        assert!(built.starts_with(&FieldPath::parse("spec.containers")));
+        assert!(!built.starts_with(&FieldPath::parse("spec.containers[1]")));
+    }
+
+    #[test]
+    fn a_field_is_found_by_its_keys_and_not_by_a_part_of_them() {
+        let (tolerations, os): (&[&str], &[&str]) = (&["tolerations"], &["spec", "os"]);
+        for (path, value, field, expected) in [
+            ("spec.tolerations", json!([]), tolerations, true),
+            ("spec.tolerations[0].key", json!("os"), tolerations, true),
+            ("spec", json!({"tolerations+": [{"key": "os"}]}), tolerations, true),
+            ("spec.template", json!({"spec": {"tolerations": null}}), tolerations, true),
+            ("spec.tolerationsOfOthers", json!({}), tolerations, false),
+            ("metadata.annotations[a/b]", json!("tolerations"), tolerations, false),
+            ("spec", json!({"os": {"name": "linux"}}), os, true),
+            ("spec.template.spec.os", json!(null), os, true),
+            ("metadata.labels.os", json!("linux"), os, false),
+        ] {
+            assert_eq!(FieldPath::parse(path).reaches(field, &value), expected, "{path}: {value}");
+        }
     }
 }

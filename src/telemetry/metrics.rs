@@ -262,7 +262,9 @@ impl Metrics {
         };
         inner.registry = process::registry(|own| {
             inner.register(own);
-            policies.into_iter().for_each(|policies| own.register_collector(policies));
+            if let Some(policies) = policies {
+                own.register_collector(policies);
+            }
         });
         Self(Arc::new(inner))
     }

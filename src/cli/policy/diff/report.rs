@@ -269,23 +269,22 @@ impl Totals {
 /// Writes which keys differ, whoever is asked about.
 pub(crate) fn settings(found: &[Setting], output: Output, io: &mut Io<'_>) -> io::Result<()> {
     for setting in found {
-        match (output, setting) {
+        let line = match (output, setting) {
             (Output::Json, Setting::Policy { what, old, new }) => {
                 write_line(io.stdout, &Record::Policy { policy: what, old, new })?;
+                continue;
             }
             (Output::Json, Setting::Key { what, cause }) => {
-                write_line(io.stdout, &Record::Key { policy: what, cause })?
+                write_line(io.stdout, &Record::Key { policy: what, cause })?;
+                continue;
             }
             (Output::Text, Setting::Policy { what, old, new }) => {
                 let (sign, at) = if old.is_some() { ('-', old) } else { ('+', new) };
-                let line = format!("{sign} {what} ({})", set_by(at.as_ref()));
-                writeln!(io.stdout, "{}", printable(&line))?;
+                format!("{sign} {what} ({})", set_by(at.as_ref()))
             }
-            (Output::Text, Setting::Key { what, cause: one }) => {
-                let line = format!("{what}: {}", cause(one));
-                writeln!(io.stdout, "{}", printable(&line))?;
-            }
-        }
+            (Output::Text, Setting::Key { what, cause: one }) => format!("{what}: {}", cause(one)),
+        };
+        writeln!(io.stdout, "{}", printable(&line))?;
     }
     if output == Output::Text {
         let what = if found.is_empty() { "no setting differs".to_owned() } else { counted(found.len(), "difference") };
