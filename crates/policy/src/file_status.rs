@@ -220,7 +220,8 @@ mod tests {
         ]);
         let problems = PolicySet::load(&now).unwrap_err();
         let versions: Vec<FileVersion> = now.texts.iter().map(PolicyFile::version).collect();
-        let found = file_statuses(&set, &versions, problems.clone(), &[], 1);
+        let before = file_statuses(&set, &set.versions(), Vec::new(), &[], 1);
+        let found = file_statuses(&set, &versions, problems.clone(), &before, 2);
         assert_eq!(
             rows(&found),
             [
@@ -231,6 +232,8 @@ mod tests {
                 row("p/e.yaml", "waiting", false, 0, 0),
             ]
         );
+        let changed: Vec<i64> = found.iter().map(|file| file.changed).collect();
+        assert_eq!(changed, [2, 1, 2, 2, 2], "only what stayed as it was keeps its time");
         assert_eq!(found[3].hash, None);
         assert_ne!(found[2].hash, Some(set.files[2].hash()));
         // A directory that cannot be read takes all its files with it, and no word is lost.
