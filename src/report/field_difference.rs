@@ -52,12 +52,13 @@ impl Difference {
 
 impl Unexpected<'_> {
     /// Whether it is about `field`, which stands at its place, or below that on either side.
-    pub fn concerns(&self, field: &[&str]) -> bool {
+    pub fn concerns(&self, field: &str) -> bool {
+        let field = FieldPath::parse(field);
         match self {
             Self::Differs(Difference { path, plain, ours }) => {
-                [plain, ours].into_iter().flatten().any(|side| path.reaches(field, side))
+                [plain, ours].into_iter().flatten().any(|side| path.reaches(&field, side))
             }
-            Self::Same(path) => path.contains(field),
+            Self::Same(path) => path.contains(&field),
         }
     }
 }

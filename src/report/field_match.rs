@@ -46,8 +46,9 @@ fn entries(list: &Value) -> String {
 
 impl Mismatch {
     /// Whether it is about `field`, which stands at its place, or below that on either side.
-    pub fn concerns(&self, field: &[&str]) -> bool {
-        [Some(&self.expected), self.actual.as_ref()].iter().flatten().any(|side| self.path.reaches(field, side))
+    pub fn concerns(&self, field: &str) -> bool {
+        let field = FieldPath::parse(field);
+        [Some(&self.expected), self.actual.as_ref()].iter().flatten().any(|side| self.path.reaches(&field, side))
     }
 }
 

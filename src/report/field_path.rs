@@ -63,12 +63,12 @@ impl FieldPath {
     }
 
     /// Whether the keys of `field`, one after the other, are among its own.
-    pub fn contains(&self, field: &[&str]) -> bool {
-        self.keys.windows(field.len()).any(|keys| keys == field)
+    pub fn contains(&self, field: &Self) -> bool {
+        field.is_root() || self.keys.windows(field.keys.len()).any(|keys| keys == field.keys)
     }
 
     /// Whether [`contains`](Self::contains) holds for this place, or for one below it that `value` has.
-    pub fn reaches(&self, field: &[&str], value: &Value) -> bool {
+    pub fn reaches(&self, field: &Self, value: &Value) -> bool {
         let below = match value {
             Value::Object(map) => {
                 map.iter().any(|(key, value)| self.key(list_name(key, value).0).reaches(field, value))
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_field_is_found_by_its_keys_and_not_by_a_part_of_them() {
-        let (tolerations, os): (&[&str], &[&str]) = (&["tolerations"], &["spec", "os"]);
+        let (tolerations, os) = ("tolerations", "spec.os");
         for (path, value, field, expected) in [
             ("spec.tolerations", json!([]), tolerations, true),
             ("spec.tolerations[0].key", json!("os"), tolerations, true),
@@ -128,7 +128,7 @@ mod tests {
             ("spec.template.spec.os", json!(null), os, true),
             ("metadata.labels.os", json!("linux"), os, false),
         ] {
-            assert_eq!(FieldPath::parse(path).reaches(field, &value), expected, "{path}: {value}");
+            assert_eq!(FieldPath::parse(path).reaches(&FieldPath::parse(field), &value), expected, "{path}: {value}");
         }
     }
 }

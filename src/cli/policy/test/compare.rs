@@ -231,7 +231,7 @@ impl Comparison<'_> {
                 None => "the snapshot of this test knows of no nodes".to_owned(),
             };
             let deciders =
-                self.deciders.placement(|field| matches!(field, ["nodeSelector" | "tolerations" | "affinity"]));
+                self.deciders.placement(|field| ["nodeSelector", "tolerations", "affinity"].contains(&field));
             self.fail("nodes", vec![message], (list(&expected), list(&actual)), deciders);
         }
     }

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use mullion_engine::model::change::Cause;
-use mullion_engine::model::names::{IMAGE_BUILD_LABEL, WINDOWS_BUILD_LABEL};
 use mullion_engine::model::os_decision::Basis;
 use mullion_engine::model::settings::rule_actions::{Action, Denials};
 use mullion_engine::model::settings::workload_settings::{Mode, TemplateDenials};
@@ -18,15 +17,15 @@ use crate::report::rule_page::decider;
 use crate::report::set_by;
 use crate::report::workload_result::FindingResult;
 
-/// A field that Mullion places, by the keys that lead to it, and the policy key that decides about it.
-const PLACEMENT: [(&[&str], &str); 7] = [
-    (&["nodeSelector"], "place.nodeSelector.mode"),
-    (&["tolerations"], "place.tolerations.mode"),
-    (&["affinity"], "place.build.mode"),
-    (&[WINDOWS_BUILD_LABEL], "place.build.mode"),
-    (&[IMAGE_BUILD_LABEL], "place.build.mode"),
-    (&["runtimeClassName"], "place.runtimeClass.mode"),
-    (&["spec", "os"], "place.specOS.mode"),
+/// A field that Mullion places, and the policy key that decides about it.
+const PLACEMENT: [(&str, &str); 7] = [
+    ("nodeSelector", "place.nodeSelector.mode"),
+    ("tolerations", "place.tolerations.mode"),
+    ("affinity", "place.build.mode"),
+    ("[node.kubernetes.io/windows-build]", "place.build.mode"),
+    ("[mullion.dev/windows-build]", "place.build.mode"),
+    ("runtimeClassName", "place.runtimeClass.mode"),
+    ("spec.os", "place.specOS.mode"),
 ];
 
 /// Names who decided what came of an object.
@@ -50,7 +49,7 @@ impl Deciders<'_> {
     }
 
     /// Where it may run, and what became of its fields, as far as that `concerns` them.
-    pub(crate) fn placement(&self, concerns: impl Fn(&[&str]) -> bool) -> Vec<String> {
+    pub(crate) fn placement(&self, concerns: impl Fn(&str) -> bool) -> Vec<String> {
         let mut lines = self.os();
         let keys: BTreeSet<&str> = PLACEMENT.iter().filter(|(field, _)| concerns(field)).map(|(_, key)| *key).collect();
         lines.extend(self.unusual());
