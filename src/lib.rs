@@ -12,13 +12,13 @@
 //! |---|---|
 //! | [`cli`] | a file for each command |
 //! | [`report`] | findings as text, JSON Lines, SARIF and GitHub annotations |
-//! | [`cluster`] | clients, watches, the live cluster snapshot, ConfigMap `mullion-state` |
-//! | [`policy_files`] | policy files read from directories |
+//! | [`cluster`] | clients, watches, and the live cluster snapshot |
+//! | [`policy_files`] | policy files read from directories and mounts, again when they change, and their status |
 //! | [`registry`] | what registries report about images: look-ups, their cache, pull secrets |
 //! | [`webhook`] | AdmissionReview requests and their responses |
 //! | [`controller`] | labels, taints, RuntimeClasses, certificates, and removing them |
-//! | [`reload`] | policy files read again while a server runs |
-//! | [`server`] | accept loop, TLS, limits and admin port of webhook and controller |
+//! | [`ownership`] | owner references of objects that are created at run time |
+//! | [`state`] | ConfigMap `mullion-state`: what must outlive the processes |
 //! | [`telemetry`] | logs, metrics, the health of watches |
 //!
 //! Where do I add …
@@ -40,7 +40,6 @@ pub mod cluster;
 pub mod controller;
 pub mod policy_files;
 pub mod registry;
-pub mod reload;
 pub mod report;
 pub mod server;
 pub mod shutdown_signals;

@@ -4,20 +4,20 @@ use std::io;
 use std::io::Write;
 
 use clap::{Args, ValueEnum};
-use mullion_engine::admission::finding_outcome::effective_action;
-use mullion_engine::admission::review::{Review, review};
+use mullion_engine::admission::review::Review;
 use mullion_engine::model::settings::rule_actions::Action;
 use mullion_engine::model::settings::workload_settings::Mode;
-use mullion_engine::rules::field_types::check;
 use mullion_engine::rules::finding::Finding;
 
-use crate::cli::documents::{Carrier, File, Found, Parsed};
+use crate::cli::documents::{File, ManifestObject, ManifestWorkload, Parsed};
 use crate::cli::input::Inputs;
 use crate::cli::io_handles::Io;
 use crate::cli::knowledge::{Knowledge, KnowledgeArgs};
 use crate::cli::outcome::Outcome;
-use crate::report::json::{FindingRecord, ObjectName, Record, SubjectRecord};
-use crate::report::text::{Message, Severity};
+use crate::report::admission::review_of;
+use crate::report::json::{FindingPlace, FindingRecord, ObjectName, Record, SubjectRecord, write_line};
+use crate::report::text::Message;
+use crate::report::workload_result::{FindingResult, finding_results};
 use crate::report::{Failure, STDIN, Totals, github, sarif};
 
 /// Arguments of `check`.
@@ -163,57 +163,50 @@ impl Report {
     ) -> io::Result<()> {
         for found in parsed.objects() {
             match found {
-                Found::Workload(workload) => {
+                ManifestObject::Workload(workload) => {
                     self.totals.subjects += 1;
                     let request = workload.creation(namespace);
-                    let review = review(
-                        &request,
-                        &knowledge.snapshot,
-                        &knowledge.policies.resolve(&request, &knowledge.snapshot),
-                    );
-                    let shape = check::check(workload.kind, &workload.object.value, &review.settings);
-                    let judged = Judged { name: workload.name(namespace), file, workload, review, shape };
-                    self.workload(&judged, io)?;
+                    let review = review_of(&request, &knowledge.snapshot, &knowledge.policies);
+                    let findings = finding_results(&request.workload, &review);
+                    let name = workload.name(namespace);
+                    self.workload(&ReviewedWorkload { name, file, workload, review, findings }, io)?;
                 }
-                Found::Namespace(_) | Found::Other => self.totals.other_objects += 1,
-                Found::Skipped => self.totals.skipped_documents += 1,
+                ManifestObject::Namespace(_) | ManifestObject::Other => self.totals.other_objects += 1,
+                ManifestObject::Skipped => self.totals.skipped_documents += 1,
             }
         }
         Ok(())
     }
 
-    fn workload(&mut self, judged: &Judged<'_>, io: &mut Io<'_>) -> io::Result<()> {
-        for (finding, action) in judged.findings() {
+    fn workload(&mut self, reviewed: &ReviewedWorkload<'_>, io: &mut Io<'_>) -> io::Result<()> {
+        for FindingResult { finding, action, .. } in &reviewed.findings {
+            let action = *action;
             // What changed nothing on Linux either is no news for people, and is not in their count.
-            let quiet = action == Action::Repair && finding.quiet && !matches!(self.writer, Writer::Json);
-            if action == Action::Allow || quiet {
+            if action == Action::Repair && finding.quiet && !matches!(self.writer, Writer::Json) {
                 continue;
             }
             self.totals.count(action);
+            let place = reviewed.place(finding);
+            let (record, remark) = (FindingRecord::new(finding, action, Some(place)), reviewed.remark(action));
             match &mut self.writer {
                 Writer::Text => {
-                    let message = judged.message(finding, action);
+                    let message = reviewed.message(finding, action);
                     io.stdout.write_all(message.render(io.colour_stdout).as_bytes())?;
                 }
-                Writer::Json => write_record(io.stdout, &Record::Finding(judged.record(finding, action)))?,
-                Writer::Sarif(log) => {
-                    log.finding(io.stdout, &judged.record(finding, action), judged.remark(action))?;
-                }
-                Writer::Github => {
-                    let line = github::finding(&judged.record(finding, action), judged.remark(action));
-                    io.stdout.write_all(line.as_bytes())?;
-                }
+                Writer::Json => write_line(io.stdout, &Record::Finding(record))?,
+                Writer::Sarif(log) => log.finding(io.stdout, &record, place, remark)?,
+                Writer::Github => io.stdout.write_all(github::finding(&record, place, remark).as_bytes())?,
             }
         }
         if let Writer::Json = self.writer {
-            write_record(io.stdout, &Record::Subject(SubjectRecord::new(&judged.name, &judged.review)))?;
+            write_line(io.stdout, &Record::Subject(SubjectRecord::new(&reviewed.name, &reviewed.review)))?;
         }
         Ok(())
     }
 
     fn end(self, io: &mut Io<'_>) -> io::Result<Totals> {
         match self.writer {
-            Writer::Json => write_record(io.stdout, &Record::Summary(&self.totals))?,
+            Writer::Json => write_line(io.stdout, &Record::Summary(&self.totals))?,
             Writer::Sarif(log) => log.end(io.stdout)?,
             Writer::Text | Writer::Github => {}
         }
@@ -222,27 +215,26 @@ impl Report {
 }
 
 /// A workload with what was found.
-struct Judged<'d> {
+struct ReviewedWorkload<'d> {
     name: ObjectName,
     file: &'d File<'d>,
-    workload: Carrier<'d>,
+    workload: ManifestWorkload<'d>,
     review: Review,
-    /// What the API server could not take as written; it does not get as far as a review then.
-    shape: Vec<Finding>,
+    findings: Vec<FindingResult>,
 }
 
-impl Judged<'_> {
-    /// Every finding with what it comes to. What the server refuses is refused whatever a policy softens.
-    fn findings(&self) -> impl Iterator<Item = (&Finding, Action)> {
-        let reviewed = self.review.findings.iter().map(|finding| (finding, effective_action(&self.review, finding)));
-        self.shape.iter().map(|finding| (finding, finding.action)).chain(reviewed)
-    }
-
-    fn record<'a>(&'a self, finding: &'a Finding, action: Action) -> FindingRecord<'a> {
+impl ReviewedWorkload<'_> {
+    fn place(&self, finding: &Finding) -> FindingPlace<'_> {
         let span = self.workload.span_of(&finding.pointer);
         let (start, end) = (self.file.line_column(span.start), self.file.line_column(span.end));
-        let (start, end) = ((start.line, start.column), (end.line, end.column));
-        FindingRecord::new(finding, action, &self.name, &self.file.source.name, start, end)
+        FindingPlace {
+            file: &self.file.source.name,
+            line: start.line,
+            column: start.column,
+            end_line: end.line,
+            end_column: end.column,
+            object: &self.name,
+        }
     }
 
     /// What Mullion does about a finding by itself; empty for those it only tells.
@@ -255,13 +247,8 @@ impl Judged<'_> {
     }
 
     fn message<'a>(&'a self, finding: &'a Finding, action: Action) -> Message<'a> {
-        let severity = match action {
-            Action::Deny => Severity::Error,
-            Action::Warn => Severity::Warning,
-            Action::Repair | Action::Allow => Severity::Note,
-        };
         Message {
-            severity,
+            severity: action.into(),
             code: Some(finding.code),
             title: format!("{}: {}", finding.rule, finding.message),
             place: self.file.place(self.workload.span_of(&finding.pointer)),
@@ -271,9 +258,4 @@ impl Judged<'_> {
             help: finding.help.clone(),
         }
     }
-}
-
-fn write_record(out: &mut dyn Write, record: &Record<'_>) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, record)?;
-    out.write_all(b"\n")
 }

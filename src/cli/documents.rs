@@ -34,9 +34,9 @@ pub struct Parsed {
 
 /// One object of a document.
 #[derive(Debug, Clone, Copy)]
-pub enum Found<'d> {
+pub enum ManifestObject<'d> {
     /// It is, or carries, a pod.
-    Workload(Carrier<'d>),
+    Workload(ManifestWorkload<'d>),
     /// A Namespace.
     Namespace(&'d Object),
     /// Any other Kubernetes object.
@@ -47,7 +47,7 @@ pub enum Found<'d> {
 
 /// A subject in its document.
 #[derive(Debug, Clone, Copy)]
-pub struct Carrier<'d> {
+pub struct ManifestWorkload<'d> {
     /// What it is.
     pub kind: WorkloadKind,
     /// The object.
@@ -107,10 +107,10 @@ const NAMED: usize = 20;
 
 /// Shows `see` the subjects of all files in order, and says on stderr what is broken and what is skipped. Returns how many
 /// documents are broken.
-pub fn each_subject(
+pub fn each_workload(
     files: &[File<'_>],
     io: &mut Io<'_>,
-    mut see: impl FnMut(&Carrier<'_>, &File<'_>, &mut Io<'_>) -> anyhow::Result<()>,
+    mut see: impl FnMut(&ManifestWorkload<'_>, &File<'_>, &mut Io<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<usize> {
     let (mut broken, mut skipped) = (0, 0);
     for file in files {
@@ -121,9 +121,9 @@ pub fn each_subject(
             };
             for found in parsed.objects() {
                 match found {
-                    Found::Workload(workload) => see(&workload, file, io)?,
-                    Found::Skipped => skipped += 1,
-                    Found::Namespace(_) | Found::Other => {}
+                    ManifestObject::Workload(workload) => see(&workload, file, io)?,
+                    ManifestObject::Skipped => skipped += 1,
+                    ManifestObject::Namespace(_) | ManifestObject::Other => {}
                 }
             }
             Ok(())
@@ -148,19 +148,19 @@ impl Parsed {
     }
 
     /// What it holds, in order.
-    pub fn objects(&self) -> impl Iterator<Item = Found<'_>> {
+    pub fn objects(&self) -> impl Iterator<Item = ManifestObject<'_>> {
         self.objects.iter().map(|object| match object {
-            Err(_) => Found::Skipped,
-            Ok(object) if object.kind == "Namespace" && object.api_version == "v1" => Found::Namespace(object),
+            Err(_) => ManifestObject::Skipped,
+            Ok(object) if object.kind == "Namespace" && object.api_version == "v1" => ManifestObject::Namespace(object),
             Ok(object) => match WorkloadKind::from_name(&object.kind) {
-                Some(kind) => Found::Workload(Carrier { kind, object, document: &self.document }),
-                None => Found::Other,
+                Some(kind) => ManifestObject::Workload(ManifestWorkload { kind, object, document: &self.document }),
+                None => ManifestObject::Other,
             },
         })
     }
 }
 
-impl<'d> Carrier<'d> {
+impl<'d> ManifestWorkload<'d> {
     /// Its namespace; `default` where it names none.
     pub fn namespace(&self, default: &'d str) -> &'d str {
         self.object.namespace.as_deref().unwrap_or(default)

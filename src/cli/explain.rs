@@ -1,14 +1,14 @@
 //! `mullion explain`: why a subject is treated as it is.
 
-use std::fmt::Write as _;
 use std::io;
 
 use clap::Args;
 use mullion_engine::admission::finding_outcome::effective_action;
 use mullion_engine::admission::pod_preview::nodes;
 use mullion_engine::admission::request_category::RequestCategory;
-use mullion_engine::admission::review::{Review, review};
+use mullion_engine::admission::review::Review;
 use mullion_engine::model::change::Cause;
+use mullion_engine::model::os_decision::{Basis, OsDecision};
 use mullion_engine::model::pod_view::Pod;
 use mullion_engine::model::settings::labels::Labels;
 use mullion_engine::model::settings::rule_actions::Action;
@@ -17,19 +17,19 @@ use mullion_engine::rules::catalogue::catalogue;
 use mullion_engine::rules::finding::Finding;
 use mullion_policy::effective::{Entry, Setting, shape_of};
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::cli::check::Output;
-use crate::cli::documents::{Carrier, File, each_subject};
+use crate::cli::documents::{File, ManifestWorkload, each_workload};
 use crate::cli::input::Inputs;
 use crate::cli::io_handles::Io;
 use crate::cli::knowledge::{Knowledge, KnowledgeArgs};
 use crate::cli::outcome::Outcome;
 use crate::cli::policy::show::yaml::{flow, item_of};
-use crate::report::json::{ObjectName, SubjectRecord};
+use crate::report::admission::review_of;
+use crate::report::json::{ChangeRecord, EvidenceRecord, SubjectRecord, write_line};
 use crate::report::rule_page::decider;
-use crate::report::set_by;
 use crate::report::text::printable;
+use crate::report::{set_by, unquoted};
 
 /// Arguments of `explain`.
 #[derive(Debug, Clone, Args)]
@@ -46,7 +46,7 @@ pub struct Explain {
     pub output: Output,
 }
 
-/// Verdict, evidence, settings, changes and nodes of one subject.
+/// Decision, evidence, settings, changes and nodes of one subject.
 #[derive(Debug, Serialize)]
 struct Explanation<'a> {
     #[serde(flatten)]
@@ -67,7 +67,7 @@ pub fn run(args: &Explain, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     knowledge.add_namespaces(&files);
     texts.report(io)?;
     let mut explained = 0;
-    let broken = each_subject(&files, io, |subject, file, io| {
+    let broken = each_workload(&files, io, |subject, file, io| {
         explained += 1;
         Ok(explain(subject, file, args, &knowledge, io)?)
     })?;
@@ -79,7 +79,7 @@ pub fn run(args: &Explain, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
 
 /// Explains one subject.
 fn explain(
-    subject: &Carrier<'_>,
+    subject: &ManifestWorkload<'_>,
     file: &File<'_>,
     args: &Explain,
     knowledge: &Knowledge,
@@ -88,7 +88,7 @@ fn explain(
     let namespace = args.inputs.namespace.as_str();
     let name = subject.name(namespace);
     let request = subject.creation(namespace);
-    let review = review(&request, &knowledge.snapshot, &knowledge.policies.resolve(&request, &knowledge.snapshot));
+    let review = review_of(&request, &knowledge.snapshot, &knowledge.policies);
     let explanation = Explanation {
         subject: SubjectRecord::new(&name, &review),
         because: because(&review.decision),
@@ -97,21 +97,18 @@ fn explain(
         nodes: nodes(&request, &knowledge.snapshot, &knowledge.policies.resolve(&request, &knowledge.snapshot)),
     };
     match args.output {
-        Output::Json => {
-            serde_json::to_writer(&mut *io.stdout, &explanation)?;
-            io.stdout.write_all(b"\n")
-        }
+        Output::Json => write_line(io.stdout, &explanation),
         Output::Text => {
             let at = file.line_column(subject.object.span.start).line;
-            let text = explanation.text(&name, &format!("{}:{at}", file.source.name), &review);
-            io.stdout.write_all(text.as_bytes())
+            let lines = explanation.lines(&format!("{}:{at}", file.source.name), &review);
+            lines.iter().try_for_each(|line| writeln!(io.stdout, "{}", printable(line)))
         }
     }
 }
 
 /// Every key that is set or has a default, and what policies add to lists about placement. What they say of rules and images
 /// stands with those.
-fn settings(subject: &Carrier<'_>, default: &str, knowledge: &Knowledge) -> Vec<Setting> {
+fn settings(subject: &ManifestWorkload<'_>, default: &str, knowledge: &Knowledge) -> Vec<Setting> {
     let namespace = subject.namespace(default);
     let known = knowledge.snapshot.namespaces.get(namespace).map(|namespace| &namespace.labels);
     let pod = Pod::of(subject.kind, &subject.object.value);
@@ -129,40 +126,18 @@ fn denied(review: &Review) -> impl Iterator<Item = &Finding> {
 }
 
 impl Explanation<'_> {
-    fn text(&self, name: &ObjectName, place: &str, review: &Review) -> String {
-        let mut lines = vec![format!("{name} ({place})")];
-        let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let member = |of: &Value, key: &str| of.get(key).map(word).unwrap_or_default();
-        let json = serde_json::to_value(&self.subject).unwrap_or_default();
-        let because = match self.because.as_str() {
-            "nothing" => ": nothing says which".to_owned(),
-            nothing if nothing.starts_with("nothing ") => format!(", because {nothing}"),
-            something => format!(", because of {something}"),
-        };
-        lines.push(format!("  os: {}{because}", member(&json, "os")));
-        for evidence in json.get("evidence").and_then(Value::as_array).into_iter().flatten() {
-            let of = ["path", "image", "name"].iter().filter_map(|key| evidence.get(*key)?.as_str());
-            let of: Vec<&str> = of.collect();
-            let mut how = evidence.get("how").map(word).map(|how| format!(", by {how}")).unwrap_or_default();
-            let image = member(evidence, "image");
-            if let Some(pattern) = review.settings.images.find(&image).filter(|_| how == ", by policy") {
-                let at = pattern.origin.as_ref().map(|at| format!(" ({}:{})", at.file, at.line)).unwrap_or_default();
-                how = format!(", by policy pattern {}{at}", pattern.pattern);
-            }
-            lines.push(format!(
-                "    {} says {}: {}{how}",
-                member(evidence, "source"),
-                member(evidence, "says"),
-                of.join(" ")
-            ));
-        }
+    /// The lines for people, of a subject at `place`.
+    fn lines(&self, place: &str, review: &Review) -> Vec<String> {
+        let SubjectRecord { object, os, evidence, changes, advice, .. } = &self.subject;
+        let mut lines = vec![format!("{object} ({place})"), format!("  os: {}{}", os.name(), self.reason(review))];
+        lines.extend(evidence.iter().map(|evidence| format!("    {}", evidence_line(evidence, review))));
         lines.push("  changes:".to_owned());
-        for change in json.get("changes").and_then(Value::as_array).into_iter().flatten() {
-            let why = change.get("reason").or(change.get("code")).map(word).unwrap_or_default();
-            let value = change.get("value").map(|value| format!(" = {}", word(value))).unwrap_or_default();
-            lines.push(format!("    {} {}{value} ({why})", member(change, "op"), member(change, "path")));
+        for ChangeRecord { op, path, value, reason, code, .. } in changes {
+            let value = value.map(|value| format!(" = {}", unquoted(value))).unwrap_or_default();
+            let reason = reason.or(*code).unwrap_or_default();
+            lines.push(format!("    {op} {path}{value} ({reason})"));
         }
-        if review.changes.is_empty() {
+        if changes.is_empty() {
             let template = matches!(review.category, RequestCategory::Template { .. });
             let pods = template && review.decision.decided().is_some() && self.refused.is_empty();
             let more =
@@ -175,26 +150,48 @@ impl Explanation<'_> {
         let deciding =
             catalogue().filter(|rule| denied(review).any(|finding| finding.code == rule.code) || repairs(rule.code));
         lines.extend(deciding.map(|rule| format!("  decided by {}", decider(&review.settings, rule))));
-        lines.extend(review.hint.as_ref().map(|advice| format!("  advice: {advice}")));
-        match &self.nodes {
-            None => lines.push("  nodes: not known; name a --snapshot file".to_owned()),
-            Some(none) if none.is_empty() => lines.push("  nodes: none could run it".to_owned()),
-            Some(nodes) => lines.push(format!("  nodes: {}", nodes.join(", "))),
-        }
+        lines.extend(advice.map(|advice| format!("  advice: {advice}")));
+        lines.push(match &self.nodes {
+            None => "  nodes: not known; name a --snapshot file".to_owned(),
+            Some(none) if none.is_empty() => "  nodes: none could run it".to_owned(),
+            Some(nodes) => format!("  nodes: {}", nodes.join(", ")),
+        });
         lines.push("  settings:".to_owned());
         for Setting { key, value, origin, entries } in &self.settings {
             let item = shape_of("PodPolicy", key).and_then(item_of);
             match entries {
-                None => lines.push(format!("    {key}: {} ({})", word(value), set_by(origin.as_ref()))),
+                None => lines.push(format!("    {key}: {} ({})", unquoted(value), set_by(origin.as_ref()))),
                 Some(entries) => lines.extend(entries.iter().map(|Entry { value, origin }| {
                     format!("    {key}: {} ({})", flow(value, item), set_by(Some(origin)))
                 })),
             }
         }
-        lines.iter().fold(String::new(), |mut text, line| {
-            // Writing to a String cannot fail.
-            let _infallible = writeln!(text, "{}", printable(line));
-            text
-        })
+        lines
     }
+
+    /// Why it is that operating system, as the end of a line.
+    fn reason(&self, review: &Review) -> String {
+        let OsDecision { basis, evidence, .. } = &review.decision;
+        match (basis, evidence.as_slice()) {
+            (Basis::Default, _) => format!(", because {}", self.because),
+            (_, []) => ": nothing says which".to_owned(),
+            (_, [_, ..]) => format!(", because of {}", self.because),
+        }
+    }
+}
+
+/// `image says windows: spec.containers[0].image shop/web:win, by policy pattern shop/* (policies/a.yaml:7)`.
+fn evidence_line(evidence: &EvidenceRecord<'_>, review: &Review) -> String {
+    let EvidenceRecord { says, source, name, image, how, path, .. } = evidence;
+    let place: Vec<&str> = [path.as_deref(), *image, *name].into_iter().flatten().collect();
+    let pattern = image.filter(|_| *how == Some("policy")).and_then(|image| review.settings.images.find(image));
+    let how = match (pattern, how) {
+        (Some(pattern), _) => {
+            let place = pattern.origin.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
+            format!(", by policy pattern {}{place}", pattern.pattern)
+        }
+        (None, Some(how)) => format!(", by {how}"),
+        (None, None) => String::new(),
+    };
+    format!("{source} says {says}: {}{how}", place.join(" "))
 }

@@ -19,6 +19,7 @@ use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
 use crate::cli::policy_files;
 use crate::cli::usage_error::UsageError;
+use crate::report::json::write_line;
 use crate::report::{STDIN, table};
 
 /// Arguments of `image`.
@@ -69,7 +70,7 @@ pub fn run(args: &Image, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         })
         .collect();
     match args.output {
-        Output::Json => rows.iter().try_for_each(|row| write_json(io.stdout, row))?,
+        Output::Json => rows.iter().try_for_each(|row| write_line(io.stdout, row))?,
         Output::Text if rows.is_empty() => {}
         Output::Text => write_table(io.stdout, &rows)?,
     }
@@ -119,11 +120,6 @@ fn references(named: &[String], io: &mut Io<'_>) -> anyhow::Result<Vec<String>> 
         }
     }
     Ok(references)
-}
-
-fn write_json(out: &mut dyn Write, row: &ImageRow<'_>) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, row)?;
-    out.write_all(b"\n")
 }
 
 fn write_table(out: &mut dyn Write, rows: &[ImageRow<'_>]) -> io::Result<()> {

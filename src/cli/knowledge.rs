@@ -8,7 +8,7 @@ use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_policy::policy_set::PolicySet;
 use mullion_snapshot::{dump, objects};
 
-use crate::cli::documents::{File, Found, Parsed};
+use crate::cli::documents::{File, ManifestObject, Parsed};
 use crate::cli::input::read_file;
 use crate::cli::policy_files;
 
@@ -54,7 +54,7 @@ impl Knowledge {
         // A first pass of its own: a file order is no creation order.
         for document in files.iter().flat_map(|file| file.documents().mentioning("Namespace")).flatten() {
             for found in Parsed::new(document).objects() {
-                if let Found::Namespace(object) = found {
+                if let ManifestObject::Namespace(object) = found {
                     self.snapshot.namespaces.extend(objects::namespace_from_json(&object.value));
                 }
             }

@@ -4,19 +4,18 @@ use std::io;
 
 use clap::Args;
 use json_patch::PatchOperation;
-use mullion_engine::admission::response::{Denial, Endpoint, ReviewResponse, respond};
-use mullion_engine::admission::review::review;
-use mullion_engine::model::workload::WorkloadObject;
+use mullion_engine::admission::response::Denial;
 use mullion_manifest::edit::replacement::Replacement;
 use mullion_manifest::edit::text_patch;
 use mullion_manifest::edit::text_patch::ObjectPatch;
 use similar::TextDiff;
 
-use crate::cli::documents::{Carrier, File, Found, Parsed, report_skipped};
+use crate::cli::documents::{File, ManifestObject, ManifestWorkload, Parsed, report_skipped};
 use crate::cli::input::Inputs;
 use crate::cli::io_handles::Io;
 use crate::cli::knowledge::{Knowledge, KnowledgeArgs};
 use crate::cli::outcome::Outcome;
+use crate::report::admission::Admission;
 
 /// Arguments of `mutate`.
 #[derive(Debug, Clone, Args)]
@@ -103,7 +102,7 @@ struct Refused {
 impl Changed {
     /// Adds the document of `file`.
     fn document(&mut self, file: &File<'_>, parsed: Parsed, args: &Mutate, knowledge: &Knowledge) {
-        self.skipped += parsed.objects().filter(|found| matches!(found, Found::Skipped)).count();
+        self.skipped += parsed.objects().filter(|found| matches!(found, ManifestObject::Skipped)).count();
         let patches = patches(file, &parsed, args, knowledge, &mut self.refused);
         // The objects are copies; a large document is not to be edited beside them.
         let document = parsed.document;
@@ -129,7 +128,7 @@ fn patches(
 ) -> Vec<(String, Vec<PatchOperation>)> {
     let mut patches = Vec::new();
     for found in parsed.objects() {
-        let Found::Workload(workload) = found else { continue };
+        let ManifestObject::Workload(workload) = found else { continue };
         match patch(&workload, args, knowledge) {
             Ok(operations) => patches.push((workload.object.pointer_prefix.clone(), operations)),
             Err(denial) => refused.push(Refused::new(file, &workload, &args.inputs.namespace, &denial)),
@@ -138,27 +137,16 @@ fn patches(
     patches
 }
 
-/// The webhook's patch, unless either of its endpoints refuses: `/mutate` sees the object as it is, `/validate` as patched.
-fn patch(workload: &Carrier<'_>, args: &Mutate, knowledge: &Knowledge) -> Result<Vec<PatchOperation>, Denial> {
+/// The webhook's patch, unless either of its endpoints refuses.
+fn patch(workload: &ManifestWorkload<'_>, args: &Mutate, knowledge: &Knowledge) -> Result<Vec<PatchOperation>, Denial> {
     let mut request = workload.creation(&args.inputs.namespace);
     request.into_templates = args.templates;
-    let before = review(&request, &knowledge.snapshot, &knowledge.policies.resolve(&request, &knowledge.snapshot));
-    let ReviewResponse { denial, patch, .. } = respond(&before, &workload.object.value, Endpoint::Mutate);
-    if let Some(denial) = denial {
-        return Err(denial);
-    }
-    let mut patched = workload.object.value.clone();
-    if json_patch::patch(&mut patched, &patch).is_err() {
-        // `manifest::edit` says which operation does not fit.
-        return Ok(patch);
-    }
-    request.workload = WorkloadObject { object: &patched, ..request.workload };
-    let after = review(&request, &knowledge.snapshot, &knowledge.policies.resolve(&request, &knowledge.snapshot));
-    respond(&after, &patched, Endpoint::Validate).denial.map_or(Ok(patch), Err)
+    let Admission { denial, patch, .. } = Admission::new(&request, &knowledge.snapshot, &knowledge.policies);
+    denial.map_or(Ok(patch), Err)
 }
 
 impl Refused {
-    fn new(file: &File<'_>, workload: &Carrier<'_>, default_namespace: &str, denial: &Denial) -> Self {
+    fn new(file: &File<'_>, workload: &ManifestWorkload<'_>, default_namespace: &str, denial: &Denial) -> Self {
         let at = file.line_column(workload.object.span.start);
         let name = workload.name(default_namespace);
         let what = format!("{}:{}:{}: {name} is refused and stays as it is", file.source.name, at.line, at.column);

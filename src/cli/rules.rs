@@ -11,6 +11,7 @@ use crate::cli::check::Output;
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
 use crate::cli::usage_error::UsageError;
+use crate::report::json::write_line;
 use crate::report::rule_page::{action_name, page};
 use crate::report::table;
 
@@ -51,10 +52,7 @@ pub fn run(args: &Rules, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     };
     match args.output {
         Output::Json => {
-            for rule in &rules {
-                serde_json::to_writer(&mut *io.stdout, &Record::from(*rule))?;
-                io.stdout.write_all(b"\n")?;
-            }
+            rules.iter().try_for_each(|rule| write_line(io.stdout, &Record::from(*rule)))?;
         }
         Output::Text => {
             match rules.as_slice() {

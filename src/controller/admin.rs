@@ -6,8 +6,8 @@ use tokio::sync::watch;
 use crate::controller::lease::NAME;
 use crate::controller::lease::follow::Standing;
 use crate::controller::metrics::Metrics;
+use crate::policy_files::report::PolicyReporter;
 use crate::server::admin;
-use crate::telemetry::policies::PolicyStatus;
 
 /// What makes a controller ready.
 #[derive(Debug, Clone)]
@@ -40,7 +40,7 @@ impl Readiness {
 }
 
 /// The routes.
-pub fn router(metrics: Metrics, policies: &PolicyStatus, readiness: Readiness) -> Router {
+pub fn router(metrics: Metrics, policies: &PolicyReporter, readiness: Readiness) -> Router {
     policies.routes().merge(admin::routes(move || readiness.missing(), move || metrics.encode()))
 }
 
@@ -61,7 +61,7 @@ mod tests {
         let (say_standing, standing) = watch::channel(Standing::default());
         let (say_leads, leads) = watch::channel(false);
         let (say_synced, synced) = watch::channel(false);
-        let router = router(Metrics::new(), &PolicyStatus::default(), Readiness { standing, leads, synced });
+        let router = router(Metrics::new(), &PolicyReporter::default(), Readiness { standing, leads, synced });
         let get = async |path: &str| {
             let request = Request::get(path).body(Body::empty()).unwrap();
             let response = router.clone().oneshot(request).await.unwrap();

@@ -17,7 +17,7 @@ use crate::controller::certificates;
 use crate::controller::events::Events;
 use crate::controller::metrics::Metrics;
 use crate::controller::reachability::probing::Probing;
-use crate::telemetry::policies::{PolicyReport, PolicyStatus};
+use crate::policy_files::report::{PolicyReport, PolicyReporter};
 
 /// What every duty works with. Clones share.
 #[derive(Clone)]
@@ -95,9 +95,9 @@ impl Leading {
         self
     }
 
-    /// The same, telling people how the policy files stand.
+    /// The same, with Events and a condition about the policy files.
     #[must_use]
-    pub fn telling_of(mut self, policies: &PolicyStatus) -> Self {
+    pub fn reporting(mut self, policies: &PolicyReporter) -> Self {
         self.policy_reports = Some(policies.follow());
         self
     }

@@ -12,8 +12,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use crate::policy_files::report::PolicyReporter;
 use crate::telemetry::certificate_validity::CertificateTimes;
-use crate::telemetry::policies::PolicyStatus;
 use crate::telemetry::process::registry;
 use crate::telemetry::watch_health;
 
@@ -113,11 +113,11 @@ impl Default for Metrics {
 impl Metrics {
     /// All at zero, of a process without policy files.
     pub fn new() -> Self {
-        Self::about(&PolicyStatus::default())
+        Self::about(&PolicyReporter::default())
     }
 
     /// All at zero, with those of the policy files.
-    pub fn about(policies: &PolicyStatus) -> Self {
+    pub fn about(policies: &PolicyReporter) -> Self {
         let mut inner = Inner {
             registry: Registry::default(),
             node_patches: Family::default(),

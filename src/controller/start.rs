@@ -7,6 +7,7 @@ use anyhow::{Context as _, anyhow};
 use jiff::Timestamp;
 use kube::Client;
 use mullion_policy::policy_set::PolicySet;
+use mullion_policy::store::PolicyReading;
 use tokio::net::TcpListener;
 use tokio::sync::watch as channel;
 use tokio_util::sync::CancellationToken;
@@ -24,12 +25,12 @@ use crate::controller::lease::{Timing, follow};
 use crate::controller::metrics::Metrics;
 use crate::controller::reachability::probing::Probing;
 use crate::controller::{admin, lease};
-use crate::reload;
-use crate::reload::{Beginning, Source, Step, begin, hindrances};
+use crate::policy_files::reload;
+use crate::policy_files::reload::{Source, begin};
+use crate::policy_files::report::PolicyReporter;
 use crate::server::accept::{ConnectionLimits, run_to_end, serve};
 use crate::shutdown_signals::Signals;
 use crate::telemetry::metrics;
-use crate::telemetry::policies::PolicyStatus;
 
 /// Runs until SIGTERM or SIGINT. An error means that it could not start, and says what to do: exit code 2; or that a
 /// part of it broke, and that it is better started anew than left doing nothing.
@@ -42,12 +43,12 @@ async fn start(args: &Args) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
 
     let built_in = Arc::new(PolicySet::built_in());
-    let policy_status = PolicyStatus::of(Arc::clone(&built_in));
-    let metrics = Metrics::about(&policy_status);
+    let policy_reporter = PolicyReporter::of(Arc::clone(&built_in));
+    let metrics = Metrics::about(&policy_reporter);
     let (say_policies, policies) = channel::channel(built_in);
     if !args.policies.is_empty() {
         let read = tokio::select! {
-            read = self::policies(args, &policy_status) => Some(read?),
+            read = self::policies(args, &policy_reporter) => Some(read?),
             _ = signals.next() => None,
         };
         let Some((set, source)) = read else {
@@ -56,7 +57,7 @@ async fn start(args: &Args) -> anyhow::Result<()> {
         };
         say_policies.send_replace(set);
         let interval = args.reload_interval;
-        tokio::spawn(follow(source, interval, say_policies.clone(), policy_status.clone(), stop.clone()));
+        tokio::spawn(follow(source, interval, say_policies.clone(), policy_reporter.clone(), stop.clone()));
     }
     // What is sent again passes the fence again: see `Fence::client`.
     let client = connect::client_without_retries(args.kubeconfig.as_deref()).await?;
@@ -75,7 +76,7 @@ async fn start(args: &Args) -> anyhow::Result<()> {
     let admin_stop = CancellationToken::new();
     let limits = ConnectionLimits { connections: 64, drain: Duration::from_secs(1), ..ConnectionLimits::default() };
     let readiness = Readiness { standing: follower.standing.clone(), leads, synced };
-    let router = admin::router(metrics.clone(), &policy_status, readiness);
+    let router = admin::router(metrics.clone(), &policy_reporter, readiness);
     let mut admin = tokio::spawn(serve(listener, None, router, limits, metrics::Metrics::new(), admin_stop.clone()));
 
     let probing = Probing { namespace: args.probe_namespace.clone(), interval: args.probe_interval };
@@ -83,7 +84,7 @@ async fn start(args: &Args) -> anyhow::Result<()> {
         client,
         namespace,
         policies,
-        policy_status,
+        policy_reporter,
         probing,
         certificates,
         metrics,
@@ -135,7 +136,7 @@ struct Terms {
     client: Client,
     namespace: String,
     policies: channel::Receiver<Arc<PolicySet>>,
-    policy_status: PolicyStatus,
+    policy_reporter: PolicyReporter,
     probing: Probing,
     certificates: Option<Settings>,
     metrics: Metrics,
@@ -179,7 +180,7 @@ impl Terms {
             () = self.stop.cancelled() => return Ended::Stopped,
         };
         let leading =
-            leading.probing(self.probing.clone()).keeping(self.certificates.clone()).telling_of(&self.policy_status);
+            leading.probing(self.probing.clone()).keeping(self.certificates.clone()).reporting(&self.policy_reporter);
         leading.run(fence.closed()).await
     }
 
@@ -196,42 +197,33 @@ fn namespace(args: &Args, client: &kube::Client) -> String {
 }
 
 /// The policies of `--policies`, or the last good ones, and the source of later ones.
-async fn policies(args: &Args, status: &PolicyStatus) -> anyhow::Result<(Arc<PolicySet>, Source)> {
-    let directories = args.policies.iter().map(|dir| dir.display().to_string()).collect();
-    status.reads(directories, hindrances(&args.policies));
+async fn policies(args: &Args, reporter: &PolicyReporter) -> anyhow::Result<(Arc<PolicySet>, Source)> {
     let earlier = async {
         let client = connect::client(args.kubeconfig.as_deref()).await?;
         last_good(client.clone(), &namespace(args, &client)).await
     };
-    let Beginning { set, problems, seen, source } = begin(args.policies.clone(), args.reload_interval, earlier).await?;
-    let now = Timestamp::now().as_second();
-    if problems.is_empty() {
-        status.took(&Step::Replaced(Arc::clone(&set)), now);
-    } else {
-        status.starts_with(&set, problems, &seen, now);
-    }
-    Ok((set, source))
+    begin(args.policies.clone(), args.reload_interval, earlier, reporter).await
 }
 
-/// Reads the policy files every `interval` until `stop` is cancelled, and says every new set that is good.
+/// Reads the policy files every `interval` until `stop` is cancelled, and sends every new set that is good.
 async fn follow(
     mut source: Source,
     interval: Duration,
-    say: channel::Sender<Arc<PolicySet>>,
-    status: PolicyStatus,
+    policies: channel::Sender<Arc<PolicySet>>,
+    reporter: PolicyReporter,
     stop: CancellationToken,
 ) {
     reload::every(interval, stop, "the policy files", move || {
-        let read = reload::read(&mut source);
-        if let Step::Replaced(set) = &read {
+        let reading = reload::read(&mut source);
+        if let PolicyReading::Loaded(set) = &reading {
             // Files that are back as they were change nothing.
-            say.send_if_modified(|standing| {
-                let news = !Arc::ptr_eq(standing, set);
-                *standing = Arc::clone(set);
+            policies.send_if_modified(|current| {
+                let news = !Arc::ptr_eq(current, set);
+                *current = Arc::clone(set);
                 news
             });
         }
-        status.took(&read, Timestamp::now().as_second());
+        reporter.record(&reading, Timestamp::now().as_second());
     })
     .await;
 }

@@ -1,42 +1,77 @@
 //! Which fields of two objects differ, and whether exactly those do that may, as test cases write that.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
-use crate::report::field_match::{below, short};
+use crate::report::field_match::text;
+use crate::report::field_path::FieldPath;
 
-/// A field that differs: its place in keys and indices, and both sides.
-#[derive(Debug)]
+/// A field that differs, with both sides.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
-    place: Vec<String>,
-    path: String,
-    what: String,
+    path: FieldPath,
+    plain: Option<Value>,
+    ours: Option<Value>,
+}
+
+/// A field that differs and should not, or does not differ and should.
+#[derive(Debug)]
+pub enum Unexpected<'a> {
+    /// It differs.
+    Differs(&'a Difference),
+    /// It does not.
+    Same(FieldPath),
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path, self.what)
+        write!(f, "{}: {} became {}", self.path, text(self.plain.as_ref()), text(self.ours.as_ref()))
+    }
+}
+
+impl fmt::Display for Unexpected<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Differs(difference) => write!(f, "{difference}, which `changes` does not name"),
+            Self::Same(path) => {
+                write!(f, "{path}: expected to differ from what is stored without Mullion, and does not")
+            }
+        }
     }
 }
 
 impl Difference {
     /// Its path, or the one of `expected` that it counts as.
     pub fn named(&self, expected: &[String]) -> String {
-        let named = expected.iter().find(|path| self.place.starts_with(&place(path)));
-        named.unwrap_or(&self.path).clone()
+        let named = expected.iter().find(|path| self.path.starts_with(&FieldPath::parse(path)));
+        named.map_or_else(|| self.path.to_string(), String::clone)
+    }
+}
+
+impl Unexpected<'_> {
+    /// Whether it is about `field`, which stands at its place, or below that on either side.
+    pub fn concerns(&self, field: &str) -> bool {
+        let field = FieldPath::parse(field);
+        match self {
+            Self::Differs(Difference { path, plain, ours }) => {
+                [plain, ours].into_iter().flatten().any(|side| path.reaches(&field, side))
+            }
+            Self::Same(path) => path.contains(&field),
+        }
     }
 }
 
 /// Every field in which they differ.
 pub fn differences(plain: &Value, ours: &Value) -> Vec<Difference> {
     let mut all = Vec::new();
-    walk(Some(plain), Some(ours), &mut Vec::new(), "", &mut all);
+    compare(Some(plain), Some(ours), &FieldPath::default(), &mut all);
     all
 }
 
-fn walk(plain: Option<&Value>, ours: Option<&Value>, place: &mut Vec<String>, path: &str, all: &mut Vec<Difference>) {
-    let nothing = json!({});
+fn compare(plain: Option<&Value>, ours: Option<&Value>, path: &FieldPath, all: &mut Vec<Difference>) {
+    let nothing = Value::Object(Map::new());
     // A map that only one of them has differs key by key, too: so `metadata.annotations[…]` can be named.
     let full = |side: &Value| side.as_object().is_some_and(|map| !map.is_empty());
     let (plain, ours) = match (plain, ours) {
@@ -46,63 +81,28 @@ fn walk(plain: Option<&Value>, ours: Option<&Value>, place: &mut Vec<String>, pa
     };
     match (plain, ours) {
         (Some(Value::Object(left)), Some(Value::Object(right))) => {
-            let keys: std::collections::BTreeSet<&String> = left.keys().chain(right.keys()).collect();
+            let keys: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
             for key in keys {
-                place.push(key.clone());
-                walk(left.get(key), right.get(key), place, &below(path, key), all);
-                place.pop();
+                compare(left.get(key), right.get(key), &path.key(key), all);
             }
         }
         (Some(Value::Array(left)), Some(Value::Array(right))) if left.len() == right.len() => {
             for (index, (left, right)) in left.iter().zip(right).enumerate() {
-                place.push(index.to_string());
-                walk(Some(left), Some(right), place, &format!("{path}[{index}]"), all);
-                place.pop();
+                compare(Some(left), Some(right), &path.index(index), all);
             }
         }
         _ if plain == ours => {}
-        _ => {
-            let text = |side: Option<&Value>| side.map_or_else(|| "nothing".to_owned(), short);
-            let what = format!("{} became {}", text(plain), text(ours));
-            all.push(Difference { place: place.clone(), path: path.to_owned(), what });
-        }
+        _ => all.push(Difference { path: path.clone(), plain: plain.cloned(), ours: ours.cloned() }),
     }
 }
 
 /// What is wrong if exactly these fields may and must differ; whatever is below one counts as that.
-pub fn unexpected(differences: &[Difference], expected: &[String]) -> Vec<String> {
-    let places: Vec<Vec<String>> = expected.iter().map(|path| place(path)).collect();
-    let mut wrong = Vec::new();
-    for difference in differences {
-        if !places.iter().any(|place| difference.place.starts_with(place)) {
-            wrong.push(format!("{difference}, which `changes` does not name"));
-        }
-    }
-    for (place, path) in places.iter().zip(expected) {
-        if !differences.iter().any(|difference| difference.place.starts_with(place)) {
-            wrong.push(format!("{path}: expected to differ from what is stored without Mullion, and does not"));
-        }
-    }
-    wrong
-}
-
-/// `spec.containers[0].image` and `metadata.annotations[mullion.dev/decision]` as keys and indices.
-fn place(path: &str) -> Vec<String> {
-    let mut keys = Vec::new();
-    let mut rest = path;
-    while !rest.is_empty() {
-        if let Some((key, after)) = rest.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
-            keys.push(key.to_owned());
-            rest = after.strip_prefix('.').unwrap_or(after);
-        } else {
-            let first = rest.chars().next().map_or(0, char::len_utf8);
-            let end = rest.find(['.', '[']).unwrap_or(rest.len()).max(first);
-            let (key, after) = rest.split_at(end);
-            keys.push(key.to_owned());
-            rest = after.strip_prefix('.').unwrap_or(after);
-        }
-    }
-    keys
+pub fn unexpected<'d>(differences: &'d [Difference], expected: &[String]) -> Vec<Unexpected<'d>> {
+    let expected: Vec<FieldPath> = expected.iter().map(|path| FieldPath::parse(path)).collect();
+    let unnamed = |difference: &&Difference| !expected.iter().any(|path| difference.path.starts_with(path));
+    let same = |path: &&FieldPath| !differences.iter().any(|difference| difference.path.starts_with(path));
+    let differs = differences.iter().filter(unnamed).map(Unexpected::Differs);
+    differs.chain(expected.iter().filter(same).cloned().map(Unexpected::Same)).collect()
 }
 
 #[cfg(test)]
@@ -143,7 +143,8 @@ mod tests {
         ];
         for (expected, wrong) in cases {
             let expected: Vec<String> = expected.iter().map(|path| (*path).to_owned()).collect();
-            let found = unexpected(&differences(&plain, &ours), &expected);
+            let differences = differences(&plain, &ours);
+            let found: Vec<String> = unexpected(&differences, &expected).iter().map(ToString::to_string).collect();
             assert_eq!(found, wrong, "{expected:?}: {found:?}");
         }
     }

@@ -7,65 +7,73 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// One place where it is not as expected.
-#[derive(Debug, PartialEq, Eq)]
+use crate::report::field_path::{FieldPath, list_name};
+
+/// One place where an object is not as expected.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Mismatch {
-    /// As people write it: `spec.containers[0].image`.
-    pub path: String,
-    /// What is expected there.
-    pub expected: String,
-    /// What is there.
-    pub found: String,
+    path: FieldPath,
+    /// What is expected; null: nothing.
+    expected: Value,
+    /// Whether that is an entry which the list must have, or must not have.
+    entry: Option<bool>,
+    actual: Option<Value>,
 }
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, expected, found } = self;
-        write!(f, "{}: expected {expected}, found {found}", if path.is_empty() { "the whole" } else { path })
+        let Self { path, expected, entry, actual } = self;
+        let (length, entry) = match (entry, expected, actual) {
+            (Some(true), ..) => (String::new(), "an entry "),
+            (Some(false), ..) => (String::new(), "no entry "),
+            (None, Value::Array(_), Some(Value::Array(_))) => (entries(expected), ""),
+            (None, ..) => (String::new(), ""),
+        };
+        let found = actual.as_ref().filter(|_| !length.is_empty()).map(entries).unwrap_or_default();
+        let path = if path.is_root() { "the whole".to_owned() } else { path.to_string() };
+        let expected = text(Some(expected).filter(|expected| self.entry.is_some() || !expected.is_null()));
+        write!(f, "{path}: expected {length}{entry}{expected}, found {found}{}", text(actual.as_ref()))
+    }
+}
+
+/// `2 entries `.
+fn entries(list: &Value) -> String {
+    match list.as_array().map_or(0, Vec::len) {
+        1 => "1 entry ".to_owned(),
+        count => format!("{count} entries "),
+    }
+}
+
+impl Mismatch {
+    /// Whether it is about `field`, which stands at its place, or below that on either side.
+    pub fn concerns(&self, field: &str) -> bool {
+        let field = FieldPath::parse(field);
+        [Some(&self.expected), self.actual.as_ref()].iter().flatten().any(|side| self.path.reaches(&field, side))
     }
 }
 
 /// Every place where `actual` lacks something that `expected` has; empty if it has it all.
 pub fn mismatches(expected: &Value, actual: Option<&Value>) -> Vec<Mismatch> {
     let mut all = Vec::new();
-    compare(expected, actual, "", &mut all);
+    compare(expected, actual, &FieldPath::default(), &mut all);
     all
 }
 
-/// A key below a path.
-pub fn below(at: &str, key: &str) -> String {
-    let plain = !key.contains(['.', '/', '[']);
-    match (plain, at.is_empty()) {
-        (true, true) => key.to_owned(),
-        (true, false) => format!("{at}.{key}"),
-        (false, _) => format!("{at}[{key}]"),
-    }
-}
-
-fn compare(expected: &Value, actual: Option<&Value>, at: &str, all: &mut Vec<Mismatch>) {
-    let mut miss = |expected: String| {
-        let found = actual.map_or_else(|| "nothing".to_owned(), short);
-        all.push(Mismatch { path: at.to_owned(), expected, found });
-    };
+fn compare(expected: &Value, actual: Option<&Value>, path: &FieldPath, all: &mut Vec<Mismatch>) {
     match (expected, actual) {
-        (Value::Null, None | Some(Value::Null)) => {}
-        (Value::Null, Some(_)) => miss("nothing".to_owned()),
-        (Value::Object(wanted), Some(Value::Object(there))) => members(wanted, there, at, all),
+        (Value::Null, None) => {}
+        (Value::Object(wanted), Some(Value::Object(there))) => members(wanted, there, path, all),
         (Value::Object(wanted), None) if only_absences(wanted) => {}
         (Value::Array(wanted), Some(Value::Array(there))) if wanted.len() == there.len() => {
             for (index, (wanted, there)) in wanted.iter().zip(there).enumerate() {
-                compare(wanted, Some(there), &format!("{at}[{index}]"), all);
-            }
-        }
-        (Value::Array(wanted), Some(Value::Array(there))) => {
-            let entries = |count: usize| format!("{count} {}", if count == 1 { "entry" } else { "entries" });
-            miss(format!("{} {}", entries(wanted.len()), short(expected)));
-            if let Some(last) = all.last_mut() {
-                last.found = format!("{} {}", entries(there.len()), last.found);
+                compare(wanted, Some(there), &path.index(index), all);
             }
         }
         (wanted, Some(there)) if wanted == there => {}
-        (wanted, _) => miss(short(wanted)),
+        _ => {
+            let (expected, actual) = (expected.clone(), actual.cloned());
+            all.push(Mismatch { path: path.clone(), expected, entry: None, actual });
+        }
     }
 }
 
@@ -79,33 +87,29 @@ fn only_absences(wanted: &Map<String, Value>) -> bool {
         })
 }
 
-fn members(wanted: &Map<String, Value>, there: &Map<String, Value>, at: &str, all: &mut Vec<Mismatch>) {
+fn members(wanted: &Map<String, Value>, there: &Map<String, Value>, path: &FieldPath, all: &mut Vec<Mismatch>) {
     for (key, wanted) in wanted {
-        let (listed, has) = match (key.strip_suffix('+'), key.strip_suffix('-'), wanted) {
-            (Some(key), _, Value::Array(entries)) => (Some((key, entries)), true),
-            (_, Some(key), Value::Array(entries)) => (Some((key, entries)), false),
-            _ => (None, true),
-        };
-        let Some((key, entries)) = listed else {
-            compare(wanted, there.get(key), &below(at, key), all);
+        let (key, entry) = list_name(key, wanted);
+        let (path, actual) = (path.key(key), there.get(key));
+        if entry.is_none() {
+            compare(wanted, actual, &path, all);
             continue;
-        };
-        let list = there.get(key);
-        let items = list.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        for entry in entries {
-            if items.iter().any(|item| mismatches(entry, Some(item)).is_empty()) != has {
-                let expected = format!("{} {}", if has { "an entry" } else { "no entry" }, short(entry));
-                let found = list.map_or_else(|| "nothing".to_owned(), short);
-                all.push(Mismatch { path: below(at, key), expected, found });
+        }
+        let items = actual.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        for expected in wanted.as_array().into_iter().flatten() {
+            let is_there = items.iter().any(|item| mismatches(expected, Some(item)).is_empty());
+            if entry != Some(is_there) {
+                let (path, actual) = (path.clone(), actual.cloned());
+                all.push(Mismatch { path, expected: expected.clone(), entry, actual });
             }
         }
     }
 }
 
-/// A value in so many words that a person still reads them.
-pub fn short(value: &Value) -> String {
+/// A value, or that there is none, in so many words that a person still reads them.
+pub(crate) fn text(value: Option<&Value>) -> String {
     const MOST: usize = 600;
-    let text = value.to_string();
+    let text = value.map_or_else(|| "nothing".to_owned(), Value::to_string);
     match text.char_indices().nth(MOST) {
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
         None => text,
@@ -117,16 +121,11 @@ pub fn likeness(expected: &Value, actual: &Value) -> Value {
     match (expected, actual) {
         (Value::Object(wanted), Value::Object(there)) => {
             let member = |(key, wanted): (&String, &Value)| {
-                let name = match wanted {
-                    Value::Array(_) => key.strip_suffix(['+', '-']).unwrap_or(key),
-                    _ => key,
-                };
-                let alone = Map::from_iter([(key.clone(), wanted.clone())]);
-                let mut wrong = Vec::new();
-                members(&alone, there, "", &mut wrong);
+                let alone = Value::Object(Map::from_iter([(key.clone(), wanted.clone())]));
+                let (name, entry) = list_name(key, wanted);
                 match there.get(name) {
-                    _ if wrong.is_empty() => Some((key.clone(), wanted.clone())),
-                    Some(found) if name == key => Some((key.clone(), likeness(wanted, found))),
+                    _ if mismatches(&alone, Some(actual)).is_empty() => Some((key.clone(), wanted.clone())),
+                    Some(found) if entry.is_none() => Some((key.clone(), likeness(wanted, found))),
                     Some(found) => Some((key.clone(), found.clone())),
                     None => None,
                 }

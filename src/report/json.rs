@@ -1,6 +1,7 @@
 //! JSON Lines: one record per line, told apart by `type`. The keys are a contract; more may come, none go.
 
-use std::fmt;
+use std::io::Write;
+use std::{fmt, io};
 
 use mullion_engine::admission::review::Review;
 use mullion_engine::model::change::{Cause, Change, Edit};
@@ -36,6 +37,12 @@ pub struct ObjectName {
     pub name: String,
 }
 
+/// Writes `record` as one line.
+pub fn write_line(out: &mut dyn Write, record: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, record)?;
+    out.write_all(b"\n")
+}
+
 impl fmt::Display for ObjectName {
     /// `Deployment default/web`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -44,7 +51,7 @@ impl fmt::Display for ObjectName {
     }
 }
 
-/// A finding with its place in the file.
+/// A finding, with its place in the file where it has one.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs, reason = "the members of a finding under the same names")]
@@ -52,90 +59,84 @@ pub struct FindingRecord<'a> {
     pub code: &'a str,
     pub rule: &'a str,
     pub action: Action,
-    pub file: &'a str,
-    /// 1-based, as all four.
-    pub line: usize,
-    /// In characters.
-    pub column: usize,
-    pub end_line: usize,
-    /// Of the character after the last.
-    pub end_column: usize,
-    pub object: &'a ObjectName,
+    #[serde(flatten)]
+    pub place: Option<FindingPlace<'a>>,
+    /// Whether the template is taken and its pods are refused; only where two decisions are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pods_refused: Option<bool>,
     pub path: &'a str,
     pub pointer: &'a str,
     pub message: &'a str,
     pub help: &'a str,
 }
 
+/// Where a finding is.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FindingPlace<'a> {
+    /// As the user named it.
+    pub file: &'a str,
+    /// 1-based, as all four.
+    pub line: usize,
+    /// In characters.
+    pub column: usize,
+    /// Where it ends.
+    pub end_line: usize,
+    /// Of the character after the last.
+    pub end_column: usize,
+    /// In which object.
+    pub object: &'a ObjectName,
+}
+
 /// What a workload came to.
 #[derive(Debug, Serialize)]
 pub struct SubjectRecord<'a> {
-    object: &'a ObjectName,
-    os: DetectedOs,
-    basis: Basis,
-    evidence: Vec<EvidenceRecord<'a>>,
-    changes: Vec<ChangeRecord<'a>>,
+    pub(crate) object: &'a ObjectName,
+    pub(crate) os: DetectedOs,
+    pub(crate) basis: Basis,
+    pub(crate) evidence: Vec<EvidenceRecord<'a>>,
+    pub(crate) changes: Vec<ChangeRecord<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    advice: Option<&'a str>,
+    pub(crate) advice: Option<&'a str>,
 }
 
 /// One signal; the keys beside `says` and `source` depend on the source.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct EvidenceRecord<'a> {
-    says: &'static str,
-    source: &'static str,
+    pub(crate) says: &'static str,
+    pub(crate) source: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
+    pub(crate) name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    image: Option<&'a str>,
+    pub(crate) image: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    how: Option<&'a str>,
+    pub(crate) how: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    path: Option<String>,
+    pub(crate) path: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pointer: Option<&'a str>,
+    pub(crate) pointer: Option<&'a str>,
 }
 
 /// One intended edit.
 #[derive(Debug, Serialize)]
 pub(crate) struct ChangeRecord<'a> {
-    cause: &'static str,
+    pub(crate) cause: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
+    pub(crate) reason: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<&'a str>,
-    op: &'static str,
-    path: String,
-    pointer: &'a str,
+    pub(crate) code: Option<&'a str>,
+    pub(crate) op: &'static str,
+    pub(crate) path: String,
+    pub(crate) pointer: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<&'a Value>,
+    pub(crate) value: Option<&'a Value>,
 }
 
 impl<'a> FindingRecord<'a> {
-    /// The record of `finding`, which comes to `action`, in `object` at lines and columns from `start` to `end`.
-    pub fn new(
-        finding: &'a Finding,
-        action: Action,
-        object: &'a ObjectName,
-        file: &'a str,
-        start: (usize, usize),
-        end: (usize, usize),
-    ) -> Self {
-        Self {
-            code: finding.code,
-            rule: finding.rule,
-            action,
-            file,
-            line: start.0,
-            column: start.1,
-            end_line: end.0,
-            end_column: end.1,
-            object,
-            path: &finding.path,
-            pointer: &finding.pointer,
-            message: &finding.message,
-            help: &finding.help,
-        }
+    /// The record of `finding`, which comes to `action`.
+    pub fn new(finding: &'a Finding, action: Action, place: Option<FindingPlace<'a>>) -> Self {
+        let Finding { code, rule, path, pointer, message, help, .. } = finding;
+        Self { code, rule, action, place, pods_refused: None, path, pointer, message, help }
     }
 }
 

@@ -1,10 +1,12 @@
 //! What a review found, written for people ([`text`], [`github`]) and for machines ([`json`], [`sarif`]), and what it comes
 //! to, to be compared ([`workload_result`]); what is wrong with policy files ([`problem`]).
 //!
-//! Rendering only: nothing here judges, reads files or decides an exit code.
+//! Only [`admission`] and [`workload_result`] call the engine. Nothing here reads files or decides an exit code.
 
+pub mod admission;
 pub mod field_difference;
 pub mod field_match;
+pub mod field_path;
 pub mod github;
 pub mod json;
 pub mod problem;
@@ -15,12 +17,14 @@ pub mod text;
 pub mod workload_result;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 
 use mullion_engine::model::settings::origin::Origin;
 use mullion_engine::model::settings::rule_actions::Action;
 use mullion_manifest::problem::Problem;
 use serde::Serialize;
+use serde_json::Value;
 
 /// What standard input is called where other inputs have a path.
 pub const STDIN: &str = "<stdin>";
@@ -130,6 +134,11 @@ pub fn set_by(origin: Option<&Origin>) -> String {
     origin.map_or_else(|| "built-in default".to_owned(), ToString::to_string)
 }
 
+/// A value of a policy or an object as people write it: text without quotes, all else as JSON.
+pub fn unquoted(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
 /// A path of this machine as others read it: with slashes, where this is Windows. Elsewhere a backslash is a letter.
 pub(crate) fn slashed(file: &str) -> Cow<'_, str> {
     if cfg!(windows) { Cow::Owned(file.replace('\\', "/")) } else { Cow::Borrowed(file) }
@@ -145,6 +154,12 @@ fn sentence(message: &str, help: &str, remark: &str) -> String {
         sentence = format!("{sentence} ({remark})");
     }
     sentence
+}
+
+/// Each text once, where it is first: the API server drops the others.
+pub(crate) fn unique(texts: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut known = BTreeSet::new();
+    texts.into_iter().filter(|text| known.insert(text.clone())).collect()
 }
 
 /// `1 subject`, `2 subjects`, `2 policies`.

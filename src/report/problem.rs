@@ -106,11 +106,7 @@ impl<'a> Sources<'a> {
         });
         ProblemRecord {
             r#type: "problem",
-            severity: match severity {
-                Severity::Error => "error",
-                Severity::Warning => "warning",
-                Severity::Note => "note",
-            },
+            severity: severity.name(),
             place: self.place_record(&problem.source, problem.span, problem.place()),
             message: &problem.message,
             help: problem.hint.as_deref().unwrap_or_default(),

@@ -12,8 +12,8 @@ use mullion_engine::rules::catalogue::catalogue;
 use mullion_engine::rules::rule::Rule;
 use serde::Serialize;
 
-use crate::report::json::FindingRecord;
-use crate::report::text::printable;
+use crate::report::json::{FindingPlace, FindingRecord};
+use crate::report::text::{Severity, printable};
 use crate::report::{Failure, STDIN, sentence, slashed};
 
 /// Where the schema of 2.1.0 with its errata is published.
@@ -51,28 +51,26 @@ impl Log {
     }
 
     /// Writes a finding. `remark` says what Mullion does about it; may be empty.
-    pub fn finding(&mut self, out: &mut dyn Write, finding: &FindingRecord<'_>, remark: &str) -> io::Result<()> {
+    pub fn finding(
+        &mut self,
+        out: &mut dyn Write,
+        finding: &FindingRecord<'_>,
+        place: FindingPlace<'_>,
+        remark: &str,
+    ) -> io::Result<()> {
+        let FindingPlace { file, line, column, end_line, end_column, object } = place;
+        let mut location = Location::new(file, Some((line, column)), Some((end_line, end_column)));
+        location.logical_locations = vec![LogicalLocation {
+            fully_qualified_name: format!("{object}: {}", finding.path),
+            kind: if finding.pointer.is_empty() { "object" } else { "property" },
+        }];
         let result = SarifResult {
             rule_id: finding.code,
             rule_index: self.rules.get(finding.code).copied(),
             level: level(finding.action),
             message: Text::new(sentence(finding.message, finding.help, remark)),
-            locations: [Location {
-                physical_location: PhysicalLocation {
-                    artifact_location: ArtifactLocation::of(finding.file),
-                    region: Some(Region {
-                        start_line: finding.line,
-                        start_column: finding.column,
-                        end_line: Some(finding.end_line),
-                        end_column: Some(finding.end_column),
-                    }),
-                },
-                logical_locations: vec![LogicalLocation {
-                    fully_qualified_name: format!("{}: {}", finding.object, finding.path),
-                    kind: if finding.pointer.is_empty() { "object" } else { "property" },
-                }],
-            }],
-            partial_fingerprints: Fingerprints { finding: self.fingerprint(finding) },
+            locations: [location],
+            partial_fingerprints: Fingerprints { finding: self.fingerprint(finding, place) },
         };
         write_item(out, self.results, &result)?;
         self.results += 1;
@@ -81,19 +79,10 @@ impl Log {
 
     /// Keeps an input that could not be judged for the end.
     pub fn failure(&mut self, failure: &Failure) {
-        let region = failure.place.map(|(line, column)| Region {
-            start_line: line,
-            start_column: column,
-            end_line: None,
-            end_column: None,
-        });
         self.failures.push(Notification {
-            level: "error",
-            message: Text::new(failure.message.clone()),
-            locations: [Location {
-                physical_location: PhysicalLocation { artifact_location: ArtifactLocation::of(&failure.file), region },
-                logical_locations: Vec::new(),
-            }],
+            level: Severity::Error.name(),
+            message: Text::new(&failure.message),
+            locations: [Location::new(&failure.file, failure.place, None)],
         });
     }
 
@@ -108,8 +97,8 @@ impl Log {
 
     /// What a finding is known by from run to run: nothing in it moves when lines do. The last part counts objects of
     /// the same kind and name in the same file.
-    fn fingerprint(&mut self, finding: &FindingRecord<'_>) -> String {
-        let FindingRecord { code, file, object, pointer, .. } = finding;
+    fn fingerprint(&mut self, finding: &FindingRecord<'_>, place: FindingPlace<'_>) -> String {
+        let (FindingRecord { code, pointer, .. }, FindingPlace { file, object, .. }) = (finding, place);
         let file = file.trim_start_matches("./");
         let fingerprint = format!("{code} {file} {object} {pointer}");
         let count = self.seen.entry(fingerprint.clone()).or_default();
@@ -125,12 +114,7 @@ fn write_item(out: &mut dyn Write, at: usize, item: &impl Serialize) -> io::Resu
 }
 
 fn level(action: Action) -> &'static str {
-    match action {
-        Action::Deny => "error",
-        Action::Warn => "warning",
-        Action::Repair => "note",
-        Action::Allow => "none",
-    }
+    if action == Action::Allow { "none" } else { Severity::from(action).name() }
 }
 
 /// `reportingDescriptor`: a rule.
@@ -268,6 +252,16 @@ impl From<&'static Rule> for ReportingDescriptor {
 impl Text {
     fn new(text: impl AsRef<str>) -> Self {
         Self { text: printable(text.as_ref()).into_owned() }
+    }
+}
+
+impl Location {
+    /// From a line and column in `file`, if it is not about the whole file, to another.
+    fn new(file: &str, start: Option<(usize, usize)>, end: Option<(usize, usize)>) -> Self {
+        let (end_line, end_column) = end.unzip();
+        let region = start.map(|(start_line, start_column)| Region { start_line, start_column, end_line, end_column });
+        let physical_location = PhysicalLocation { artifact_location: ArtifactLocation::of(file), region };
+        Self { physical_location, logical_locations: Vec::new() }
     }
 }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use mullion_engine::model::settings::rule_actions::Action;
 
 /// Longest source line that is shown, in bytes. Minified JSON puts a whole object on one line, where a snippet says
 /// nothing and costs the width of the object for every message.
@@ -12,9 +13,9 @@ const LONGEST_LINE: usize = 400;
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
-    /// Refused, or unreadable.
+    /// Denied, or unreadable.
     Error,
-    /// Said.
+    /// Worth a look.
     Warning,
     /// Changed without harm.
     Note,
@@ -54,6 +55,27 @@ pub struct Message<'a> {
     pub notes: Vec<String>,
     /// What to do; may be empty.
     pub help: String,
+}
+
+impl Severity {
+    /// `error`, `warning` or `note`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
+}
+
+impl From<Action> for Severity {
+    fn from(action: Action) -> Self {
+        match action {
+            Action::Deny => Self::Error,
+            Action::Warn => Self::Warning,
+            Action::Repair | Action::Allow => Self::Note,
+        }
+    }
 }
 
 impl Message<'_> {

@@ -8,7 +8,7 @@ use mullion_engine::admission::finding_outcome::effective_action;
 use mullion_engine::admission::pod_preview::{nodes, review_of_pods};
 use mullion_engine::admission::request_category::RequestCategory;
 use mullion_engine::admission::response::{Endpoint, costs_its_pods, respond};
-use mullion_engine::admission::review::review;
+use mullion_engine::admission::review::Review;
 use mullion_engine::model::change::{Cause, Change, Edit};
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::json_pointer::field_path;
@@ -17,6 +17,7 @@ use mullion_engine::model::review_request::ReviewRequest;
 use mullion_engine::model::scheduling::tolerations::toleration_word;
 use mullion_engine::model::settings::rule_actions::Action;
 use mullion_engine::model::settings::workload_settings::{Mode, Settings};
+use mullion_engine::model::workload::WorkloadObject;
 use mullion_engine::patch::annotation::because;
 use mullion_engine::rules::field_types::check;
 use mullion_engine::rules::finding::Finding;
@@ -24,27 +25,29 @@ use mullion_policy::policy_set::PolicySet;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::report::json::{ChangeRecord, EvidenceRecord};
+use crate::report::admission::review_of;
+use crate::report::json::{ChangeRecord, EvidenceRecord, FindingRecord};
+use crate::report::{unique, unquoted};
 
 /// What a workload comes to. As JSON: an object with `judged`, `os`, `basis`, `because`, `evidence`, `refused`, `findings`,
 /// `placement`, `repairs`, `advice`, `warnings` and `nodes`.
 #[derive(Debug, Clone)]
-pub struct Decided {
+pub struct WorkloadResult {
     /// Whether Mullion has anything to do with it: not under `mode: Disabled`, and not where somebody opted out.
     pub judged: bool,
     /// Which OS, and why.
     pub decision: OsDecision,
     /// What is wrong with it, most important first, without what the policies allow.
-    pub findings: Vec<DecidedFinding>,
+    pub findings: Vec<FindingResult>,
     /// What is added to its pods, so that they go where they can run; of a template, what its pods get when they are made.
     pub placement: Vec<Change>,
     /// What is taken off them, or written in its place, because of a rule.
     pub repairs: Vec<Change>,
     /// A sentence for its author.
     pub advice: Option<String>,
-    /// What whoever applies it is told, most important first.
+    /// The warnings for whoever applies it, most important first.
     pub warnings: Vec<String>,
-    /// Nodes that could run its pods; `None` where nobody asked ([`with_nodes`](Self::with_nodes)), or nothing is known.
+    /// Nodes that could run its pods; `None` without [`with_nodes`](Self::with_nodes), or where nothing is known.
     pub nodes: Option<Vec<String>>,
     /// What the policies come to for it.
     pub settings: Arc<Settings>,
@@ -52,32 +55,22 @@ pub struct Decided {
 
 /// A finding with what comes of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct DecidedFinding {
+pub struct FindingResult {
     /// What is wrong, and where. Its own `action` is the policy's.
     pub finding: Finding,
-    /// What comes of it here: `effect`.
+    /// What comes of it here.
     pub action: Action,
     /// Whether the template is taken and its pods are refused.
     pub costs_pods: bool,
 }
 
-impl Decided {
+impl WorkloadResult {
     /// What `request` comes to. What the API server could not take as it is written is refused, whatever a policy says.
     pub fn new(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Self {
-        let subject = &request.workload;
-        let review = review(request, snapshot, &policies.resolve(request, snapshot));
-        let mut said = respond(&review, subject.object, Endpoint::Validate).warnings;
-        let mut known = BTreeSet::new();
-        said.retain(|warning| known.insert(warning.clone()));
-        let reviewed = review.findings.iter().map(|finding| DecidedFinding {
-            action: effective_action(&review, finding),
-            costs_pods: costs_its_pods(&review, finding),
-            finding: finding.clone(),
-        });
-        let unreadable = check::check(subject.kind, subject.object, &review.settings).into_iter();
-        let unreadable =
-            unreadable.map(|finding| DecidedFinding { action: finding.action, costs_pods: false, finding });
-        let findings = unreadable.chain(reviewed).filter(|found| found.action != Action::Allow).collect();
+        let workload = &request.workload;
+        let review = review_of(request, snapshot, policies);
+        let warnings = unique(respond(&review, workload.object, Endpoint::Validate).warnings);
+        let findings = finding_results(workload, &review);
         let changes = if matches!(review.category, RequestCategory::Template { .. }) {
             // An annotation around a template decides for those who write into it, and not for pods.
             let pods = review_of_pods(request, snapshot, &policies.resolve(request, snapshot));
@@ -95,7 +88,7 @@ impl Decided {
             placement,
             repairs,
             advice: review.hint,
-            warnings: said,
+            warnings,
             nodes: None,
             settings: review.settings,
         }
@@ -116,7 +109,7 @@ impl Decided {
 
     /// Every finding for which it is refused.
     pub fn refused(&self) -> impl Iterator<Item = &Finding> {
-        self.findings.iter().filter(|found| found.action == Action::Deny).map(|found| &found.finding)
+        self.findings.iter().filter(|result| result.action == Action::Deny).map(|result| &result.finding)
     }
 
     /// Whether it is refused.
@@ -129,31 +122,31 @@ impl Decided {
     /// Words are not compared (they name policy files and lines), nor is an operating system that nothing comes of: a
     /// workload that one side does not judge at all.
     pub fn agrees_with(&self, other: &Self) -> bool {
-        self.goes_where(other)
+        self.has_same_placement(other)
             && self.advice == other.advice
             && self.keys() == other.keys()
             && lines(&self.repairs) == lines(&other.repairs)
     }
 
     /// Whether its pods go where those of `other` go: the same operating system and placement.
-    pub fn goes_where(&self, other: &Self) -> bool {
+    pub fn has_same_placement(&self, other: &Self) -> bool {
         let same_os = !self.judged || !other.judged || self.decision.os == other.decision.os;
         same_os && lines(&self.placement) == lines(&other.placement)
     }
 
     /// The finding of the same rule in the same place.
-    pub fn at(&self, finding: &Finding) -> Option<&DecidedFinding> {
+    pub fn finding_at(&self, finding: &Finding) -> Option<&FindingResult> {
         let same =
-            |found: &&DecidedFinding| found.finding.code == finding.code && found.finding.pointer == finding.pointer;
+            |result: &&FindingResult| result.finding.code == finding.code && result.finding.pointer == finding.pointer;
         self.findings.iter().find(same)
     }
 
     fn keys(&self) -> BTreeSet<(&'static str, &str, Action, bool)> {
-        self.findings.iter().map(DecidedFinding::key).collect()
+        self.findings.iter().map(FindingResult::key).collect()
     }
 }
 
-impl DecidedFinding {
+impl FindingResult {
     /// What is compared: rule, place, and what comes of it.
     fn key(&self) -> (&'static str, &str, Action, bool) {
         (self.finding.code, &self.finding.pointer, self.action, self.costs_pods)
@@ -169,6 +162,19 @@ impl DecidedFinding {
             Action::Allow => "allowed",
         }
     }
+}
+
+/// The findings of `review` and of fields that the API server cannot read, most important first, without what the policies
+/// allow. What the API server rejects is refused whatever a policy says.
+pub fn finding_results(workload: &WorkloadObject<'_>, review: &Review) -> Vec<FindingResult> {
+    let reviewed = review.findings.iter().map(|finding| FindingResult {
+        action: effective_action(review, finding),
+        costs_pods: costs_its_pods(review, finding),
+        finding: finding.clone(),
+    });
+    let unreadable = check::check(workload.kind, workload.object, &review.settings).into_iter();
+    let unreadable = unreadable.map(|finding| FindingResult { action: finding.action, costs_pods: false, finding });
+    unreadable.chain(reviewed).filter(|result| result.action != Action::Allow).collect()
 }
 
 /// Whether an edit is of what runs. A note, and labels for people and for Mullion's own controller, only tell of it.
@@ -196,7 +202,7 @@ pub fn line(edit: &Edit) -> String {
     }
     let text = match edit {
         Edit::Append { .. } if path == "spec.tolerations" => toleration_word(value).replacen("toleration ", "", 1),
-        _ => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+        _ => unquoted(value),
     };
     format!("{path}: {text}")
 }
@@ -213,7 +219,7 @@ fn requirement(value: &Value) -> Option<String> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct DecidedRecord<'a> {
+struct WorkloadRecord<'a> {
     judged: bool,
     os: DetectedOs,
     basis: Basis,
@@ -230,33 +236,13 @@ struct DecidedRecord<'a> {
     nodes: Option<&'a [String]>,
 }
 
-/// As in `check -o json`, without a place in a file.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct FindingRecord<'a> {
-    code: &'a str,
-    rule: &'a str,
-    action: Action,
-    pods_refused: bool,
-    path: &'a str,
-    pointer: &'a str,
-    message: &'a str,
-    help: &'a str,
-}
-
-impl Serialize for Decided {
+impl Serialize for WorkloadResult {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let findings = self.findings.iter().map(|DecidedFinding { finding, action, costs_pods }| FindingRecord {
-            code: finding.code,
-            rule: finding.rule,
-            action: *action,
-            pods_refused: *costs_pods,
-            path: &finding.path,
-            pointer: &finding.pointer,
-            message: &finding.message,
-            help: &finding.help,
+        let findings = self.findings.iter().map(|FindingResult { finding, action, costs_pods }| FindingRecord {
+            pods_refused: Some(*costs_pods),
+            ..FindingRecord::new(finding, *action, None)
         });
-        let record = DecidedRecord {
+        let record = WorkloadRecord {
             judged: self.judged,
             os: self.decision.os,
             basis: self.decision.basis,
@@ -298,10 +284,10 @@ mod tests {
                 "containers": [{"name": "c", "image": "mcr.microsoft.com/windows/servercore:ltsc2022", "securityContext": security}]}}}})
     }
 
-    fn decided(object: &Value, spec: &str) -> Decided {
+    fn decided(object: &Value, spec: &str) -> WorkloadResult {
         let kind = WorkloadKind::from_name(object["kind"].as_str().unwrap()).unwrap();
         let request = ReviewRequest::creation(WorkloadObject { kind, namespace: "shop", object });
-        Decided::new(&request, &ClusterSnapshot::default(), &policies(spec))
+        WorkloadResult::new(&request, &ClusterSnapshot::default(), &policies(spec))
     }
 
     fn shown(changes: &[Change]) -> Vec<String> {
@@ -363,7 +349,8 @@ mod tests {
         let mut object = template("ReplicaSet", &json!({}));
         object["spec"]["template"]["spec"]["resources"] = json!({"limits": {"memory": "1Gi"}});
         let (workloads, denials) = (decided(&object, "workloads: Warn"), decided(&object, "rules: {denials: Warn}"));
-        let outcomes = |decided: &Decided| decided.findings.iter().map(DecidedFinding::outcome).collect::<Vec<_>>();
+        let outcomes =
+            |decided: &WorkloadResult| decided.findings.iter().map(FindingResult::outcome).collect::<Vec<_>>();
         assert_eq!(outcomes(&workloads), ["pods denied"]);
         assert_eq!(outcomes(&denials), ["warned"]);
         assert!(!workloads.agrees_with(&denials));

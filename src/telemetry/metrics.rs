@@ -14,6 +14,7 @@ use mullion_engine::admission::response::{CountedOutcome, Endpoint};
 use mullion_engine::model::operating_system::Os;
 use mullion_engine::model::review_request::Operation;
 use mullion_engine::model::workload::WorkloadKind;
+use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
@@ -24,7 +25,6 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::telemetry::certificate_validity::CertificateTimes;
 use crate::telemetry::namespace_counts::Tally;
-use crate::telemetry::policies::PolicyStatus;
 use crate::telemetry::{process, watch_health};
 
 /// Upper bounds in seconds. A review takes microseconds; the API server gives it a second, and waiting for a registry may
@@ -224,11 +224,15 @@ impl fmt::Debug for Metrics {
 impl Metrics {
     /// All at zero, of a process without policy files.
     pub fn new() -> Self {
-        Self::about(&PolicyStatus::default())
+        Self::with(None)
     }
 
     /// All at zero, with those of the policy files.
-    pub fn about(policies: &PolicyStatus) -> Self {
+    pub fn about(policies: impl Collector) -> Self {
+        Self::with(Some(Box::new(policies)))
+    }
+
+    fn with(policies: Option<Box<dyn Collector>>) -> Self {
         let durations: fn() -> Histogram = || Histogram::new(REVIEW_BUCKETS);
         let mut inner = Inner {
             registry: Registry::default(),
@@ -258,7 +262,9 @@ impl Metrics {
         };
         inner.registry = process::registry(|own| {
             inner.register(own);
-            own.register_collector(Box::new(policies.clone()));
+            if let Some(policies) = policies {
+                own.register_collector(policies);
+            }
         });
         Self(Arc::new(inner))
     }

@@ -6,8 +6,6 @@
 //! | `error_text` | errors of the cluster as text |
 //! | `logs` | where events go, in which form, and from which level on; the level changes while it runs |
 //! | `metrics` | the webhook's metrics and events (the controller's are in `controller::metrics`) |
-//! | `namespace_counts` | counts by namespace, with a bound |
-//! | `policies` | how the policy files stand, in both servers |
 //! | `process` | what the process takes, and its version, in both servers |
 //! | `watch_health` | how the watches of the cluster are doing, in both servers |
 
@@ -16,6 +14,5 @@ pub mod error_text;
 pub mod logs;
 pub mod metrics;
 pub mod namespace_counts;
-pub mod policies;
 pub mod process;
 pub mod watch_health;

@@ -11,7 +11,7 @@ use crate::webhook::state::State;
 /// The routes of the admin port.
 pub fn router(state: &Arc<State>) -> Router {
     let (asked, counted) = (Arc::clone(state), Arc::clone(state));
-    state.policy_status.routes().merge(admin::routes(move || missing(&asked), move || metrics(&counted)))
+    state.policy_reporter.routes().merge(admin::routes(move || missing(&asked), move || metrics(&counted)))
 }
 
 fn missing(state: &State) -> Option<String> {

@@ -61,7 +61,7 @@ pub async fn handle(
         Route::NodeCreate => RequestOutcome::nothing(Decision::Skipped).with_patch(nodes::patch(state, &request)),
         Route::PolicyConfigMap => {
             // Boxed, as below: every request would carry the space, and few come here.
-            let (decision, response) = Box::pin(policies::judge(state, &request, whole)).await;
+            let (decision, response) = Box::pin(policies::review(state, &request, whole)).await;
             RequestOutcome { response, ..RequestOutcome::nothing(decision) }
         }
         Route::Skip => RequestOutcome::nothing(Decision::Skipped),

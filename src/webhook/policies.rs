@@ -1,16 +1,16 @@
-//! ConfigMaps with policies: a broken one is refused while somebody looks, instead of being skipped at the next reload.
+//! ConfigMaps with policies: a broken one is refused when it is applied, instead of being skipped at the next reload.
 //!
 //! | the ConfigMap | the answer |
 //! |---|---|
 //! | loads | allowed, warned of what its author may not have meant |
 //! | does not load | 422 with every fault |
-//! | does not load, and had the same faults before | allowed, warned of them: whoever edits an annotation, or corrects one key of two, changes nothing for the worse |
-//! | loses its label | allowed, with a warning that nobody looks from here on |
+//! | does not load, and had the same faults before | allowed, warned of them: an edit of an annotation, or a correction of one key of two, changes nothing for the worse |
+//! | loses its label | allowed, with a warning that it is no longer reviewed |
 //! | has and had no label | allowed |
-//! | was not judged in time, or judging it panicked | allowed, with a warning: the next reload finds what is wrong |
+//! | was not reviewed in time, or the review panicked | allowed, with a warning: the next reload finds what is wrong |
 //!
-//! Whoever may write ConfigMaps anywhere gets here. So one is judged at a time, beside the threads that answer for
-//! pods; and only those of Mullion's own namespace, which alone can be mounted, are held against the policies in force.
+//! Everybody who may write a ConfigMap anywhere gets here. So one is reviewed at a time, beside the threads that answer for
+//! pods; and only those of Mullion's own namespace, which alone can be mounted, are compared with the policies in force.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +31,7 @@ const FAULTS: &str = "policy-faults";
 
 /// `reason` of each cause: Kubernetes' own word for a field whose value has no meaning (`metav1.CauseTypeFieldValueInvalid`).
 const CAUSE: &str = "FieldValueInvalid";
-/// Most faults that are told one by one; a file alone can have a hundred.
+/// Most faults that are listed one by one; a file alone can have a hundred.
 const MOST_FAULTS: usize = 50;
 /// The longest text of one fault, in characters.
 const LONGEST_FAULT: usize = 500;
@@ -43,21 +43,21 @@ const LONGEST_WARNING: usize = 256;
 /// Most warnings: so cut, they stay below.
 const MOST_WARNINGS: usize = 12;
 
-/// Said beside a denial: `kubectl` prints neither message nor webhook of a 422.
+/// The warning beside a refusal: `kubectl` prints neither message nor webhook of a 422.
 const REFUSED: &str = "Mullion refused these policies (policies.mullion.dev); those in force stay. `mullion policy check` \
     says the same before";
 
-/// Said of a good one where there was no time for more.
+/// The warning about a good one where there was no time for more.
 const UNSEEN: &str = "these policies load; what they do beside those in force was not looked at";
 
-/// Why there is no decision.
-enum Unjudged {
+/// Why there is no review.
+enum Unreviewed {
     Late,
     Panicked,
 }
 
-/// Answers for a ConfigMap that is written, well within `budget`.
-pub(crate) async fn judge(
+/// Reviews a ConfigMap that is written, well within `budget`.
+pub(crate) async fn review(
     state: &State,
     request: &AdmissionRequest<'_>,
     budget: Duration,
@@ -70,7 +70,7 @@ pub(crate) async fn judge(
         response.audit.insert(UNREADABLE, format!("request.object is {}, expected a ConfigMap", json_type(object)));
         return (Decision::Unreadable, response);
     }
-    let name = called(object);
+    let name = display_name(object);
     let old = holds_policies(old).then(|| PolicyMap::of(old));
     if !holds_policies(object) {
         if old.is_none() {
@@ -90,14 +90,14 @@ pub(crate) async fn judge(
         ));
     }
     let own = state.namespace.as_deref() == Some(request.namespace());
-    let judged = run(state, request, deadline, move || (new.judge(old.as_ref()), new, old)).await;
-    let (outcome, decision, faults) = match judged {
+    let reviewed = run(state, request, deadline, move || (new.review(old.as_ref()), new, old)).await;
+    let (outcome, decision, faults) = match reviewed {
         Ok((ConfigMapReview::Good(set), new, old)) => {
             let in_force = state.policies.load_full();
             let look = move || if own { new.beside(old.as_ref(), &set, &in_force) } else { alone(&set) };
             // The set is good: whatever comes of this, it is taken.
-            let said = run(state, request, deadline, look).await.unwrap_or_else(|_| vec![UNSEEN.to_owned()]);
-            response.warnings.extend(said.into_iter().map(|text| format!("Mullion: {text}")));
+            let warnings = run(state, request, deadline, look).await.unwrap_or_else(|_| vec![UNSEEN.to_owned()]);
+            response.warnings.extend(warnings.into_iter().map(|text| format!("Mullion: {text}")));
             let outcome = if response.warnings.is_empty() { PolicyOutcome::Good } else { PolicyOutcome::Warned };
             (outcome, Decision::Allowed, Vec::new())
         }
@@ -107,8 +107,7 @@ pub(crate) async fn judge(
             (PolicyOutcome::Broken, Decision::Denied, faults)
         }
         Ok((ConfigMapReview::StillBroken(faults), ..)) => {
-            let told = faults.iter().map(|fault| format!("Mullion: {}", sentence(fault)));
-            response.warnings.extend(told);
+            response.warnings.extend(faults.iter().map(|fault| format!("Mullion: {}", sentence(fault))));
             let text = format!(
                 "Mullion: ConfigMap {name} is as broken as before; until it is mended, the last good policies stay in force:"
             );
@@ -117,8 +116,8 @@ pub(crate) async fn judge(
         }
         Err(why) => {
             let (text, decision) = match why {
-                Unjudged::Late => ("there was no time", Decision::Skipped),
-                Unjudged::Panicked => {
+                Unreviewed::Late => ("there was no time", Decision::Skipped),
+                Unreviewed::Panicked => {
                     response.audit.insert(PANICKED, "judging it failed; the request was allowed unjudged".to_owned());
                     ("internal error, please report it", Decision::Panicked)
                 }
@@ -144,23 +143,23 @@ async fn run<T: Send + 'static>(
     request: &AdmissionRequest<'_>,
     deadline: Instant,
     job: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Unjudged> {
+) -> Result<T, Unreviewed> {
     let turn = timeout_at(deadline, Arc::clone(&state.policy_turn).acquire_owned()).await;
-    let Ok(Ok(turn)) = turn else { return Err(Unjudged::Late) };
+    let Ok(Ok(turn)) = turn else { return Err(Unreviewed::Late) };
     let running = tokio::task::spawn_blocking(move || {
         // Held to the end, also of what nobody waits for any more.
         let _turn = turn;
         job()
     });
-    let ended = timeout_at(deadline, running).await.map_err(|_| Unjudged::Late)?;
+    let ended = timeout_at(deadline, running).await.map_err(|_| Unreviewed::Late)?;
     ended.map_err(|_| {
         state.metrics.review_panicked(&request.uid);
-        Unjudged::Panicked
+        Unreviewed::Panicked
     })
 }
 
-/// The name, or the start of one that is yet to be made.
-fn called(object: &Value) -> String {
+/// The name, or the start of one that the API server completes.
+fn display_name(object: &Value) -> String {
     let text = |pointer| object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
     let made = || Some(format!("{}…", text("/metadata/generateName")?));
     text("/metadata/name").map(str::to_owned).or_else(made).unwrap_or_else(|| "without a name".to_owned())

@@ -5,24 +5,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mullion_policy::policy_set::PolicySet;
+use mullion_policy::store::PolicyReading;
 use tokio_util::sync::CancellationToken;
 
-use crate::reload::{Source, Step, every, read};
+use crate::policy_files::reload::{Source, every, read};
 use crate::server::tls::certificate::Certificate;
 use crate::webhook::state::State;
 
 /// Puts the policies in force that came of a reading at `now`, in seconds since 1970. After a bad one, those before stay.
-pub fn policies_once(state: &State, step: &Step, now: i64) {
-    if let Step::Replaced(set) = step {
+pub fn policies_once(state: &State, reading: &PolicyReading, now: i64) {
+    if let PolicyReading::Loaded(set) = reading {
         in_force(state, set);
     } else {
         // A file that the RegistryPolicy names may have come since.
         ask_registries(state, &state.policies.load(), || ());
     }
-    state.policy_status.took(step, now);
+    state.policy_reporter.record(reading, now);
 }
 
-/// Puts policies in force for reviews. Whoever has begun one ends it with those before.
+/// Puts policies in force for reviews. A review that has begun ends with those before.
 pub fn in_force(state: &State, set: &Arc<PolicySet>) {
     ask_registries(state, set, || state.policies.store(Arc::clone(set)));
 }
@@ -31,7 +32,7 @@ pub fn in_force(state: &State, set: &Arc<PolicySet>) {
 /// is not.
 fn ask_registries(state: &State, policies: &PolicySet, put: impl FnOnce()) {
     let problem = state.images.follow(policies, put).err().map(|error| format!("{error:#}"));
-    if state.policy_status.registries(problem.as_deref())
+    if state.policy_reporter.set_registries(problem.as_deref())
         && let Some(problem) = problem
     {
         state.metrics.registries_unasked(&problem);

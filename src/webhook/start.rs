@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cluster::state::follow::{Follower, follow};
 use crate::cluster::state::store::last_good;
 use crate::cluster::{connect, live};
-use crate::reload::{Beginning, Source, Step, begin, hindrances};
+use crate::policy_files::reload::{Source, begin};
 use crate::server::accept::{ConnectionLimits, run_to_end, serve};
 use crate::server::body::Limits;
 use crate::server::tls::certificate::Certificate;
@@ -188,22 +188,15 @@ async fn policies(args: &Args, state: &State, client: Option<kube::Client>) -> a
     if args.policies.is_empty() {
         return Ok(None);
     }
-    let directories = args.policies.iter().map(|dir| dir.display().to_string()).collect();
-    state.policy_status.reads(directories, hindrances(&args.policies));
     let earlier = async {
         match client {
             Some(client) => last_good(client.clone(), &namespace(args, &client)).await,
             None => Ok(Vec::new()),
         }
     };
-    let Beginning { set, problems, seen, source } = begin(args.policies.clone(), args.reload_interval, earlier).await?;
-    let now = jiff::Timestamp::now().as_second();
-    if problems.is_empty() {
-        reload::policies_once(state, &Step::Replaced(set), now);
-    } else {
-        reload::in_force(state, &set);
-        state.policy_status.starts_with(&set, problems, &seen, now);
-    }
+    let reporter = &state.policy_reporter;
+    let (set, source) = begin(args.policies.clone(), args.reload_interval, earlier, reporter).await?;
+    reload::in_force(state, &set);
     Ok(Some(source))
 }
 

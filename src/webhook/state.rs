@@ -9,8 +9,8 @@ use mullion_policy::policy_set::PolicySet;
 use tokio::sync::{Semaphore, watch as channel};
 
 use crate::cluster::state::document::State as Kept;
+use crate::policy_files::report::PolicyReporter;
 use crate::telemetry::metrics::Metrics;
-use crate::telemetry::policies::PolicyStatus;
 use crate::webhook::images::Images;
 use crate::webhook::judge;
 use crate::webhook::judge::Judge;
@@ -25,8 +25,8 @@ pub struct State {
     pub snapshot_synced: Arc<AtomicBool>,
     /// The policies in force; replaced whole.
     pub policies: Arc<ArcSwap<PolicySet>>,
-    /// What is to say about the policy files.
-    pub policy_status: PolicyStatus,
+    /// The report about the policy files.
+    pub policy_reporter: PolicyReporter,
     /// What the controller keeps in ConfigMap `mullion-state`, as it changes; `None` without a cluster.
     pub kept: Option<channel::Receiver<Option<Arc<Kept>>>>,
     /// Mullion's own namespace, whose ConfigMaps can be mounted; `None` without a cluster.
@@ -54,13 +54,13 @@ impl State {
         snapshot_synced: Arc<AtomicBool>,
         policies: Arc<ArcSwap<PolicySet>>,
     ) -> Self {
-        let policy_status = PolicyStatus::of(policies.load_full());
+        let policy_reporter = PolicyReporter::of(policies.load_full());
         Self {
             snapshot,
             snapshot_synced,
             policies,
-            metrics: Metrics::about(&policy_status),
-            policy_status,
+            metrics: Metrics::about(policy_reporter.clone()),
+            policy_reporter,
             kept: None,
             namespace: None,
             policy_turn: Arc::new(Semaphore::new(1)),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mullion::report::workload_result::Decided;
+use mullion::report::workload_result::WorkloadResult;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -366,11 +366,11 @@ fn specs() -> impl Strategy<Value = String> {
     keys.prop_map(|keys| policy(&keys.join(", ")))
 }
 
-fn decided(object: &Value, policies: &str) -> Decided {
+fn decided(object: &Value, policies: &str) -> WorkloadResult {
     let kind = WorkloadKind::from_name(object["kind"].as_str().unwrap()).unwrap();
     let namespace = object["metadata"]["namespace"].as_str().unwrap();
     let request = ReviewRequest::creation(WorkloadObject { kind, namespace, object });
-    Decided::new(&request, &ClusterSnapshot::default(), &PolicySet::from_files(&[("a.yaml", policies)]).unwrap())
+    WorkloadResult::new(&request, &ClusterSnapshot::default(), &PolicySet::from_files(&[("a.yaml", policies)]).unwrap())
 }
 
 proptest! {

@@ -1,24 +1,22 @@
 //! What webhook and controller export: their own registries, with everything counted that they can count.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use mullion::controller::metrics as controller;
 use mullion::controller::metrics::CertificateObject;
+use mullion::policy_files::report::PolicyReporter;
 use mullion::registry::outcome::Outcome as Registry;
-use mullion::reload::Step;
 use mullion::telemetry::metrics::{
     BadRequest, Decision, LookupOutcome, Metrics, NamespaceOutcome, PolicyOutcome, Reviewed,
 };
-use mullion::telemetry::policies::PolicyStatus;
 use mullion::telemetry::watch_health::WatchHealth;
 use mullion_engine::admission::response::{CountedOutcome, Endpoint};
 use mullion_engine::model::operating_system::Os;
 use mullion_engine::model::review_request::Operation;
 use mullion_engine::model::workload::WorkloadKind;
 use mullion_policy::policy_file::{PolicyFile, PolicyFiles};
-use mullion_policy::store::{Outcome as Loading, Store};
+use mullion_policy::store::{PolicyReading, Store};
 
 use crate::promql::{Matcher, Selector};
 
@@ -104,7 +102,7 @@ fn sample(line: &str) -> (String, Vec<(String, String)>) {
 }
 
 fn webhook() -> String {
-    let metrics = Metrics::about(&policies());
+    let metrics = Metrics::about(policies());
     for decision in [
         Decision::Allowed,
         Decision::Patched,
@@ -195,14 +193,15 @@ fn controller() -> String {
 }
 
 /// Of one good file.
-fn policies() -> PolicyStatus {
-    let status = PolicyStatus::default();
+fn policies() -> PolicyReporter {
+    let reporter = PolicyReporter::default();
     let bytes = b"apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec: {}\n".to_vec();
     let mut store = Store::default();
     let files =
         PolicyFiles { texts: vec![PolicyFile { name: "/etc/mullion/a.yaml".to_owned(), bytes }], problems: Vec::new() };
-    assert!(matches!(store.reload(&files), Loading::Replaced));
-    status.reads(vec!["/etc/mullion".to_owned()], Vec::new());
-    status.took(&Step::Replaced(Arc::clone(store.current().unwrap())), 1);
-    status
+    let reading = store.reload(&files);
+    assert!(matches!(reading, PolicyReading::Loaded(_)));
+    reporter.set_directories(vec!["/etc/mullion".to_owned()], Vec::new());
+    reporter.record(&reading, 1);
+    reporter
 }

@@ -6,7 +6,7 @@
 //! | `site` | a control plane of `clusters/`, shared by its cases, and the Mullions of `mullion/` on it |
 //! | `third-party`, `witness` | webhooks of others, played here, and whether the API server asks them by now |
 //! | `run`, `ask`, `tool`, `watch` | a case's steps: requests, programs, and waiting for what comes of them |
-//! | `judge`, `differ`, `lands` | whether that is what was expected: pure, with `report::matching` and `report::differing` |
+//! | `judge`, `differ`, `lands` | whether that is what was expected: pure, with `report::field_match` and `report::field_difference` |
 
 mod ask;
 mod differ;

@@ -12,12 +12,13 @@ use arc_swap::ArcSwap;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
-use mullion::reload::{Source, Step, files};
+use mullion::policy_files::reload::{Source, files};
 use mullion::webhook::state::State;
 use mullion::webhook::{admin, reload};
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_manifest::problem::Problem;
 use mullion_policy::policy_set::PolicySet;
+use mullion_policy::store::PolicyReading;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -82,7 +83,7 @@ async fn kept_policies_are_said_to_be_kept_until_the_files_are_good() {
     assert!(shown().await["kept"] == false && !metric().await);
     let kept = Arc::new(PolicySet::from_files(&[("kept.yaml", GOOD)]).unwrap());
     reload::in_force(&state, &kept);
-    state.policy_status.starts_with(&kept, bad("priorty"), &[], 500);
+    state.policy_reporter.record_kept(&kept, bad("priorty"), &[], 500);
     let beside = shown().await;
     assert_eq!((&beside["kept"], &beside["lastGood"]), (&json!(true), &Value::Null));
     assert_eq!(
@@ -92,10 +93,10 @@ async fn kept_policies_are_said_to_be_kept_until_the_files_are_good() {
     assert_eq!(beside["inForceSince"], "1970-01-01T00:08:20Z");
     assert!(metric().await);
     // Other bad files change nothing, good ones everything.
-    reload::policies_once(&state, &Step::Kept { problems: bad("worse"), seen: Vec::new() }, 1000);
+    reload::policies_once(&state, &PolicyReading::Rejected { problems: bad("worse"), files: Vec::new() }, 1000);
     assert!(shown().await["kept"] == true && metric().await);
     let new = Arc::new(PolicySet::from_files(&[("policy.yaml", GOOD)]).unwrap());
-    reload::policies_once(&state, &Step::Replaced(new), 2000);
+    reload::policies_once(&state, &PolicyReading::Loaded(new), 2000);
     let good = shown().await;
     assert_eq!((&good["kept"], &good["lastGood"], &good["problems"]), (&json!(false), &json!(2000), &json!([])));
     assert!(!metric().await);
@@ -122,7 +123,7 @@ async fn bad_policy_files_leave_the_last_good_set_in_force() {
     reload::policies_once(&state, &source(), 2000);
     write(dir.path(), &GOOD.replace("{priority: 7}", "\n  priorty: 7\n  mode: Of"));
     reload::policies_once(&state, &source(), 3000);
-    let problems = state.policy_status.report().problems_in_words();
+    let problems = state.policy_reporter.report().problem_texts();
     assert_eq!(problems.len(), 2, "{problems:?}");
     assert!(problems[0].contains("policy.yaml:5:3: "), "{problems:?}");
     assert!(problems[1].contains("policy.yaml:6:"), "{problems:?}");
@@ -133,7 +134,7 @@ async fn bad_policy_files_leave_the_last_good_set_in_force() {
     // A rule that does not exist is a problem too.
     write(dir.path(), &GOOD.replace("{priority: 7}", "{rules: {actions: [{rule: run-as-usr, action: Warn}]}}"));
     reload::policies_once(&state, &source(), 3500);
-    let problems = state.policy_status.report().problems_in_words();
+    let problems = state.policy_reporter.report().problem_texts();
     assert!(problems[0].contains("run-as-usr") && problems[0].contains("run-as-user"), "{problems:?}");
     // Unchanged, they are not said again, and /policies still shows them.
     reload::policies_once(&state, &source(), 4000);
@@ -147,13 +148,14 @@ async fn bad_policy_files_leave_the_last_good_set_in_force() {
 #[tokio::test]
 async fn files_are_read_again_and_again_until_the_end() {
     let (seen, mut reads) = tokio::sync::mpsc::unbounded_channel();
-    let mut steps = vec![Step::Unchanged, Step::Kept { problems: bad("priorty"), seen: Vec::new() }];
+    let mut steps =
+        vec![PolicyReading::Unchanged, PolicyReading::Rejected { problems: bad("priorty"), files: Vec::new() }];
     let new = Arc::new(PolicySet::from_files(&[("a.yaml", GOOD)]).unwrap());
-    steps.push(Step::Replaced(Arc::clone(&new)));
+    steps.push(PolicyReading::Loaded(Arc::clone(&new)));
     steps.reverse();
     let source: Source = Box::new(move || {
         seen.send(()).unwrap();
-        steps.pop().unwrap_or(Step::Unchanged)
+        steps.pop().unwrap_or(PolicyReading::Unchanged)
     });
     let (state, stop) = (state(), CancellationToken::new());
     let task = tokio::spawn(reload::policies(Arc::clone(&state), source, Duration::from_millis(1), stop.clone()));
@@ -218,7 +220,7 @@ async fn a_reading_that_panics_is_a_problem_and_not_the_last_reading() {
         readings += 1;
         seen.send(()).unwrap();
         assert!(readings > 1, "as asked");
-        if readings == 2 { Step::Replaced(Arc::clone(&new)) } else { Step::Unchanged }
+        if readings == 2 { PolicyReading::Loaded(Arc::clone(&new)) } else { PolicyReading::Unchanged }
     });
     let (state, stop) = (state(), CancellationToken::new());
     let task = tokio::spawn(reload::policies(Arc::clone(&state), source, Duration::from_millis(1), stop.clone()));

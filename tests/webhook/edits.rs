@@ -10,7 +10,7 @@ use axum::Router;
 use base64::Engine as _;
 use http_body_util::Full;
 use hyper::client::conn::http1::SendRequest;
-use mullion::reload::files;
+use mullion::policy_files::reload::files;
 use mullion::server::accept::ConnectionLimits;
 use mullion::server::body::Limits;
 use mullion::webhook::state::State;
@@ -197,7 +197,7 @@ async fn every_answer_is_of_one_set() {
         let before = counts[at].load(Ordering::Relaxed);
         wait_for("the last good set", Duration::from_secs(60), async || {
             let more = counts[at].load(Ordering::Relaxed) > before + 10;
-            if more && state.policy_status.report().problems.is_empty() {
+            if more && state.policy_reporter.report().problems().next().is_none() {
                 Seen::Done(())
             } else {
                 Seen::NotYet(format!("{before} answers before"))
@@ -211,15 +211,15 @@ async fn every_answer_is_of_one_set() {
         let failed = |metrics: &str| {
             metrics.lines().any(|line| line.starts_with("mullion_policy_load_errors ") && !line.ends_with(" 0"))
         };
-        let before = state.policy_status.report();
+        let before = state.policy_reporter.report();
         mount.publish(&bad(number)).unwrap();
         wait_for("the bad version to be seen", Duration::from_secs(60), async || {
-            let report = state.policy_status.report();
-            let seen = number == 0 || report.problems != before.problems;
+            let report = state.policy_reporter.report();
+            let seen = number == 0 || !report.problems().eq(before.problems());
             if seen && failed(&state.metrics.encode().unwrap()) {
                 Seen::Done(())
             } else {
-                Seen::NotYet(format!("{number}: {:?}", report.problems))
+                Seen::NotYet(format!("{number}: {:?}", report.problem_texts()))
             }
         })
         .await
@@ -255,9 +255,9 @@ fn a_directory_that_goes_takes_no_policy_with_it() {
     let mut source = files(vec![one.clone(), two.clone()], Duration::from_millis(1));
     let mut read = || {
         reload::policies_once(&state, &source(), 1);
-        let report = state.policy_status.report();
-        let files = report.files.iter().map(|file| format!("{} {}", file.short, file.status.standing.name()));
-        let problems: Vec<String> = report.problems.iter().map(ToString::to_string).collect();
+        let report = state.policy_reporter.report();
+        let files = report.files.iter().map(|file| format!("{} {}", file.short_name, file.standing.name()));
+        let problems: Vec<String> = report.problems().map(ToString::to_string).collect();
         (state.policies.load_full(), files.collect::<Vec<_>>().join(", "), problems.join("\n"))
     };
     let (both, files, problems) = read();
@@ -302,7 +302,7 @@ fn a_directory_that_goes_takes_no_policy_with_it() {
     fs::remove_file(one.join("a.yaml")).unwrap();
     let (set, files, problems) = read();
     assert_eq!((set.pods.len(), files.as_str(), problems.as_str()), (2, "c.yaml in_force, b.yaml in_force", ""));
-    assert_eq!(state.policy_status.report().changes, "gone a.yaml");
+    assert_eq!(state.policy_reporter.report().changes, "gone a.yaml");
 }
 
 /// What `/mutate` makes of the pod.

@@ -9,7 +9,6 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use base64::Engine as _;
-use mullion::reload::Step;
 use mullion::server::body::Limits;
 use mullion::webhook::images::{Answering, Images, PlatformSource, PullSecrets};
 use mullion::webhook::state::State;
@@ -20,6 +19,7 @@ use mullion_engine::model::image::reference::ImageRef;
 use mullion_engine::model::pod_view::Pod;
 use mullion_engine::model::workload::WorkloadKind;
 use mullion_policy::policy_set::PolicySet;
+use mullion_policy::store::PolicyReading;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -184,12 +184,12 @@ fn what_stands_in_the_way_of_asking_is_shown_until_it_is_gone() {
         Ok(Slow::answering_after(None) as Arc<dyn PlatformSource>)
     }));
     let step = |step| reload::policies_once(&state, &step, 1);
-    step(Step::Replaced(Arc::new(policies("Inline"))));
-    assert_eq!(state.policy_status.report().registries.as_deref(), Some("no such file"));
-    assert!(state.images.source().is_none() && state.policy_status.report().problems.is_empty());
+    step(PolicyReading::Loaded(Arc::new(policies("Inline"))));
+    assert_eq!(state.policy_reporter.report().registries.as_deref(), Some("no such file"));
+    assert!(state.images.source().is_none() && state.policy_reporter.report().problems().next().is_none());
     gone.store(false, Ordering::SeqCst);
-    step(Step::Unchanged);
-    assert_eq!(state.policy_status.report().registries, None);
+    step(PolicyReading::Unchanged);
+    assert_eq!(state.policy_reporter.report().registries, None);
     assert!(state.images.source().is_some());
 }
 

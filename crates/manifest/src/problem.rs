@@ -57,6 +57,14 @@ impl Problem {
         (self.line > 0).then_some((self.line, self.column))
     }
 
+    /// What is wrong, what the second place is and what to do, without the place itself: `the key stands twice; it stands
+    /// first on line 5 (remove one of them)`.
+    pub fn explanation(&self) -> String {
+        let related = self.related_text().map(|related| format!("; {related}")).unwrap_or_default();
+        let hint = self.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        format!("{}{related}{hint}", self.message)
+    }
+
     /// What the second place is, and where: `it stands first on line 5`.
     pub fn related_text(&self) -> Option<String> {
         let Related { source, what, line, .. } = self.related.as_ref()?;
@@ -117,17 +125,11 @@ impl Fault {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let explanation = self.explanation();
         match self.place() {
-            Some((line, column)) => write!(f, "{}:{line}:{column}: {}", self.source, self.message)?,
-            None => write!(f, "{}: {}", self.source, self.message)?,
+            Some((line, column)) => write!(f, "{}:{line}:{column}: {explanation}", self.source),
+            None => write!(f, "{}: {explanation}", self.source),
         }
-        if let Some(related) = self.related_text() {
-            write!(f, "; {related}")?;
-        }
-        if let Some(hint) = &self.hint {
-            write!(f, " ({hint})")?;
-        }
-        Ok(())
     }
 }
 

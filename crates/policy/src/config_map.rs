@@ -1,11 +1,11 @@
 //! Policy files in a ConfigMap: what the directory loader of the program would read once the ConfigMap is mounted,
-//! judged before it is.
+//! reviewed before it is.
 //!
 //! | a key | is |
 //! |---|---|
-//! | of `data` or `binaryData` with the name of a policy file | read and judged: both become files of the mount |
+//! | of `data` or `binaryData` with the name of a policy file | read and reviewed: both become files of the mount |
 //! | `*.test.yaml`, `*.test.yml` | left out: cases for `mullion policy test` |
-//! | any other | left out, which is said |
+//! | any other | left out, with a warning |
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ use crate::warnings::warning::Warning;
 /// The label of ConfigMaps that hold policies, with value `true`.
 pub const POLICY_LABEL: &str = "mullion.dev/policy";
 
-/// Whether an object says of itself that it holds policies.
+/// Whether an object has the label of ConfigMaps with policies.
 pub fn holds_policies(object: &Value) -> bool {
     object.get("metadata").and_then(|metadata| metadata.get("labels")?.get(POLICY_LABEL)?.as_str()) == Some("true")
 }
@@ -44,13 +44,13 @@ pub struct PolicyMap {
 pub struct Fault {
     /// `data[default.yaml]`; `data` for what is no key's.
     pub field: String,
-    /// `default.yaml:12:5`; none for what is no key's.
+    /// `default.yaml:12:5`, or `default.yaml` for the file as a whole; none for what is no key's.
     pub place: Option<String>,
     /// What is wrong, and what to do about it.
     pub message: String,
 }
 
-/// What is to be said of a ConfigMap.
+/// What a review of a ConfigMap comes to.
 #[derive(Debug, Clone)]
 pub enum ConfigMapReview {
     /// It loads, as this set.
@@ -96,9 +96,9 @@ impl PolicyMap {
         read
     }
 
-    /// Judges it alone. With the ConfigMap that it replaces, it is told apart what was wrong before: somebody who edits
-    /// an annotation, or who corrects one key of two, is not to be stopped by the rest.
-    pub fn judge(&self, old: Option<&Self>) -> ConfigMapReview {
+    /// Reviews it alone. With the ConfigMap that it replaces, what was wrong before is no reason to refuse it: an edit of an
+    /// annotation, or a correction of one key of two, is not stopped by the rest.
+    pub fn review(&self, old: Option<&Self>) -> ConfigMapReview {
         let faults = match self.load() {
             Ok(set) => return ConfigMapReview::Good(Box::new(set)),
             Err(faults) => faults,
@@ -131,40 +131,37 @@ impl PolicyMap {
     }
 
     fn fault(&self, problem: &Problem) -> Fault {
-        let key = &problem.source;
-        let place = format!("{key}:{}:{}", problem.line, problem.column);
-        let said = problem.to_string();
-        let message = said.strip_prefix(&place).map_or(said.as_str(), |rest| rest.trim_start_matches(": ")).to_owned();
-        let member = if self.binary.contains(key) { "binaryData" } else { "data" };
-        if self.files.iter().any(|file| file.name == *key) {
-            Fault { field: format!("{member}[{key}]"), place: Some(place), message }
-        } else {
-            Fault { field: "data".to_owned(), place: None, message }
+        let (key, message) = (&problem.source, problem.explanation());
+        if !self.files.iter().any(|file| file.name == *key) {
+            return Fault { field: "data".to_owned(), place: None, message };
         }
+        let place = problem.place().map_or_else(|| key.clone(), |(line, column)| format!("{key}:{line}:{column}"));
+        let member = if self.binary.contains(key) { "binaryData" } else { "data" };
+        Fault { field: format!("{member}[{key}]"), place: Some(place), message }
     }
 
-    /// What is to be said of a good ConfigMap beside the policies in force.
+    /// Warnings about a good ConfigMap beside the policies in force.
     ///
-    /// Nobody tells the webhook which ConfigMap is mounted at which directory. If files in force have the very content
+    /// The webhook does not know which ConfigMap is mounted at which directory. If files in force have the very content
     /// of `old`, their directories are where it is mounted; else each file in force is taken as replaced that is called
     /// as one of its keys. That is a guess, and what another edit is about to change is unknown: so this warns, and
     /// never refuses.
     pub fn beside(&self, old: Option<&Self>, set: &PolicySet, in_force: &PolicySet) -> Vec<String> {
         let texts: Vec<PolicyFile> = self.files.iter().chain(self.staying(old, &in_force.files)).cloned().collect();
         if texts.len() == self.files.len() {
-            return told(&warnings(set));
+            return sentences(&warnings(set));
         }
         match PolicySet::load(&PolicyFiles { texts, problems: Vec::new() }) {
             Err(problems) => {
                 let collisions = problems.iter().map(|problem| format!("beside the policies in force: {problem}"));
-                collisions.chain(told(&warnings(set))).collect()
+                collisions.chain(sentences(&warnings(set))).collect()
             }
             Ok(together) => {
                 let known = warnings(in_force);
                 let own = |file: &str| self.files.iter().any(|own| own.name == file);
                 let mut new = warnings(&together);
                 new.retain(|warning| own(&warning.origin.file) || !known.contains(warning));
-                told(&new)
+                sentences(&new)
             }
         }
     }
@@ -187,12 +184,12 @@ impl PolicyMap {
     }
 }
 
-/// What is to be said of a set alone.
+/// Warnings about a set alone.
 pub fn alone(set: &PolicySet) -> Vec<String> {
-    told(&warnings(set))
+    sentences(&warnings(set))
 }
 
-fn told(warnings: &[Warning]) -> Vec<String> {
+fn sentences(warnings: &[Warning]) -> Vec<String> {
     warnings.iter().map(ToString::to_string).collect()
 }
 
@@ -225,8 +222,8 @@ mod tests {
         PolicySet::from_files(files).unwrap()
     }
 
-    fn faults(verdict: ConfigMapReview) -> Vec<String> {
-        match verdict {
+    fn faults(review: ConfigMapReview) -> Vec<String> {
+        match review {
             ConfigMapReview::Good(_) => panic!("it is good"),
             ConfigMapReview::Broken(faults) | ConfigMapReview::StillBroken(faults) => faults
                 .into_iter()
@@ -271,7 +268,7 @@ mod tests {
 
     #[test]
     fn faults_name_key_line_and_column() {
-        let found = faults(map(&[("b.yaml", &policy("b", 1, ", mod: Audit")), ("a.yaml", "")]).judge(None));
+        let found = faults(map(&[("b.yaml", &policy("b", 1, ", mod: Audit")), ("a.yaml", "")]).review(None));
         assert_eq!(
             found,
             [
@@ -280,13 +277,16 @@ mod tests {
             ]
         );
         let binary = PolicyMap::of(&json!({"binaryData": {"a.yaml": "a2luZDog/A=="}}));
-        let found = faults(binary.judge(None));
+        let found = faults(binary.review(None));
         assert!(found[0].starts_with("binaryData[a.yaml] Some(\"a.yaml:1:7\") "), "{found:?}");
-        let found = faults(map(&[("README.md", "")]).judge(None));
+        let found = faults(map(&[("README.md", "")]).review(None));
         assert!(found[0].starts_with("data None no key is a policy file"), "{found:?}");
+        // UTF-16: of the file as a whole.
+        let found = faults(PolicyMap::of(&json!({"binaryData": {"a.yaml": "awBpAA=="}})).review(None));
+        assert_eq!(found, ["binaryData[a.yaml] Some(\"a.yaml\") the file is UTF-16 (save it as UTF-8)"]);
         // Of too many, the first one too many.
         let many: String = (0..1001).map(|at| policy(&format!("p{at}"), at, "") + "---\n").collect();
-        let found = faults(map(&[("a.yaml", &many)]).judge(None));
+        let found = faults(map(&[("a.yaml", &many)]).review(None));
         assert_eq!(found.len(), 1);
         assert!(
             found[0].starts_with("data[a.yaml] Some(\"a.yaml:5003:18\")") && found[0].contains("at most 1000"),
@@ -313,11 +313,11 @@ mod tests {
             ("emptied", &[], Some(&[("a.yaml", &good)]), true),
         ];
         for (what, new, old, refused) in cases {
-            let verdict = map(new).judge(old.map(map).as_ref());
-            assert_eq!(matches!(verdict, ConfigMapReview::Broken(_)), refused, "{what}: {verdict:?}");
-            assert!(!matches!(verdict, ConfigMapReview::Good(_)), "{what}");
+            let review = map(new).review(old.map(map).as_ref());
+            assert_eq!(matches!(review, ConfigMapReview::Broken(_)), refused, "{what}: {review:?}");
+            assert!(!matches!(review, ConfigMapReview::Good(_)), "{what}");
         }
-        assert!(matches!(map(&[("a.yaml", &good)]).judge(Some(&map(&[("a.yaml", &bad)]))), ConfigMapReview::Good(_)));
+        assert!(matches!(map(&[("a.yaml", &good)]).review(Some(&map(&[("a.yaml", &bad)]))), ConfigMapReview::Good(_)));
     }
 
     #[test]
@@ -326,7 +326,7 @@ mod tests {
         let other = policy("a", 6, ", workloads: Refuse");
         let said = |new: &[(&str, &str)], old: Option<&[(&str, &str)]>, set: &[(&str, &str)]| {
             let new = map(new);
-            let ConfigMapReview::Good(alone) = new.judge(None) else { panic!("it is good") };
+            let ConfigMapReview::Good(alone) = new.review(None) else { panic!("it is good") };
             let told = new.beside(old.map(map).as_ref(), &alone, &in_force(set));
             told.into_iter().filter(|text| text.starts_with("beside the policies in force: ")).collect::<Vec<_>>()
         };
@@ -355,8 +355,8 @@ mod tests {
             let data: Vec<(&str, &str)> = keys.iter().map(String::as_str).zip(texts.iter().map(String::as_str)).collect();
             let map = map(&data);
             let loads = PolicySet::from_files(&data).is_ok();
-            prop_assert_eq!(matches!(map.judge(None), ConfigMapReview::Good(_)), loads);
-            prop_assert!(!matches!(map.judge(Some(&map)), ConfigMapReview::Broken(_)));
+            prop_assert_eq!(matches!(map.review(None), ConfigMapReview::Good(_)), loads);
+            prop_assert!(!matches!(map.review(Some(&map)), ConfigMapReview::Broken(_)));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How each policy file stands: in force, bad, waiting for another, or gone.
+//! The status of each policy file: in force, bad, waiting for another, or gone.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -6,11 +6,10 @@ use mullion_manifest::problem::Problem;
 
 use crate::policy_file::PolicyFile;
 use crate::policy_set::PolicySet;
-use crate::warnings::warning::Warning;
 
-/// A file as it was seen, good or bad.
+/// A file as it was read, good or bad, without its contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SeenFile {
+pub struct FileVersion {
     /// As problems and origins call it.
     pub name: String,
     /// [`PolicyFile::hash`].
@@ -24,29 +23,31 @@ pub enum Standing {
     Bad,
     /// It is new or changed, and good, but another one is bad: a set is taken whole or not at all.
     Waiting,
-    /// It is gone while another one, or its directory, is bad: what it said last is in force still.
+    /// It is gone while another one, or its directory, is bad: its last good version is in force still.
     Gone,
     /// As it is now.
     InForce,
 }
 
-/// One policy file, or a directory that cannot be read.
+/// The status of one policy file, or of a directory that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileStatus {
+pub struct PolicyFileStatus {
     /// As problems and origins call it.
     pub name: String,
+    /// The name as far as it tells it from the others.
+    pub short_name: String,
     /// How it stands.
     pub standing: Standing,
-    /// Whether what it said at some time is in force: `false` for a file that was never in a good set.
+    /// Whether a version of it is in force: `false` for a file that was never in a good set.
     pub in_force: bool,
-    /// Of what it says now; `None` if that cannot be read.
+    /// Of its contents now; `None` if they cannot be read.
     pub hash: Option<String>,
+    /// When these contents were first seen, in seconds since 1970.
+    pub changed: i64,
     /// How many policies of it are in force.
     pub policies: usize,
     /// What is wrong with it now.
     pub problems: Vec<Problem>,
-    /// What is strange about its policies that are in force.
-    pub warnings: Vec<Warning>,
 }
 
 impl Standing {
@@ -64,7 +65,7 @@ impl Standing {
     pub const ALL: [Self; 4] = [Self::Bad, Self::Waiting, Self::Gone, Self::InForce];
 }
 
-impl FileStatus {
+impl PolicyFileStatus {
     /// The standing in words.
     pub fn in_words(&self) -> &'static str {
         match (self.standing, self.in_force) {
@@ -83,59 +84,61 @@ impl FileStatus {
 }
 
 impl PolicyFile {
-    /// The file without what it says.
-    pub fn seen(&self) -> SeenFile {
-        SeenFile { name: self.name.clone(), hash: self.hash() }
+    /// The file without its contents.
+    pub fn version(&self) -> FileVersion {
+        FileVersion { name: self.name.clone(), hash: self.hash() }
     }
 }
 
 impl PolicySet {
     /// Its files, as they were when it was loaded.
-    pub fn seen(&self) -> Vec<SeenFile> {
-        self.files.iter().map(PolicyFile::seen).collect()
+    pub fn versions(&self) -> Vec<FileVersion> {
+        self.files.iter().map(PolicyFile::version).collect()
     }
 }
 
-/// How all files stand, in order of name: those of the set in force, of which there are these `warnings`, those that were
-/// `seen` when they were last read, and whatever the problems of that reading name beside them (a directory, an unreadable
-/// file).
-pub fn standings(set: &PolicySet, warnings: &[Warning], seen: &[SeenFile], problems: &[Problem]) -> Vec<FileStatus> {
-    let loaded: BTreeMap<String, String> = set.seen().into_iter().map(|file| (file.name, file.hash)).collect();
-    let seen: BTreeMap<&str, &str> = seen.iter().map(|file| (file.name.as_str(), file.hash.as_str())).collect();
-    let mut wrong: HashMap<&str, Vec<Problem>> = HashMap::new();
+/// The status of all files `now`, in order of name: those of the set in force, those that were `read` last, and whatever the
+/// problems of that reading name beside them (a directory, an unreadable file). `earlier` is the status of the reading
+/// before.
+pub fn file_statuses(
+    set: &PolicySet,
+    read: &[FileVersion],
+    problems: Vec<Problem>,
+    earlier: &[PolicyFileStatus],
+    now: i64,
+) -> Vec<PolicyFileStatus> {
+    let mut problems_by_file: BTreeMap<String, Vec<Problem>> = BTreeMap::new();
     for problem in problems {
-        wrong.entry(&problem.source).or_default().push(problem.clone());
+        problems_by_file.entry(problem.source.clone()).or_default().push(problem);
     }
-    let mut policies: HashMap<&str, usize> = HashMap::new();
-    for document in &*set.documents {
-        *policies.entry(&document.origin.file).or_default() += 1;
-    }
-    let mut warned: HashMap<&str, Vec<Warning>> = HashMap::new();
-    for warning in warnings {
-        warned.entry(&warning.origin.file).or_default().push(warning.clone());
-    }
-    let names: BTreeSet<&str> =
-        loaded.keys().map(String::as_str).chain(seen.keys().copied()).chain(wrong.keys().copied()).collect();
-    let status = |name: &str| {
-        let (before, now) = (loaded.get(name), seen.get(name).copied());
-        let problems = wrong.get(name).cloned().unwrap_or_default();
-        let standing = match now {
+    let loaded = set.versions();
+    let files = loaded.iter().chain(read).map(|file| &file.name).chain(problems_by_file.keys());
+    let names: BTreeSet<String> = files.cloned().collect();
+    let short_names = short_names(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let hash =
+        |files: &[FileVersion], name: &str| files.iter().find(|file| file.name == name).map(|file| file.hash.clone());
+    let status = |(name, short_name): (String, String)| {
+        let (in_force, hash) = (hash(&loaded, &name), hash(read, &name));
+        let problems = problems_by_file.remove(&name).unwrap_or_default();
+        let standing = match &hash {
             _ if !problems.is_empty() => Standing::Bad,
             None => Standing::Gone,
-            Some(now) if before.is_some_and(|before| before == now) => Standing::InForce,
+            hash if *hash == in_force => Standing::InForce,
             Some(_) => Standing::Waiting,
         };
-        FileStatus {
-            name: name.to_owned(),
+        let before = earlier.iter().find(|before| before.name == name && before.hash == hash);
+        PolicyFileStatus {
+            short_name,
             standing,
-            in_force: before.is_some(),
-            hash: now.map(str::to_owned),
-            policies: policies.get(name).copied().unwrap_or_default(),
+            in_force: in_force.is_some(),
+            changed: before.map_or(now, |before| before.changed),
+            hash,
+            policies: set.documents.iter().filter(|document| *document.origin.file == *name).count(),
             problems,
-            warnings: warned.get(name).cloned().unwrap_or_default(),
+            name,
         }
     };
-    names.into_iter().map(status).collect()
+    names.into_iter().zip(short_names).map(status).collect()
 }
 
 /// Of each path as many of its last parts as tell it from the others: file names, where files are of one directory.
@@ -191,8 +194,8 @@ mod tests {
             ("p/d.yaml", policy("d", 5)),
         ]))
         .unwrap();
-        let told = |statuses: &[FileStatus]| -> Vec<(String, &str, bool, usize, usize)> {
-            let row = |file: &FileStatus| {
+        let rows = |statuses: &[PolicyFileStatus]| -> Vec<(String, &str, bool, usize, usize)> {
+            let row = |file: &PolicyFileStatus| {
                 (file.name.clone(), file.standing.name(), file.in_force, file.policies, file.problems.len())
             };
             statuses.iter().map(row).collect()
@@ -201,7 +204,7 @@ mod tests {
             (name.to_owned(), standing, in_force, policies, problems)
         };
         assert_eq!(
-            told(&standings(&set, &[], &set.seen(), &[])),
+            rows(&file_statuses(&set, &set.versions(), Vec::new(), &[], 1)),
             [
                 row("p/a.yaml", "in_force", true, 2, 0),
                 row("p/b.yaml", "in_force", true, 1, 0),
@@ -216,10 +219,11 @@ mod tests {
             ("p/e.yaml", policy("e", 6)),
         ]);
         let problems = PolicySet::load(&now).unwrap_err();
-        let seen: Vec<SeenFile> = now.texts.iter().map(PolicyFile::seen).collect();
-        let found = standings(&set, &[], &seen, &problems);
+        let versions: Vec<FileVersion> = now.texts.iter().map(PolicyFile::version).collect();
+        let before = file_statuses(&set, &set.versions(), Vec::new(), &[], 1);
+        let found = file_statuses(&set, &versions, problems.clone(), &before, 2);
         assert_eq!(
-            told(&found),
+            rows(&found),
             [
                 row("p/a.yaml", "bad", true, 2, 1),
                 row("p/b.yaml", "in_force", true, 1, 0),
@@ -228,12 +232,14 @@ mod tests {
                 row("p/e.yaml", "waiting", false, 0, 0),
             ]
         );
+        let changed: Vec<i64> = found.iter().map(|file| file.changed).collect();
+        assert_eq!(changed, [2, 1, 2, 2, 2], "only what stayed as it was keeps its time");
         assert_eq!(found[3].hash, None);
         assert_ne!(found[2].hash, Some(set.files[2].hash()));
         // A directory that cannot be read takes all its files with it, and no word is lost.
         let gone = Problem { source: "p".to_owned(), ..problems[0].clone() };
-        let gone = standings(&set, &[], &[], &[gone]);
-        assert_eq!(told(&gone)[0], row("p", "bad", false, 0, 1));
+        let gone = file_statuses(&set, &[], vec![gone], &[], 1);
+        assert_eq!(rows(&gone)[0], row("p", "bad", false, 0, 1));
         assert!(gone[1..].iter().all(|file| file.standing == Standing::Gone && file.in_force), "{gone:?}");
     }
 

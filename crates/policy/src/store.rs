@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mullion_manifest::problem::Problem;
 
-use crate::file_status::SeenFile;
+use crate::file_status::FileVersion;
 use crate::policy_file::{PolicyFile, PolicyFiles};
 use crate::policy_set::PolicySet;
 
@@ -13,30 +13,31 @@ use crate::policy_set::PolicySet;
 #[derive(Debug, Clone, Default)]
 pub struct Store {
     current: Option<Arc<PolicySet>>,
-    problems: Vec<Problem>,
-    seen: Option<String>,
+    last_hash: Option<String>,
 }
 
-/// What came of a reload.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
+/// What came of reading the policy files once.
+#[derive(Debug, Clone)]
+pub enum PolicyReading {
     /// The files are those of the last time, good or bad.
     Unchanged,
     /// They are good, and in force now.
-    Replaced,
+    Loaded(Arc<PolicySet>),
     /// They are bad: what was in force stays, which is nothing if there never was a good set.
-    Kept {
+    Rejected {
         /// All of them.
         problems: Vec<Problem>,
         /// The files that could be read.
-        seen: Vec<SeenFile>,
+        files: Vec<FileVersion>,
     },
+    /// Reading them panicked, which is a defect of Mullion. Whoever reads the files catches it.
+    Panicked,
 }
 
 impl Store {
     /// Starts with a set from elsewhere: the last good one that the controller kept.
-    pub fn with(set: PolicySet) -> Self {
-        Self { current: Some(Arc::new(set)), ..Self::default() }
+    pub fn with(set: Arc<PolicySet>) -> Self {
+        Self { current: Some(set), last_hash: None }
     }
 
     /// The set in force; `None` if there never was a good one.
@@ -44,39 +45,30 @@ impl Store {
         self.current.as_ref()
     }
 
-    /// What is wrong with the files as they were last seen; empty while they are those in force.
-    pub fn problems(&self) -> &[Problem] {
-        &self.problems
-    }
-
     /// Hash of the files of the last time, good or bad.
-    pub fn seen(&self) -> Option<&str> {
-        self.seen.as_deref()
+    pub fn last_hash(&self) -> Option<&str> {
+        self.last_hash.as_deref()
     }
 
     /// Takes over `files` if they are good and not those of the last time.
-    pub fn reload(&mut self, files: &PolicyFiles) -> Outcome {
+    pub fn reload(&mut self, files: &PolicyFiles) -> PolicyReading {
         let hash = files.hash();
-        if self.seen.as_ref() == Some(&hash) {
-            return Outcome::Unchanged;
+        if self.last_hash.as_ref() == Some(&hash) {
+            return PolicyReading::Unchanged;
         }
-        let outcome = match PolicySet::load(files) {
+        let reading = match PolicySet::load(files) {
             Ok(set) => {
-                self.problems.clear();
                 // Files that are back as they were: what was worked out for their set stays.
-                if self.current.as_ref().is_none_or(|current| current.hash != set.hash) {
-                    self.current = Some(Arc::new(set));
-                }
-                Outcome::Replaced
+                let before = self.current.take().filter(|current| current.hash == set.hash);
+                PolicyReading::Loaded(Arc::clone(self.current.insert(before.unwrap_or_else(|| Arc::new(set)))))
             }
             Err(problems) => {
-                self.problems.clone_from(&problems);
-                Outcome::Kept { problems, seen: files.texts.iter().map(PolicyFile::seen).collect() }
+                PolicyReading::Rejected { problems, files: files.texts.iter().map(PolicyFile::version).collect() }
             }
         };
         // Last: files on which the loader panics are tried again.
-        self.seen = Some(hash);
-        outcome
+        self.last_hash = Some(hash);
+        reading
     }
 }
 
@@ -104,29 +96,32 @@ mod tests {
     fn the_last_good_set_stays_beside_a_bad_file() {
         let mut store = Store::default();
         let reload = |store: &mut Store, mode: &str| store.reload(&files(mode));
-        assert!(
-            matches!(reload(&mut store, "Bad"), Outcome::Kept { problems, seen } if problems.len() == 1 && seen[0].name == "a.yaml")
-        );
+        let problems = |reading: PolicyReading| match reading {
+            PolicyReading::Rejected { problems, .. } => problems.len(),
+            other => panic!("{other:?}"),
+        };
+        let bad = reload(&mut store, "Bad");
+        assert!(matches!(&bad, PolicyReading::Rejected { files, .. } if files[0].name == "a.yaml"));
+        assert_eq!(problems(bad), 1);
         assert_eq!(mode(&store), None);
-        assert_eq!(reload(&mut store, "Audit"), Outcome::Replaced);
-        assert!(store.problems().is_empty());
-        assert_eq!(reload(&mut store, "Audit"), Outcome::Unchanged);
-        assert!(matches!(reload(&mut store, "Worse"), Outcome::Kept { .. }));
+        assert!(matches!(reload(&mut store, "Audit"), PolicyReading::Loaded(_)));
+        assert!(matches!(reload(&mut store, "Audit"), PolicyReading::Unchanged));
+        assert_eq!(problems(reload(&mut store, "Worse")), 1);
         assert_eq!(mode(&store), Some(Mode::Audit));
-        // Still bad: nothing new to say, and still known.
-        assert_eq!(reload(&mut store, "Worse"), Outcome::Unchanged);
-        assert_eq!(store.problems().len(), 1);
-        assert_eq!(reload(&mut store, "Audit"), Outcome::Replaced);
-        assert!(store.problems().is_empty());
-        assert_eq!(reload(&mut store, "Disabled"), Outcome::Replaced);
+        // Still bad: nothing new to say.
+        assert!(matches!(reload(&mut store, "Worse"), PolicyReading::Unchanged));
+        let before = store.current().cloned();
+        let PolicyReading::Loaded(again) = reload(&mut store, "Audit") else { panic!("it is good") };
+        assert!(Arc::ptr_eq(&again, &before.unwrap()), "what was worked out for the set stays");
+        assert!(matches!(reload(&mut store, "Disabled"), PolicyReading::Loaded(_)));
         assert_eq!(mode(&store), Some(Mode::Disabled));
     }
 
     #[test]
     fn a_set_from_elsewhere_holds_until_the_files_are_good() {
         let kept = PolicySet::load(&files("Audit")).unwrap();
-        let mut store = Store::with(kept);
-        assert!(matches!(store.reload(&PolicyFiles::default()), Outcome::Kept { .. }));
+        let mut store = Store::with(Arc::new(kept));
+        assert!(matches!(store.reload(&PolicyFiles::default()), PolicyReading::Rejected { .. }));
         assert_eq!(mode(&store), Some(Mode::Audit));
     }
 

@@ -18,6 +18,7 @@ use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
 use crate::cli::policy_files;
 use crate::cli::usage_error::UsageError;
+use crate::report::json::write_line;
 use crate::report::problem::Sources;
 use crate::report::text::Severity;
 use crate::report::{counted, table};
@@ -101,7 +102,7 @@ pub fn run(args: &Check, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let policies = loaded.as_ref().map(records).unwrap_or_default();
     match args.output {
         Format::Text if !policies.is_empty() => list(&policies, io)?,
-        Format::Json => policies.iter().try_for_each(|policy| line(policy, io))?,
+        Format::Json => policies.iter().try_for_each(|policy| write_line(io.stdout, policy))?,
         Format::Text | Format::Github => {}
     }
     let summary = Summary {
@@ -112,7 +113,7 @@ pub fn run(args: &Check, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         warnings: warned.len(),
     };
     if args.output == Format::Json {
-        line(&summary, io)?;
+        write_line(io.stdout, &summary)?;
     }
     let files = counted(summary.files, "file");
     if problems.is_empty() {
@@ -160,15 +161,10 @@ fn write(
             let message = sources.message(problem, severity).render(io.colour_stdout);
             io.stdout.write_all(message.as_bytes())?;
         }
-        Format::Json => line(&sources.record(problem, severity), io)?,
+        Format::Json => write_line(io.stdout, &sources.record(problem, severity))?,
         Format::Github => io.stdout.write_all(sources.command(problem, severity).as_bytes())?,
     }
     Ok(())
-}
-
-fn line(record: &impl Serialize, io: &mut Io<'_>) -> anyhow::Result<()> {
-    serde_json::to_writer(&mut *io.stdout, record)?;
-    Ok(io.stdout.write_all(b"\n")?)
 }
 
 /// Those for pods in the order in which they decide, then the others.

@@ -204,7 +204,8 @@ impl Run<'_> {
                 .filter_map(|side| side["spec"].as_object_mut())
                 .for_each(|spec| drop(spec.remove("nodeName")));
         }
-        Ok(unexpected(&differences(&sides[0], &sides[1]), expected))
+        let differences = differences(&sides[0], &sides[1]);
+        Ok(unexpected(&differences, expected).iter().map(ToString::to_string).collect())
     }
 
     /// Whether what is asked for is the namespace's own: in the twin it would be another object.

@@ -132,6 +132,18 @@ impl OsDecision {
     }
 }
 
+impl DetectedOs {
+    /// `windows`, `linux`, `undecided` or `conflict`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Windows => Os::Windows.name(),
+            Self::Linux => Os::Linux.name(),
+            Self::Undecided => "undecided",
+            Self::Conflict => "conflict",
+        }
+    }
+}
+
 impl From<Os> for DetectedOs {
     fn from(os: Os) -> Self {
         match os {

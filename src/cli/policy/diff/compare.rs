@@ -16,7 +16,7 @@ use mullion_policy::policy_set::PolicySet;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::report::workload_result::{Decided, DecidedFinding, line};
+use crate::report::workload_result::{FindingResult, WorkloadResult, line};
 
 /// What a difference comes to for whoever writes the subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -39,6 +39,9 @@ pub(crate) struct Cause {
     pub(crate) key: String,
     pub(crate) old: Held,
     pub(crate) new: Held,
+    /// The rule of an entry of `rules.actions`.
+    #[serde(skip)]
+    pub(crate) rule: Option<&'static str>,
 }
 
 /// What a key holds, and who set it.
@@ -54,8 +57,8 @@ pub(crate) struct Held {
 #[derive(Debug, Clone)]
 pub(crate) struct Difference {
     pub(crate) category: Category,
-    pub(crate) old: Decided,
-    pub(crate) new: Decided,
+    pub(crate) old: WorkloadResult,
+    pub(crate) new: WorkloadResult,
     pub(crate) causes: Vec<Cause>,
 }
 
@@ -76,14 +79,14 @@ struct Lever {
 }
 
 /// What differs; `None` where both come to the same.
-pub(crate) fn category(old: &Decided, new: &Decided) -> Option<Category> {
+pub(crate) fn category(old: &WorkloadResult, new: &WorkloadResult) -> Option<Category> {
     if old.agrees_with(new) {
         return None;
     }
     Some(match (old.is_refused(), new.is_refused()) {
         (false, true) => Category::Refused,
         (true, false) => Category::NoLongerRefused,
-        _ if old.goes_where(new) => Category::Told,
+        _ if old.has_same_placement(new) => Category::Told,
         _ => Category::Placed,
     })
 }
@@ -95,8 +98,8 @@ impl<'a> Sides<'a> {
 
     /// What of `request` differs.
     pub(crate) fn compare(&mut self, request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot) -> Option<Difference> {
-        let old = Decided::new(request, snapshot, self.old);
-        let new = Decided::new(request, snapshot, self.new);
+        let old = WorkloadResult::new(request, snapshot, self.old);
+        let new = WorkloadResult::new(request, snapshot, self.new);
         let category = category(&old, &new)?;
         let old = old.with_nodes(request, snapshot, self.old);
         let new = new.with_nodes(request, snapshot, self.new);
@@ -110,13 +113,14 @@ impl<'a> Sides<'a> {
         &mut self,
         request: &ReviewRequest<'_>,
         snapshot: &ClusterSnapshot,
-        old: &Decided,
-        new: &Decided,
+        old: &WorkloadResult,
+        new: &WorkloadResult,
     ) -> Vec<Cause> {
         let (old_side, new_side) = (self.old, self.new);
         let pair = (Arc::as_ptr(&old.settings).addr(), Arc::as_ptr(&new.settings).addr());
         let levers = self.levers.entry(pair).or_insert_with(|| levers(old, new, old_side, new_side));
-        let differs = |set: &PolicySet, from: &Decided| !Decided::new(request, snapshot, set).agrees_with(from);
+        let differs =
+            |set: &PolicySet, from: &WorkloadResult| !WorkloadResult::new(request, snapshot, set).agrees_with(from);
         let mut found: Vec<&Lever> = levers.iter().filter(|lever| differs(&lever.only, old)).collect();
         if found.is_empty() {
             found = levers.iter().filter(|lever| differs(&lever.without, new)).collect();
@@ -139,7 +143,7 @@ impl<'a> Sides<'a> {
     }
 }
 
-fn levers(old: &Decided, new: &Decided, old_side: &PolicySet, new_side: &PolicySet) -> Vec<Lever> {
+fn levers(old: &WorkloadResult, new: &WorkloadResult, old_side: &PolicySet, new_side: &PolicySet) -> Vec<Lever> {
     let (from, to) = (&old.settings, &new.settings);
     let (old_nodes, new_nodes) = (&old_side.nodes, &new_side.nodes);
     let alive = || [Arc::clone(from), Arc::clone(to)];
@@ -153,7 +157,7 @@ fn levers(old: &Decided, new: &Decided, old_side: &PolicySet, new_side: &PolicyS
             origin: settings.origins.get(key.name).cloned(),
         };
         levers.push(Lever {
-            cause: Cause { key: key.name.to_owned(), old: held(from), new: held(to) },
+            cause: Cause { key: key.name.to_owned(), old: held(from), new: held(to), rule: None },
             only: PolicySet::fixed(only, old_nodes.clone()),
             without: PolicySet::fixed(without, new_nodes.clone()),
             _alive: alive(),
@@ -184,13 +188,18 @@ pub(crate) fn node_causes(old: &PolicySet, new: &PolicySet) -> Vec<(&'static Key
         origin: side.node_origins.get(key.name).cloned(),
     };
     let keys = differing(&NODES, &old.nodes, &new.nodes);
-    keys.map(|key| (key, Cause { key: format!("NodePolicy {}", key.name), old: held(old, key), new: held(new, key) }))
-        .collect()
+    let cause = |key: &Key<NodeSettings>| Cause {
+        key: format!("NodePolicy {}", key.name),
+        old: held(old, key),
+        new: held(new, key),
+        rule: None,
+    };
+    keys.map(|key| (key, cause(key))).collect()
 }
 
 /// The entries of `rules.actions` that make findings differ, each rule once.
-fn actions(old: &Decided, new: &Decided, causes: &mut Vec<Cause>) {
-    let outcome = |of: &Decided, finding: &Finding| of.at(finding).map(DecidedFinding::outcome);
+fn actions(old: &WorkloadResult, new: &WorkloadResult, causes: &mut Vec<Cause>) {
+    let outcome = |of: &WorkloadResult, finding: &Finding| of.finding_at(finding).map(FindingResult::outcome);
     let both = old.findings.iter().chain(&new.findings).map(|found| &found.finding);
     for finding in both.filter(|finding| outcome(old, finding) != outcome(new, finding)) {
         let held = |settings: &Settings| {
@@ -198,8 +207,8 @@ fn actions(old: &Decided, new: &Decided, causes: &mut Vec<Cause>) {
             let value = entry.map_or(Value::Null, |entry| json!(entry.action));
             Held { value, origin: entry.and_then(|entry| entry.origin.clone()) }
         };
-        let cause =
-            Cause { key: format!("{ACTIONS} {}", finding.rule), old: held(&old.settings), new: held(&new.settings) };
+        let (old, new) = (held(&old.settings), held(&new.settings));
+        let cause = Cause { key: format!("{ACTIONS} {}", finding.rule), old, new, rule: Some(finding.rule) };
         if cause.old != cause.new && !causes.contains(&cause) {
             causes.push(cause);
         }
@@ -211,17 +220,17 @@ impl Difference {
     pub(crate) fn lines(&self, kind: WorkloadKind) -> Vec<String> {
         let (old, new) = (&self.old, &self.new);
         let mut lines = Vec::new();
-        let os = |of: &Decided| match of.os() {
+        let os = |of: &WorkloadResult| match of.os() {
             None => "not judged".to_owned(),
-            Some(_) => format!("{} ({})", name(of), because(&of.decision)),
+            Some(os) => format!("{} ({})", os.name(), because(&of.decision)),
         };
         if old.judged != new.judged || old.decision.os != new.decision.os {
             lines.push(format!("os {} → {}", os(old), os(new)));
         }
         let mut told = Vec::new();
         for found in old.findings.iter().chain(&new.findings) {
-            let (before, after) = (old.at(&found.finding), new.at(&found.finding));
-            let outcome = |found: Option<&DecidedFinding>| found.map_or("nothing", DecidedFinding::outcome);
+            let (before, after) = (old.finding_at(&found.finding), new.finding_at(&found.finding));
+            let outcome = |found: Option<&FindingResult>| found.map_or("nothing", FindingResult::outcome);
             let (before, after) = (outcome(before), outcome(after));
             let finding = &found.finding;
             let place = (finding.code, &finding.pointer);
@@ -235,7 +244,7 @@ impl Difference {
         // What is refused goes nowhere.
         let refused = old.is_refused() || new.is_refused();
         if !refused {
-            let show = |of: &Decided| -> Vec<String> {
+            let show = |of: &WorkloadResult| -> Vec<String> {
                 let of_finding = |pointer: &str| told.iter().any(|(_, told)| *told == pointer);
                 // What becomes of a field of a finding is said above.
                 let repairs = of.repairs.iter().filter(|change| !of_finding(change.edit.pointer()));
@@ -259,8 +268,4 @@ impl Difference {
         }
         lines
     }
-}
-
-fn name(of: &Decided) -> String {
-    serde_json::to_value(of.decision.os).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }

@@ -6,7 +6,7 @@ use std::io;
 use mullion_engine::model::settings::node_settings::NodeSettings;
 use mullion_engine::model::settings::origin::Origin;
 use mullion_engine::model::workload::WorkloadKind;
-use mullion_engine::rules::catalogue::catalogue;
+use mullion_engine::rules::catalogue::find;
 use mullion_policy::keys::Key;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -16,11 +16,11 @@ use crate::cli::io_handles::Io;
 use crate::cli::policy::diff::compare::{Category, Cause, Difference, Held};
 use crate::cli::policy::diff::nodes::NodeDifference;
 use crate::cli::policy::diff::sets::Setting;
-use crate::report::json::ObjectName;
+use crate::report::json::{ObjectName, write_line};
 use crate::report::rule_page::action_name;
 use crate::report::text::printable;
-use crate::report::workload_result::Decided;
-use crate::report::{counted, set_by};
+use crate::report::workload_result::WorkloadResult;
+use crate::report::{counted, set_by, unquoted};
 
 /// How many groups of subjects are shown, and how many subjects of a group.
 const GROUPS: usize = 50;
@@ -92,8 +92,8 @@ enum Record<'a> {
         file: &'a str,
         line: usize,
         category: Category,
-        old: &'a Decided,
-        new: &'a Decided,
+        old: &'a WorkloadResult,
+        new: &'a WorkloadResult,
         causes: &'a [Cause],
     },
     Node {
@@ -146,7 +146,7 @@ impl Report {
         let Subject { name, owner, file, line } = subject;
         if self.output == Output::Json {
             let record = Record::Subject { object: &name, file, line, category: *category, old, new, causes };
-            return write(io, &record);
+            return write_line(io.stdout, &record);
         }
         let mut lines = difference.lines(kind);
         lines.extend(causes.iter().map(cause));
@@ -165,7 +165,7 @@ impl Report {
         self.totals.nodes += 1;
         let NodeDifference { name, lines } = difference;
         if self.output == Output::Json {
-            return write(io, &Record::Node { name: &name, changes: &lines });
+            return write_line(io.stdout, &Record::Node { name: &name, changes: &lines });
         }
         self.nodes.entry(lines).or_default().push(name);
         Ok(())
@@ -178,7 +178,7 @@ impl Report {
         io: &mut Io<'_>,
     ) -> io::Result<Totals> {
         if self.output == Output::Json {
-            write(io, &Record::Summary(&self.totals))?;
+            write_line(io.stdout, &Record::Summary(&self.totals))?;
             return Ok(self.totals);
         }
         let mut text = vec![self.totals.head()];
@@ -269,40 +269,41 @@ impl Totals {
 /// Writes which keys differ, whoever is asked about.
 pub(crate) fn settings(found: &[Setting], output: Output, io: &mut Io<'_>) -> io::Result<()> {
     for setting in found {
-        match (output, setting) {
+        let line = match (output, setting) {
             (Output::Json, Setting::Policy { what, old, new }) => {
-                write(io, &Record::Policy { policy: what, old, new })?;
+                write_line(io.stdout, &Record::Policy { policy: what, old, new })?;
+                continue;
             }
-            (Output::Json, Setting::Key { what, cause }) => write(io, &Record::Key { policy: what, cause })?,
+            (Output::Json, Setting::Key { what, cause }) => {
+                write_line(io.stdout, &Record::Key { policy: what, cause })?;
+                continue;
+            }
             (Output::Text, Setting::Policy { what, old, new }) => {
                 let (sign, at) = if old.is_some() { ('-', old) } else { ('+', new) };
-                let line = format!("{sign} {what} ({})", set_by(at.as_ref()));
-                writeln!(io.stdout, "{}", printable(&line))?;
+                format!("{sign} {what} ({})", set_by(at.as_ref()))
             }
-            (Output::Text, Setting::Key { what, cause: one }) => {
-                let line = format!("{what}: {}", cause(one));
-                writeln!(io.stdout, "{}", printable(&line))?;
-            }
-        }
+            (Output::Text, Setting::Key { what, cause: one }) => format!("{what}: {}", cause(one)),
+        };
+        writeln!(io.stdout, "{}", printable(&line))?;
     }
     if output == Output::Text {
         let what = if found.is_empty() { "no setting differs".to_owned() } else { counted(found.len(), "difference") };
         io.say(format_args!("{what}; name manifests or a dump of a cluster to see who would be decided differently"))?;
     } else {
-        writeln!(io.stdout, "{}", json!({"type": "summary", "differences": found.len()}))?;
+        write_line(io.stdout, &json!({"type": "summary", "differences": found.len()}))?;
     }
     Ok(())
 }
 
 /// `place.build.mode: Compatible (old/default.yaml:31) → Exact (new/default.yaml:31)`.
 fn cause(cause: &Cause) -> String {
-    let Cause { key, old, new } = cause;
-    let default = key.strip_prefix("rules.actions ").and_then(|name| catalogue().find(|rule| rule.name == name));
-    let said = |held: &Held| match default {
+    let Cause { key, old, new, rule } = cause;
+    let rule = rule.and_then(find);
+    let value = |held: &Held| match rule {
         Some(rule) if held.value.is_null() => format!("not set, by itself {}", action_name(rule.default)),
         _ => shown(&held.value),
     };
-    let (before, after) = (said(old), said(new));
+    let (before, after) = (value(old), value(new));
     // Long lists are counted, and as long they may still be others.
     let after = if before == after { format!("others, {after}") } else { after };
     format!("{key}: {before}{} → {after}{}", held_at(old), held_at(new))
@@ -315,19 +316,13 @@ fn held_at(held: &Held) -> String {
     }
 }
 
-/// A value on one line: long ones are counted.
+/// A value on one line: long lists are counted.
 fn shown(value: &Value) -> String {
     match value {
         Value::Null => "not set".to_owned(),
-        Value::String(text) => text.clone(),
         Value::Array(items) if items.is_empty() => "none".to_owned(),
-        other => {
-            let text = other.to_string();
-            match other {
-                Value::Array(items) if text.chars().count() > LONGEST => counted(items.len(), "entry"),
-                _ => text,
-            }
-        }
+        Value::Array(items) if value.to_string().chars().count() > LONGEST => counted(items.len(), "entry"),
+        other => unquoted(other),
     }
 }
 
@@ -351,9 +346,4 @@ fn thousands(number: usize) -> String {
         text.push(digit);
     }
     text
-}
-
-fn write(io: &mut Io<'_>, record: &Record<'_>) -> io::Result<()> {
-    serde_json::to_writer(&mut *io.stdout, record)?;
-    io.stdout.write_all(b"\n")
 }

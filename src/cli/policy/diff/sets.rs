@@ -146,7 +146,7 @@ pub(crate) fn settings(old: &PolicyFiles, new: &PolicyFiles) -> Vec<Setting> {
             if before.value != after.value {
                 found.push(Setting::Key {
                     what: what.clone(),
-                    cause: Cause { key: key.clone(), old: before, new: after },
+                    cause: Cause { key: key.clone(), old: before, new: after, rule: None },
                 });
             }
         }

@@ -13,13 +13,13 @@ use mullion_policy::documents::PodPolicy;
 use mullion_policy::effective::Setting;
 use serde::Serialize;
 
-use crate::cli::documents::{Carrier, File, each_subject};
+use crate::cli::documents::{File, ManifestWorkload, each_workload};
 use crate::cli::input::{Inputs, namespace_name};
 use crate::cli::io_handles::Io;
 use crate::cli::knowledge::{Knowledge, KnowledgeArgs};
 use crate::cli::outcome::Outcome;
 use crate::cli::usage_error::UsageError;
-use crate::report::json::ObjectName;
+use crate::report::json::{ObjectName, write_line};
 
 /// Arguments of `policy show`.
 #[derive(Debug, Clone, Args)]
@@ -53,7 +53,7 @@ pub enum Output {
 /// What holds for one subject.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase", tag = "type", rename = "effective")]
-pub(crate) struct Shown<'p> {
+pub(crate) struct EffectivePolicy<'p> {
     /// `None`: asked for a namespace alone.
     object: Option<ObjectName>,
     /// Where the object is written.
@@ -84,7 +84,7 @@ struct Policy<'p> {
 pub fn run(args: &Show, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let mut knowledge = args.knowledge.load()?;
     if args.pod.is_empty() {
-        write(&[shown(None, args, &knowledge)], args, io)?;
+        write(&[effective_policy(None, args, &knowledge)], args, io)?;
         return Ok(Outcome::Clean);
     }
     let inputs = Inputs { paths: args.pod.clone(), namespace: args.namespace.clone() };
@@ -93,8 +93,8 @@ pub fn run(args: &Show, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     knowledge.add_namespaces(&files);
     texts.report(io)?;
     let mut all = Vec::new();
-    let broken = each_subject(&files, io, |subject, file, _| {
-        all.push(shown(Some((subject, file)), args, &knowledge));
+    let broken = each_workload(&files, io, |subject, file, _| {
+        all.push(effective_policy(Some((subject, file)), args, &knowledge));
         Ok(())
     })?;
     if all.is_empty() {
@@ -104,7 +104,11 @@ pub fn run(args: &Show, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     Ok(if texts.unreadable.len() + broken > 0 { Outcome::Unreadable } else { Outcome::Clean })
 }
 
-fn shown<'k>(subject: Option<(&Carrier<'_>, &File<'_>)>, args: &Show, knowledge: &'k Knowledge) -> Shown<'k> {
+fn effective_policy<'k>(
+    subject: Option<(&ManifestWorkload<'_>, &File<'_>)>,
+    args: &Show,
+    knowledge: &'k Knowledge,
+) -> EffectivePolicy<'k> {
     let Knowledge { policies: set, snapshot } = knowledge;
     let default = args.namespace.as_str();
     let namespace = subject.map_or(default, |(subject, _)| subject.namespace(default));
@@ -133,7 +137,7 @@ fn shown<'k>(subject: Option<(&Carrier<'_>, &File<'_>)>, args: &Show, knowledge:
             by(|policy| !policy.spec.matches.pod_selector.is_empty())
         ));
     }
-    Shown {
+    EffectivePolicy {
         object: subject.map(|(subject, _)| subject.name(default)),
         place: subject.map_or_else(String::new, |(subject, file)| {
             format!("{}:{}", file.source.name, file.line_column(subject.object.span.start).line)
@@ -147,14 +151,11 @@ fn shown<'k>(subject: Option<(&Carrier<'_>, &File<'_>)>, args: &Show, knowledge:
     }
 }
 
-fn write(all: &[Shown<'_>], args: &Show, io: &mut Io<'_>) -> anyhow::Result<()> {
+fn write(all: &[EffectivePolicy<'_>], args: &Show, io: &mut Io<'_>) -> anyhow::Result<()> {
     match args.output {
         Output::Text => text::write(all, io.stdout)?,
         Output::Json => {
-            for shown in all {
-                serde_json::to_writer(&mut *io.stdout, shown)?;
-                io.stdout.write_all(b"\n")?;
-            }
+            all.iter().try_for_each(|shown| write_line(io.stdout, shown))?;
         }
         Output::Yaml => match all {
             [] => {}
@@ -176,9 +177,9 @@ fn place(origin: Option<&Origin>) -> String {
     origin.map_or_else(|| "default".to_owned(), ToString::to_string)
 }
 
-impl Shown<'_> {
+impl EffectivePolicy<'_> {
     /// `Pod web in namespace shop`, `namespace shop`.
-    fn whose(&self) -> String {
+    fn title(&self) -> String {
         match &self.object {
             Some(ObjectName { kind, name, .. }) => format!("{kind} {name} in namespace {}", self.namespace),
             None => format!("namespace {}", self.namespace),

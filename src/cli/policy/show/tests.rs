@@ -65,7 +65,7 @@ proptest! {
         let expected = settings(&policies);
         let args = Show { knowledge: KnowledgeArgs::default(), namespace: "shop".into(), pod: Vec::new(), output: Output::Yaml };
         let mut out = Vec::new();
-        yaml::write(&shown(None, &args, &Knowledge { policies, snapshot: ClusterSnapshot::default() }), &mut out).unwrap();
+        yaml::write(&effective_policy(None, &args, &Knowledge { policies, snapshot: ClusterSnapshot::default() }), &mut out).unwrap();
         let written = String::from_utf8(out).unwrap();
         let again = PolicySet::from_files(&[("b.yaml", &written)]);
         let again = again.unwrap_or_else(|problems| panic!("{}\n{written}", problems[0]));

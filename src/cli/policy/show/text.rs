@@ -6,14 +6,14 @@ use std::io::Write;
 use mullion_policy::effective::{Entry, shape_of};
 
 use crate::cli::policy::show::yaml::{flow, item_of};
-use crate::cli::policy::show::{Setting, Shown, place};
+use crate::cli::policy::show::{EffectivePolicy, Setting, place};
 use crate::report::table;
 use crate::report::text::printable;
 
-pub(crate) fn write(all: &[Shown<'_>], out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(all: &[EffectivePolicy<'_>], out: &mut dyn Write) -> io::Result<()> {
     for shown in all {
         let at = if shown.place.is_empty() { String::new() } else { format!(" ({})", shown.place) };
-        line(out, &format!("{}{at}", shown.whose()))?;
+        line(out, &format!("{}{at}", shown.title()))?;
         for note in &shown.notes {
             line(out, &format!("note: {note}"))?;
         }
@@ -35,7 +35,7 @@ fn line(out: &mut dyn Write, text: &str) -> io::Result<()> {
     writeln!(out, "{}", printable(text))
 }
 
-fn policies(shown: &Shown<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn policies(shown: &EffectivePolicy<'_>, out: &mut dyn Write) -> io::Result<()> {
     let matching = shown.policies.iter().filter(|policy| policy.matches);
     let matching: Vec<_> =
         matching.map(|it| format!("  {}, priority {} ({})", it.name, it.priority, place(Some(&it.origin)))).collect();

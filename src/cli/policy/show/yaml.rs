@@ -8,11 +8,11 @@ use mullion_policy::effective::shape_of;
 use mullion_policy::schema::types::{API_VERSION, Object, Shape};
 use serde_json::{Map, Value};
 
-use crate::cli::policy::show::{Setting, Shown, place};
+use crate::cli::policy::show::{EffectivePolicy, Setting, place};
 use crate::report::text::printable;
 
-pub(crate) fn write(shown: &Shown<'_>, out: &mut dyn Write) -> io::Result<()> {
-    comment(out, &format!("What holds for {}, made by mullion policy show.", shown.whose()))?;
+pub(crate) fn write(shown: &EffectivePolicy<'_>, out: &mut dyn Write) -> io::Result<()> {
+    comment(out, &format!("What holds for {}, made by mullion policy show.", shown.title()))?;
     for note in &shown.notes {
         comment(out, &format!("Note: {note}."))?;
     }

@@ -15,14 +15,15 @@ use serde_json::Value;
 use crate::cli::policy::test::judge::Judged;
 use crate::report::rule_page::decider;
 use crate::report::set_by;
-use crate::report::workload_result::DecidedFinding;
+use crate::report::workload_result::FindingResult;
 
-/// Of what a policy key decides: a word of paths and sentences, and the key.
-const PLACEMENT: [(&str, &str); 6] = [
+/// A field that Mullion places, and the policy key that decides about it.
+const PLACEMENT: [(&str, &str); 7] = [
     ("nodeSelector", "place.nodeSelector.mode"),
     ("tolerations", "place.tolerations.mode"),
-    ("windows-build", "place.build.mode"),
     ("affinity", "place.build.mode"),
+    ("[node.kubernetes.io/windows-build]", "place.build.mode"),
+    ("[mullion.dev/windows-build]", "place.build.mode"),
     ("runtimeClassName", "place.runtimeClass.mode"),
     ("spec.os", "place.specOS.mode"),
 ];
@@ -47,14 +48,10 @@ impl Deciders<'_> {
         lines
     }
 
-    /// Where it may run, and what its fields became, as far as `words` speak of it.
-    pub(crate) fn placement(&self, words: &[String]) -> Vec<String> {
+    /// Where it may run, and what became of its fields, as far as that `concerns` them.
+    pub(crate) fn placement(&self, concerns: impl Fn(&str) -> bool) -> Vec<String> {
         let mut lines = self.os();
-        let keys: BTreeSet<&str> = PLACEMENT
-            .iter()
-            .filter(|(word, _)| words.iter().any(|text| text.contains(word)))
-            .map(|(_, key)| *key)
-            .collect();
+        let keys: BTreeSet<&str> = PLACEMENT.iter().filter(|(field, _)| concerns(field)).map(|(_, key)| *key).collect();
         lines.extend(self.unusual());
         lines.extend(keys.into_iter().map(|key| self.setting(key)));
         let rules: BTreeSet<&str> = self
@@ -72,7 +69,7 @@ impl Deciders<'_> {
     }
 
     /// Whether it is refused: for the findings it has, and the rules that somebody expected.
-    pub(crate) fn refusal(&self, expected: &[&str]) -> Vec<String> {
+    pub(crate) fn denial(&self, expected: &[&str]) -> Vec<String> {
         let found = |denied: bool| {
             let all = self.0.decided.findings.iter();
             all.filter(move |found| !denied || found.action == Action::Deny).map(|found| found.finding.code)
@@ -86,7 +83,7 @@ impl Deciders<'_> {
     }
 
     /// What findings came to.
-    pub(crate) fn findings(&self, missing: &[&ExpectedFinding], more: &[&DecidedFinding]) -> Vec<String> {
+    pub(crate) fn findings(&self, missing: &[&ExpectedFinding], more: &[&FindingResult]) -> Vec<String> {
         let missing = missing.iter().map(|expected| expected.rule.as_str());
         let more = more.iter().map(|found| found.finding.code);
         let lines = missing.chain(more).flat_map(|rule| self.rules(rule));

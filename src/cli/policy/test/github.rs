@@ -3,22 +3,22 @@
 use std::io;
 
 use crate::cli::io_handles::Io;
-use crate::cli::policy::test::Ran;
+use crate::cli::policy::test::FileResult;
 use crate::report::problem::Sources;
 use crate::report::text::Severity;
 use crate::report::{Failure, github};
 
 /// Writes a line for each.
-pub(crate) fn write(results: &[Ran], io: &mut Io<'_>) -> io::Result<()> {
+pub(crate) fn write(results: &[FileResult], io: &mut Io<'_>) -> io::Result<()> {
     let sources = Sources::default();
-    for ran in results {
-        let problems = ran.problems.iter().map(|problem| sources.command(problem, Severity::Error));
-        let failures = ran.cases.iter().flat_map(|case| case.failures.iter().map(move |failure| (case, failure)));
+    for result in results {
+        let problems = result.problems.iter().map(|problem| sources.command(problem, Severity::Error));
+        let failures = result.cases.iter().flat_map(|case| case.failures.iter().map(move |failure| (case, failure)));
         let failures = failures.map(|(case, failure)| {
-            let (says, decided) = (failure.says.join("; "), failure.decided.join("; "));
+            let (says, decided) = (failure.messages.join("; "), failure.deciders.join("; "));
             let because = if decided.is_empty() { decided } else { format!(" ({decided})") };
             let message = format!("{}: {}: {says}{because}", case.name, failure.key);
-            let failure = Failure { file: ran.file.clone(), place: Some((failure.line, 1)), message };
+            let failure = Failure { file: result.file.clone(), place: Some((failure.line, 1)), message };
             github::problem(&failure, Severity::Error, None)
         });
         for line in problems.chain(failures) {

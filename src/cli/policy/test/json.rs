@@ -5,7 +5,9 @@ use std::io;
 use serde::Serialize;
 
 use crate::cli::io_handles::Io;
-use crate::cli::policy::test::{Counts, Ran};
+use crate::cli::policy::test::compare::Failure;
+use crate::cli::policy::test::{CaseResult, Counts, FileResult};
+use crate::report::json::write_line;
 use crate::report::problem::{ProblemRecord, Sources};
 use crate::report::text::Severity;
 
@@ -17,7 +19,7 @@ enum Record<'a> {
         line: usize,
         name: &'a str,
         passed: bool,
-        failures: Vec<Failed<'a>>,
+        failures: &'a [Failure],
     },
     Summary(&'a Counts),
     /// Has its own `type`.
@@ -25,42 +27,19 @@ enum Record<'a> {
     Problem(ProblemRecord<'a>),
 }
 
-#[derive(Serialize)]
-struct Failed<'a> {
-    key: &'a str,
-    line: usize,
-    messages: &'a [String],
-    expected: &'a str,
-    found: &'a str,
-    decided: &'a [String],
-}
-
 /// Writes a record for each case and each problem, and one for the run.
-pub(crate) fn write(results: &[Ran], counts: &Counts, io: &mut Io<'_>) -> io::Result<()> {
+pub(crate) fn write(results: &[FileResult], counts: &Counts, io: &mut Io<'_>) -> io::Result<()> {
     let sources = Sources::default();
-    for ran in results {
-        let file = ran.file.as_str();
-        let problems = ran.problems.iter().map(|problem| Record::Problem(sources.record(problem, Severity::Error)));
-        let cases = ran.cases.iter().map(|case| {
-            let failures = case.failures.iter().map(|failure| Failed {
-                key: failure.key,
-                line: failure.line,
-                messages: &failure.says,
-                expected: &failure.expected,
-                found: &failure.found,
-                decided: &failure.decided,
-            });
-            let failures: Vec<_> = failures.collect();
-            Record::Case { file, line: case.line, name: &case.name, passed: failures.is_empty(), failures }
+    for result in results {
+        let file = result.file.as_str();
+        let problems = result.problems.iter().map(|problem| Record::Problem(sources.record(problem, Severity::Error)));
+        let cases = result.cases.iter().map(|case| {
+            let CaseResult { name, line, failures } = case;
+            Record::Case { file, line: *line, name, passed: failures.is_empty(), failures }
         });
         for record in problems.chain(cases) {
-            line(&record, io)?;
+            write_line(io.stdout, &record)?;
         }
     }
-    line(&Record::Summary(counts), io)
-}
-
-fn line(record: &Record<'_>, io: &mut Io<'_>) -> io::Result<()> {
-    serde_json::to_writer(&mut *io.stdout, record)?;
-    io.stdout.write_all(b"\n")
+    write_line(io.stdout, &Record::Summary(counts))
 }

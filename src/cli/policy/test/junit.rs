@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
 use crate::cli::io_handles::Io;
-use crate::cli::policy::test::{Case, Ran, text};
+use crate::cli::policy::test::{CaseResult, FileResult, text};
 use crate::report::text::printable;
 
 /// Writes the document.
-pub(crate) fn write(results: &[Ran], io: &mut Io<'_>) -> anyhow::Result<()> {
+pub(crate) fn write(results: &[FileResult], io: &mut Io<'_>) -> anyhow::Result<()> {
     let mut report = Report::new("mullion policy test");
     report.add_test_suites(results.iter().map(suite));
     let mut document = report.to_string()?;
@@ -22,17 +22,19 @@ pub(crate) fn write(results: &[Ran], io: &mut Io<'_>) -> anyhow::Result<()> {
     Ok(io.stdout.write_all(document.as_bytes())?)
 }
 
-fn suite(ran: &Ran) -> TestSuite {
-    let mut suite = TestSuite::new(&*printable(&ran.file));
-    suite.add_test_cases(ran.cases.iter().map(|case| test_case(&ran.file, &case.name, status(&ran.file, case))));
-    if !ran.problems.is_empty() {
-        let problems: Vec<String> = ran.problems.iter().map(ToString::to_string).collect();
-        // A system that only looks at cases would take a file that never ran for a good one.
+fn suite(result: &FileResult) -> TestSuite {
+    let mut suite = TestSuite::new(&*printable(&result.file));
+    suite.add_test_cases(
+        result.cases.iter().map(|case| test_case(&result.file, &case.name, status(&result.file, case))),
+    );
+    if !result.problems.is_empty() {
+        let problems: Vec<String> = result.problems.iter().map(ToString::to_string).collect();
+        // A system that only looks at cases would take a file that never result for a good one.
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
         status.set_message(problems.first().map(|first| printable(first).into_owned()).unwrap_or_default());
         status.set_type("problem");
         status.set_description(shown(&problems.join("\n")));
-        suite.add_test_case(test_case(&ran.file, "the file can be run as written", status));
+        suite.add_test_case(test_case(&result.file, "the file can be run as written", status));
     }
     suite
 }
@@ -44,13 +46,13 @@ fn test_case(file: &str, name: &str, status: TestCaseStatus) -> TestCase {
     case
 }
 
-fn status(file: &str, case: &Case) -> TestCaseStatus {
+fn status(file: &str, case: &CaseResult) -> TestCaseStatus {
     if case.failures.is_empty() {
         return TestCaseStatus::success();
     }
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
     let says = case.failures.iter().map(|failure| {
-        let first = failure.says.first().map(String::as_str).unwrap_or_default();
+        let first = failure.messages.first().map(String::as_str).unwrap_or_default();
         format!("{}: {first}", failure.key)
     });
     status.set_message(printable(&says.collect::<Vec<_>>().join("; ")).into_owned());

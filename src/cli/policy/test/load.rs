@@ -17,11 +17,11 @@ use mullion_policy::test_cases::types::{NamespaceSpec, NodeOs, NodeSpec, Short, 
 use mullion_snapshot::dump;
 use serde_json::{Value, json};
 
-use crate::cli::documents::{File, Found};
+use crate::cli::documents::{File, ManifestObject};
 use crate::cli::input::{SourceText, read_file};
 use crate::cli::policy::test::compare::compare;
 use crate::cli::policy::test::judge::judge;
-use crate::cli::policy::test::{Case, lines};
+use crate::cli::policy::test::{CaseResult, lines};
 use crate::cli::policy_files;
 
 /// A test with everything it names.
@@ -147,7 +147,7 @@ impl Loader<'_> {
         let _broken_documents = File::new(&source).each(|document| {
             match document {
                 Ok(parsed) => found.extend(parsed.objects().filter_map(|object| match object {
-                    Found::Workload(workload) => {
+                    ManifestObject::Workload(workload) => {
                         let name = workload.object.name.as_deref().unwrap_or_default();
                         Some((format!("{}/{name}", workload.kind.name()), workload.object.value.clone()))
                     }
@@ -204,10 +204,10 @@ fn node(spec: &NodeSpec) -> Value {
 
 impl Ready<'_> {
     /// Runs a case.
-    pub(crate) fn case(&mut self, at: usize) -> Result<Case, Box<Problem>> {
+    pub(crate) fn case(&mut self, at: usize) -> Result<CaseResult, Box<Problem>> {
         let Self { file, test, .. } = *self;
         let Some(case) = test.spec.cases.get(at) else {
-            return Ok(Case { name: String::new(), line: 0, failures: Vec::new() });
+            return Ok(CaseResult { name: String::new(), line: 0, failures: Vec::new() });
         };
         let object = self.object(at, case)?;
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
@@ -223,7 +223,7 @@ impl Ready<'_> {
         let line =
             |key: &str| file.line(test, &format!("/cases/{at}/expect/{}", key.replace('~', "~0").replace('/', "~1")));
         let failures = compare(&case.expect, &judged, &line);
-        Ok(Case { name: lines::one(&case.name), line: file.line(test, &format!("/cases/{at}")), failures })
+        Ok(CaseResult { name: lines::one(&case.name), line: file.line(test, &format!("/cases/{at}")), failures })
     }
 
     fn object(&self, at: usize, case: &TestCase) -> Result<Value, Box<Problem>> {

@@ -68,18 +68,18 @@ pub enum Format {
 
 /// What became of a test file.
 #[derive(Debug, Default)]
-pub(crate) struct Ran {
+pub(crate) struct FileResult {
     /// As the user named it.
     file: String,
     /// Its cases, in order.
-    cases: Vec<Case>,
+    cases: Vec<CaseResult>,
     /// Why it, or a part of it, could not be run.
     problems: Vec<Problem>,
 }
 
 /// What became of a case.
 #[derive(Debug)]
-pub(crate) struct Case {
+pub(crate) struct CaseResult {
     name: String,
     /// Where it is written.
     line: usize,
@@ -105,12 +105,12 @@ pub fn run(args: &Test, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     for path in paths {
         texts.add_path(path, is_test_file);
     }
-    let unreadable = texts.unreadable.iter().map(|failure| Ran {
+    let unreadable = texts.unreadable.iter().map(|failure| FileResult {
         file: failure.file.clone(),
         problems: vec![failure.clone().into()],
-        ..Ran::default()
+        ..FileResult::default()
     });
-    let mut results: Vec<Ran> = unreadable.collect();
+    let mut results: Vec<FileResult> = unreadable.collect();
     for directory in &texts.empty_directories {
         io.say(format_args!("{directory}: no *.test.yaml and no *.test.yml in it"))?;
     }
@@ -119,14 +119,14 @@ pub fn run(args: &Test, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
         match TestFile::read(&source.name, &source.text) {
             Ok(file) => files.push(file),
             Err(problems) => {
-                results.push(Ran { file: source.name.clone(), problems, ..Ran::default() });
+                results.push(FileResult { file: source.name.clone(), problems, ..FileResult::default() });
             }
         }
     }
     results.extend(run_all(&files, args, io)?);
     // In order of file, whatever became of it.
     results.sort_by(|a, b| a.file.cmp(&b.file));
-    for problem in results.iter().flat_map(|ran| &ran.problems) {
+    for problem in results.iter().flat_map(|result| &result.problems) {
         io.say(problem)?;
     }
     let counts = Counts::of(&results);
@@ -153,12 +153,12 @@ pub fn run(args: &Test, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     })
 }
 
-fn run_all(files: &[TestFile], args: &Test, io: &mut Io<'_>) -> anyhow::Result<Vec<Ran>> {
+fn run_all(files: &[TestFile], args: &Test, io: &mut Io<'_>) -> anyhow::Result<Vec<FileResult>> {
     let all = files.iter().flat_map(|file| &file.tests).map(|test| test.spec.cases.len()).sum();
     let (mut progress, mut done) = (Progress::new("cases run"), 0);
     let mut results = Vec::new();
     for file in files {
-        let mut ran = Ran { file: file.name.clone(), ..Ran::default() };
+        let mut result = FileResult { file: file.name.clone(), ..FileResult::default() };
         for test in &file.tests {
             let chosen: Vec<usize> = (0..test.spec.cases.len()).filter(|at| args.chooses(file, test, *at)).collect();
             done += test.spec.cases.len() - chosen.len();
@@ -168,28 +168,28 @@ fn run_all(files: &[TestFile], args: &Test, io: &mut Io<'_>) -> anyhow::Result<V
             let mut ready = match load::ready(file, test) {
                 Ok(ready) => ready,
                 Err(problems) => {
-                    ran.problems.extend(problems);
+                    result.problems.extend(problems);
                     done += chosen.len();
                     continue;
                 }
             };
             for at in chosen {
                 match ready.case(at) {
-                    Ok(case) => ran.cases.push(case),
-                    Err(problem) => ran.problems.push(*problem),
+                    Ok(case) => result.cases.push(case),
+                    Err(problem) => result.problems.push(*problem),
                 }
                 done += 1;
                 progress.at(io, done, all)?;
             }
         }
-        if !ran.cases.is_empty() || !ran.problems.is_empty() || args.filter.is_none() {
-            results.push(ran);
+        if !result.cases.is_empty() || !result.problems.is_empty() || args.filter.is_none() {
+            results.push(result);
         }
     }
     progress.end(io)?;
     // So that there is something to say that no case was chosen.
     if results.is_empty() && !files.is_empty() {
-        results.push(Ran::default());
+        results.push(FileResult::default());
     }
     Ok(results)
 }
@@ -203,13 +203,13 @@ impl Test {
 }
 
 impl Counts {
-    fn of(results: &[Ran]) -> Self {
+    fn of(results: &[FileResult]) -> Self {
         let mut counts = Self { files: results.len(), ..Self::default() };
-        for ran in results {
-            let failed = ran.cases.iter().filter(|case| !case.failures.is_empty()).count();
+        for result in results {
+            let failed = result.cases.iter().filter(|case| !case.failures.is_empty()).count();
             counts.failed += failed;
-            counts.passed += ran.cases.len() - failed;
-            counts.unreadable += usize::from(!ran.problems.is_empty());
+            counts.passed += result.cases.len() - failed;
+            counts.unreadable += usize::from(!result.problems.is_empty());
         }
         counts
     }

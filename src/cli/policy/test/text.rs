@@ -7,17 +7,17 @@ use anstyle::{AnsiColor, Style};
 use similar::{ChangeTag, TextDiff};
 
 use crate::cli::io_handles::Io;
-use crate::cli::policy::test::{Case, Ran};
+use crate::cli::policy::test::{CaseResult, FileResult};
 use crate::report::text::printable;
 
 /// Writes the cases that fail; with `verbose` the others, too.
-pub(crate) fn write(results: &[Ran], verbose: bool, io: &mut Io<'_>) -> io::Result<()> {
-    for ran in results {
-        for case in &ran.cases {
+pub(crate) fn write(results: &[FileResult], verbose: bool, io: &mut Io<'_>) -> io::Result<()> {
+    for result in results {
+        for case in &result.cases {
             let text = match case.failures.is_empty() {
                 true if !verbose => continue,
-                true => format!("ok   {}:{} {}\n", printable(&ran.file), case.line, printable(&case.name)),
-                false => format!("{}\n", failed(&ran.file, case, io.colour_stdout)),
+                true => format!("ok   {}:{} {}\n", printable(&result.file), case.line, printable(&case.name)),
+                false => format!("{}\n", failed(&result.file, case, io.colour_stdout)),
             };
             io.stdout.write_all(text.as_bytes())?;
         }
@@ -26,7 +26,7 @@ pub(crate) fn write(results: &[Ran], verbose: bool, io: &mut Io<'_>) -> io::Resu
 }
 
 /// A failed case.
-pub(crate) fn failed(file: &str, case: &Case, colour: bool) -> String {
+pub(crate) fn failed(file: &str, case: &CaseResult, colour: bool) -> String {
     let bad = if colour { AnsiColor::Red.on_default().bold() } else { Style::new() };
     let head = format!("{}:{} {}", printable(file), case.line, printable(&case.name));
     let mut text = format!("{bad}FAIL{bad:#} {head}\n");
@@ -35,16 +35,16 @@ pub(crate) fn failed(file: &str, case: &Case, colour: bool) -> String {
 }
 
 /// What is wrong with it: for each expectation what is expected (`-`) beside what was found (`+`), and who decided.
-pub(crate) fn body(file: &str, case: &Case, colour: bool) -> String {
+pub(crate) fn body(file: &str, case: &CaseResult, colour: bool) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
     for failure in &case.failures {
         let _infallible =
             writeln!(text, "  {} ({}:{}; - expected, + found)", failure.key, printable(file), failure.line);
-        for line in &failure.says {
+        for line in &failure.messages {
             let _infallible = writeln!(text, "    {}", printable(line));
         }
-        for change in TextDiff::from_lines(&failure.expected, &failure.found).iter_all_changes() {
+        for change in TextDiff::from_lines(&failure.expected, &failure.actual).iter_all_changes() {
             let (sign, style) = match change.tag() {
                 ChangeTag::Delete => ('-', style(AnsiColor::Red, colour)),
                 ChangeTag::Insert => ('+', style(AnsiColor::Green, colour)),
@@ -53,7 +53,7 @@ pub(crate) fn body(file: &str, case: &Case, colour: bool) -> String {
             let line = printable(change.value().trim_end_matches('\n')).into_owned();
             let _infallible = writeln!(text, "      {style}{sign} {line}{style:#}");
         }
-        for line in &failure.decided {
+        for line in &failure.deciders {
             let _infallible = writeln!(text, "    = {}", printable(line));
         }
     }

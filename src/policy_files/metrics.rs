@@ -1,33 +1,32 @@
 //! The report as metrics, written anew for each scrape: those of a file go with the file.
 
 use std::fmt;
-use std::sync::atomic::Ordering;
 
-use mullion_policy::file_status::Standing;
+use mullion_policy::file_status::{PolicyFileStatus, Standing};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use crate::telemetry::policies::{PolicyStatus, ReportedFile};
+use crate::policy_files::report::PolicyReporter;
 
 /// Most files with metrics of their own: bad ones first, then in order of name. `policy_files` counts all.
 const MOST_FILES: usize = 64;
 
-impl Collector for PolicyStatus {
+impl Collector for PolicyReporter {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let report = self.report();
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         let mut gauge = |name: &str, help: &str, value: i64| {
             ConstGauge::new(value).encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)
         };
-        let problems = report.problems.len() + usize::from(report.panicked);
+        let problems = report.problems().count() + usize::from(report.panicked);
         gauge("policy_load_errors", "Problems in the policy files as they are now", count(problems))?;
         let help = "When the policies in force were loaded, in seconds since 1970";
         gauge("policy_last_good_timestamp", help, report.last_good.unwrap_or_default())?;
         let help = "When the policy files were last read, changed or not, in seconds since 1970; 0: there are none";
-        gauge("policy_last_read_timestamp", help, self.0.read.load(Ordering::Relaxed))?;
+        gauge("policy_last_read_timestamp", help, self.last_read())?;
         let help = "Whether the policies in force are those kept in ConfigMap mullion-state, since the files are bad";
         gauge("policies_from_state", help, i64::from(report.kept))?;
         let help = "Warnings about the policies in force: see /policies";
@@ -35,33 +34,32 @@ impl Collector for PolicyStatus {
 
         let help = "Changes of the policy files";
         let mut reloads = encoder.encode_descriptor("policy_reload", help, None, MetricType::Counter)?;
-        for (outcome, number) in [("loaded", &self.0.loaded), ("failed", &self.0.failed)] {
-            let number = number.load(Ordering::Relaxed);
+        for (outcome, number) in self.reloads() {
             ConstCounter::new(number).encode(reloads.encode_family(&[("outcome", outcome)])?)?;
         }
         let help =
             "Policy files, by how they stand: in force, bad, good but waiting for a bad one, or gone beside a bad one";
         let mut files = encoder.encode_descriptor("policy_files", help, None, MetricType::Gauge)?;
         for standing in Standing::ALL {
-            let number = count(super::count(standing, &report.files));
+            let number = count(report.standing(standing).count());
             ConstGauge::new(number).encode(files.encode_family(&[("status", standing.name())])?)?;
         }
 
-        let mut present: Vec<&ReportedFile> =
-            report.files.iter().filter(|file| file.status.standing != Standing::Gone).collect();
-        present.sort_by_key(|file| file.status.standing != Standing::Bad);
+        let mut present: Vec<&PolicyFileStatus> =
+            report.files.iter().filter(|file| file.standing != Standing::Gone).collect();
+        present.sort_by_key(|file| file.standing != Standing::Bad);
         present.truncate(MOST_FILES);
-        let mut of_files = |name: &str, help: &str, value: &dyn Fn(&ReportedFile) -> i64| {
+        let mut of_files = |name: &str, help: &str, value: &dyn Fn(&PolicyFileStatus) -> i64| {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             for file in &present {
-                ConstGauge::new(value(file)).encode(family.encode_family(&[("file", file.short.as_str())])?)?;
+                ConstGauge::new(value(file)).encode(family.encode_family(&[("file", file.short_name.as_str())])?)?;
             }
             Ok(())
         };
         let help = "Whether a policy file is good as it is now: 1 or 0";
-        of_files("policy_file_valid", help, &|file| i64::from(file.status.standing != Standing::Bad))?;
+        of_files("policy_file_valid", help, &|file| i64::from(file.standing != Standing::Bad))?;
         let help = "Problems in a policy file as it is now";
-        of_files("policy_file_problems", help, &|file| count(file.status.problems.len()))?;
+        of_files("policy_file_problems", help, &|file| count(file.problems.len()))?;
         let help = "When a change of a policy file was last seen by this process, in seconds since 1970";
         of_files("policy_file_last_change_timestamp", help, &|file| file.changed)
     }

@@ -1,26 +1,25 @@
-//! How the policy files of this process stand: one report, from which `/policies`, the metrics, the log and the
-//! controller's Events and condition are written, in the webhook and in the controller alike.
-
-pub mod metrics;
-pub mod shown;
+//! The report about the policy files of this process, from which `/policies`, the metrics, the log and the controller's
+//! Events and condition are written, in the webhook and in the controller alike.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use mullion_manifest::problem::Problem;
-use mullion_policy::file_status::{FileStatus, SeenFile, Standing, short_names, standings};
+use mullion_policy::file_status::{FileVersion, PolicyFileStatus, Standing, file_statuses, short_names};
 use mullion_policy::policy_set::PolicySet;
+use mullion_policy::store::PolicyReading;
 use mullion_policy::warnings::all_warnings::warnings;
 use mullion_policy::warnings::warning::Warning;
 use tokio::sync::watch as channel;
 
-use crate::reload::{PANICKED, Step};
+/// What people read about a [panic](PolicyReading::Panicked).
+pub const PANICKED: &str = "reading the policy files panicked, which is a defect of Mullion; please report it";
 
-/// Most problems of one reading that are logged: beyond, somebody looks at `/policies`.
+/// Most problems of one reading that are logged: beyond, `/policies` shows them.
 const MOST_LOGGED: usize = 20;
 
-/// What is to say of the policy files. Times are in seconds since 1970.
+/// The status of the policy files and of the policies in force. Times are in seconds since 1970.
 #[derive(Debug, Clone)]
 pub struct PolicyReport {
     /// The directories, as they were given; empty where the built-in policies hold.
@@ -33,12 +32,10 @@ pub struct PolicyReport {
     pub last_good: Option<i64>,
     /// Whether it is the last good one that ConfigMap `mullion-state` kept.
     pub kept: bool,
-    /// What is wrong with the files as they are now; empty while they are in force.
-    pub problems: Vec<Problem>,
     /// Whether the last reading panicked.
     pub panicked: bool,
-    /// Each file, in order of name.
-    pub files: Vec<ReportedFile>,
+    /// Each file with what is wrong with it now, in order of name.
+    pub files: Vec<PolicyFileStatus>,
     /// What is strange about the set in force.
     pub warnings: Vec<Warning>,
     /// Which files made it another than the one before, in words; empty for the first one.
@@ -49,26 +46,14 @@ pub struct PolicyReport {
     pub registries: Option<String>,
 }
 
-/// One file of a report.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReportedFile {
-    /// How it stands.
-    pub status: FileStatus,
-    /// Its name as far as it tells it from the others.
-    pub short: String,
-    /// When what it says was first seen, in this process.
-    pub changed: i64,
-}
-
 /// The report, as it changes. Clones share.
 #[derive(Debug, Clone)]
-pub struct PolicyStatus(Arc<Inner>);
+pub struct PolicyReporter(Arc<Shared>);
 
 #[derive(Debug)]
-struct Inner {
+struct Shared {
     report: channel::Sender<Arc<PolicyReport>>,
-    /// When the files were last read, changed or not; 0: never.
-    read: AtomicI64,
+    last_read: AtomicI64,
     loaded: AtomicU64,
     failed: AtomicU64,
 }
@@ -81,7 +66,6 @@ impl PolicyReport {
             since: 0,
             last_good: None,
             kept: false,
-            problems: Vec::new(),
             panicked: false,
             files: Vec::new(),
             warnings: Vec::new(),
@@ -91,24 +75,26 @@ impl PolicyReport {
         }
     }
 
+    /// What is wrong with the files as they are now, in order of file and place; empty while they are in force.
+    pub fn problems(&self) -> impl Iterator<Item = &Problem> {
+        self.files.iter().flat_map(|file| &file.problems)
+    }
+
     /// Every problem as `file:line:column: message (hint)`.
-    pub fn problems_in_words(&self) -> Vec<String> {
+    pub fn problem_texts(&self) -> Vec<String> {
         let panicked = self.panicked.then(|| PANICKED.to_owned());
-        self.problems.iter().map(ToString::to_string).chain(panicked).collect()
+        self.problems().map(ToString::to_string).chain(panicked).collect()
+    }
+
+    /// The files of this standing.
+    pub fn standing(&self, standing: Standing) -> impl Iterator<Item = &PolicyFileStatus> {
+        self.files.iter().filter(move |file| file.standing == standing)
     }
 
     /// The same report after another reading.
-    fn after(&self, seen: &[SeenFile], problems: Vec<Problem>, now: i64) -> Self {
-        let before: HashMap<&str, &ReportedFile> =
-            self.files.iter().map(|file| (file.status.name.as_str(), file)).collect();
-        let statuses = standings(&self.set, &self.warnings, seen, &problems);
-        let names: Vec<&str> = statuses.iter().map(|status| status.name.as_str()).collect();
-        let short = short_names(&names);
-        let files = statuses.into_iter().zip(short).map(|(status, short)| {
-            let before = before.get(status.name.as_str()).filter(|before| before.status.hash == status.hash);
-            ReportedFile { changed: before.map_or(now, |before| before.changed), short, status }
-        });
-        Self { files: files.collect(), problems, panicked: false, ..self.clone() }
+    fn after(&self, read: &[FileVersion], problems: Vec<Problem>, now: i64) -> Self {
+        let files = file_statuses(&self.set, read, problems, &self.files, now);
+        Self { files, panicked: false, ..self.clone() }
     }
 
     /// The same report with another set in force.
@@ -126,18 +112,18 @@ impl PolicyReport {
     }
 }
 
-impl Default for PolicyStatus {
+impl Default for PolicyReporter {
     fn default() -> Self {
         Self::of(Arc::default())
     }
 }
 
-impl PolicyStatus {
+impl PolicyReporter {
     /// Of a set that came from no files.
     pub fn of(set: Arc<PolicySet>) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(Shared {
             report: channel::Sender::new(Arc::new(PolicyReport::built_in(set))),
-            read: AtomicI64::new(0),
+            last_read: AtomicI64::new(0),
             loaded: AtomicU64::new(0),
             failed: AtomicU64::new(0),
         }))
@@ -153,8 +139,19 @@ impl PolicyStatus {
         self.0.report.subscribe()
     }
 
+    /// When the files were last read, changed or not, in seconds since 1970; 0: never.
+    pub(crate) fn last_read(&self) -> i64 {
+        self.0.last_read.load(Ordering::Relaxed)
+    }
+
+    /// How many changes of the files were loaded, and how many failed.
+    pub(crate) fn reloads(&self) -> [(&'static str, u64); 2] {
+        [("loaded", &self.0.loaded), ("failed", &self.0.failed)]
+            .map(|(outcome, number)| (outcome, number.load(Ordering::Relaxed)))
+    }
+
     /// The policies are those of these directories from now on.
-    pub fn reads(&self, directories: Vec<String>, hindrances: Vec<String>) {
+    pub fn set_directories(&self, directories: Vec<String>, hindrances: Vec<String>) {
         for hindrance in &hindrances {
             tracing::warn!("{hindrance}");
         }
@@ -162,40 +159,40 @@ impl PolicyStatus {
     }
 
     /// The program starts beside files with these problems, and so with the last good set that was kept.
-    pub fn starts_with(&self, set: &Arc<PolicySet>, problems: Vec<Problem>, seen: &[SeenFile], now: i64) {
-        self.0.read.store(now, Ordering::Relaxed);
+    pub fn record_kept(&self, set: &Arc<PolicySet>, problems: Vec<Problem>, read: &[FileVersion], now: i64) {
+        self.0.last_read.store(now, Ordering::Relaxed);
         self.0.failed.fetch_add(1, Ordering::Relaxed);
         log_problems(&problems);
-        self.change(|report| report.with(set, true, now).after(seen, problems, now));
+        self.change(|report| report.with(set, true, now).after(read, problems, now));
         self.log_warnings();
     }
 
     /// The files were read, and what came of it is in force, if it is good.
-    pub fn took(&self, step: &Step, now: i64) {
-        self.0.read.store(now, Ordering::Relaxed);
-        match step {
-            Step::Unchanged => {
-                if self.report().panicked {
+    pub fn record(&self, reading: &PolicyReading, now: i64) {
+        self.0.last_read.store(now, Ordering::Relaxed);
+        let before = self.report();
+        match reading {
+            PolicyReading::Unchanged => {
+                if before.panicked {
                     self.change(|report| PolicyReport { panicked: false, ..report.clone() });
                 }
             }
-            Step::Replaced(set) => {
+            PolicyReading::Loaded(set) => {
                 self.0.loaded.fetch_add(1, Ordering::Relaxed);
-                let before = self.report();
-                self.change(|report| report.with(set, false, now).after(&set.seen(), Vec::new(), now));
+                self.change(|report| report.with(set, false, now).after(&set.versions(), Vec::new(), now));
                 let (hash, policies, changes) = (&set.hash, set.documents.len(), &self.report().changes);
                 tracing::info!(hash, policies, files = set.files.len(), changes, "policies in force");
                 if before.set.hash != set.hash || before.last_good.is_none() {
                     self.log_warnings();
                 }
             }
-            Step::Kept { problems, seen } => {
+            PolicyReading::Rejected { problems, files } => {
                 self.0.failed.fetch_add(1, Ordering::Relaxed);
                 log_problems(problems);
-                self.change(|report| report.after(seen, problems.clone(), now));
+                self.change(|report| report.after(files, problems.clone(), now));
             }
-            Step::Panicked => {
-                if !self.report().panicked {
+            PolicyReading::Panicked => {
+                if !before.panicked {
                     self.0.failed.fetch_add(1, Ordering::Relaxed);
                     tracing::error!("{PANICKED}; the last good policies stay in force");
                     self.change(|report| PolicyReport { panicked: true, ..report.clone() });
@@ -205,7 +202,7 @@ impl PolicyStatus {
     }
 
     /// Why registries are not asked, or that they are; `true` if that is news.
-    pub fn registries(&self, problem: Option<&str>) -> bool {
+    pub fn set_registries(&self, problem: Option<&str>) -> bool {
         if self.report().registries.as_deref() == problem {
             return false;
         }
@@ -234,17 +231,17 @@ fn log_problems(problems: &[Problem]) {
     }
 }
 
-/// Which files made the difference: one that somebody took away is not dropped in silence.
+/// Which files made the difference: the removal of one is reported too.
 fn changes(before: &PolicySet, after: &PolicySet) -> String {
     if before.files.is_empty() {
         return String::new();
     }
-    let (old, new) = (before.seen(), after.seen());
+    let (old, new) = (before.versions(), after.versions());
     let all: BTreeSet<&str> = old.iter().chain(&new).map(|file| file.name.as_str()).collect();
     let all: Vec<&str> = all.into_iter().collect();
     let short: HashMap<&str, String> = all.iter().copied().zip(short_names(&all)).collect();
-    let has = |files: &[SeenFile], name: &str| files.iter().any(|file| file.name == name);
-    let list = |what: &str, files: &[SeenFile], is: &dyn Fn(&SeenFile) -> bool| {
+    let has = |files: &[FileVersion], name: &str| files.iter().any(|file| file.name == name);
+    let list = |what: &str, files: &[FileVersion], is: &dyn Fn(&FileVersion) -> bool| {
         let names = files.iter().filter(|file| is(file)).filter_map(|file| short.get(file.name.as_str()));
         let names: Vec<&str> = names.map(String::as_str).collect();
         (!names.is_empty()).then(|| format!("{what} {}", names.join(", ")))
@@ -255,11 +252,6 @@ fn changes(before: &PolicySet, after: &PolicySet) -> String {
         list("gone", &old, &|file| !has(&new, &file.name)),
     ];
     changes.into_iter().flatten().collect::<Vec<_>>().join("; ")
-}
-
-/// How many files stand so.
-pub(crate) fn count(standing: Standing, files: &[ReportedFile]) -> usize {
-    files.iter().filter(|file| file.status.standing == standing).count()
 }
 
 #[cfg(test)]

@@ -1,6 +1,4 @@
-//! The report as `/policies` shows it.
-
-use std::sync::atomic::Ordering;
+//! The report as `/policies` on the admin port serves it.
 
 use axum::Router;
 use axum::http::header;
@@ -9,18 +7,19 @@ use axum::routing::get;
 use jiff::Timestamp;
 use mullion_engine::model::settings::workload_settings::Mode;
 use mullion_manifest::problem::Problem;
+use mullion_policy::file_status::PolicyFileStatus;
 use mullion_policy::policy_file::PolicyDocument;
 use mullion_policy::policy_set::PolicySet;
 use mullion_policy::warnings::warning::Warning;
 use serde_json::{Value, json};
 
-use crate::telemetry::policies::{PolicyReport, PolicyStatus, ReportedFile};
+use crate::policy_files::report::{PolicyReport, PolicyReporter};
 
-impl PolicyStatus {
+impl PolicyReporter {
     /// `/policies`.
     pub fn routes(&self) -> Router {
-        let shown = self.clone();
-        Router::new().route("/policies", get(async move || answer(&shown.shown())))
+        let reporter = self.clone();
+        Router::new().route("/policies", get(async move || response(&reporter.json())))
     }
 
     /// The content of `/policies`:
@@ -40,10 +39,10 @@ impl PolicyStatus {
     /// | `warnings` | about the set in force |
     /// | `hindrances` | what keeps changes of the files from being seen |
     /// | `registries` | why none is asked, though one should be |
-    pub fn shown(&self) -> Value {
+    pub fn json(&self) -> Value {
         let report = self.report();
         let PolicyReport { set, directories, kept, last_good, registries, hindrances, .. } = &*report;
-        let read = self.0.read.load(Ordering::Relaxed);
+        let read = self.last_read();
         let pods = set.pods.iter().map(|policy| {
             let origin = policy.origins.get("");
             json!({
@@ -63,11 +62,11 @@ impl PolicyStatus {
             "lastRead": (read > 0).then(|| time(read)),
             "kept": kept,
             "directories": directories,
-            "files": report.files.iter().map(file).collect::<Vec<_>>(),
+            "files": report.files.iter().map(|status| file(status, &report.warnings)).collect::<Vec<_>>(),
             "policies": pods.collect::<Vec<_>>(),
             "nodePolicy": only(set, "NodePolicy", Some(set.nodes.mode)),
             "registryPolicy": only(set, "RegistryPolicy", None),
-            "problems": report.problems_in_words(),
+            "problems": report.problem_texts(),
             "warnings": report.warnings.iter().map(warning).collect::<Vec<_>>(),
             "hindrances": hindrances,
             "registries": registries,
@@ -75,20 +74,21 @@ impl PolicyStatus {
     }
 }
 
-fn answer(shown: &Value) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], format!("{shown}\n")).into_response()
+fn response(report: &Value) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], format!("{report}\n")).into_response()
 }
 
-fn file(ReportedFile { status, changed, .. }: &ReportedFile) -> Value {
+fn file(status: &PolicyFileStatus, warnings: &[Warning]) -> Value {
+    let warnings = warnings.iter().filter(|warning| *warning.origin.file == *status.name);
     json!({
         "name": status.name,
         "status": status.standing.name(),
         "means": status.in_words(),
         "hash": status.hash,
         "policies": status.policies,
-        "changed": time(*changed),
+        "changed": time(status.changed),
         "problems": status.problems.iter().map(problem).collect::<Vec<_>>(),
-        "warnings": status.warnings.iter().map(warning).collect::<Vec<_>>(),
+        "warnings": warnings.map(warning).collect::<Vec<_>>(),
     })
 }
 

@@ -1,50 +1,30 @@
 //! Files that change under a running program: policy files read again at an interval, and the interval itself.
 
-pub mod mounts;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
-use mullion_manifest::problem::Problem;
-use mullion_policy::file_status::SeenFile;
+use jiff::Timestamp;
 use mullion_policy::policy_file::{PolicyFile, PolicyFiles};
 use mullion_policy::policy_set::PolicySet;
-use mullion_policy::store::{Outcome, Store};
+use mullion_policy::store::{PolicyReading, Store};
 use tokio::time::{MissedTickBehavior, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::state::document::NAME;
-use crate::policy_files::directory;
+use crate::policy_files::report::{PANICKED, PolicyReporter};
+use crate::policy_files::{directory, mounts};
 
 /// How long a changed file must have stood still, where files are not changed all at once: see
 /// [`directory::read_still`]. Editors and `cp` write a file of the [largest size](mullion_policy::policy_file::MAX_FILE) in less.
 const STILL: Duration = Duration::from_secs(1);
-/// How long a reading may take before somebody is told.
+/// How long a reading may take before the log says so.
 const SLOW: Duration = Duration::from_secs(30);
 
-/// What came of reading the policy files once.
-#[derive(Debug, Clone)]
-pub enum Step {
-    /// The files are those of the last time, good or bad.
-    Unchanged,
-    /// They are new and good, or good again.
-    Replaced(Arc<PolicySet>),
-    /// They are new and bad.
-    Kept {
-        /// Every problem.
-        problems: Vec<Problem>,
-        /// The files that could be read.
-        seen: Vec<SeenFile>,
-    },
-    /// Reading them panicked, which is a defect of Mullion.
-    Panicked,
-}
-
 /// Reads the policy files and compares them by content with what it read before. Does blocking I/O.
-pub type Source = Box<dyn FnMut() -> Step + Send>;
+pub type Source = Box<dyn FnMut() -> PolicyReading + Send>;
 
 /// The policy files of `directories`, all together, for who reads them every `interval`.
 pub fn files(directories: Vec<PathBuf>, interval: Duration) -> Source {
@@ -53,57 +33,48 @@ pub fn files(directories: Vec<PathBuf>, interval: Duration) -> Source {
 
 fn files_after(directories: Vec<PathBuf>, interval: Duration, mut store: Store) -> Source {
     let still = STILL.min(interval);
-    Box::new(move || match store.reload(&directory::read_still(&directories, store.seen(), still)) {
-        Outcome::Unchanged => Step::Unchanged,
-        Outcome::Replaced => store.current().cloned().map_or(Step::Unchanged, Step::Replaced),
-        Outcome::Kept { problems, seen } => Step::Kept { problems, seen },
-    })
+    Box::new(move || store.reload(&directory::read_still(&directories, store.last_hash(), still)))
 }
 
 /// What hinders changes of the files from being seen, in sentences. Does blocking I/O.
-pub fn hindrances(directories: &[PathBuf]) -> Vec<String> {
+fn hindrances(directories: &[PathBuf]) -> Vec<String> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let frozen = directories.iter().filter_map(|directory| directory.canonicalize().ok());
     let mut frozen: Vec<String> = frozen.flat_map(|directory| mounts::frozen(&mounts, &directory)).collect();
     frozen.sort_unstable();
     frozen.dedup();
-    let said = |point: String| {
+    let sentence = |point: String| {
         format!(
             "{point} is mounted with subPath: no change of its ConfigMap is ever seen there, until the pod is made anew; \
              mount the whole ConfigMap as a directory"
         )
     };
-    frozen.into_iter().map(said).collect()
+    frozen.into_iter().map(sentence).collect()
 }
 
-/// What a program starts with.
-pub struct Beginning {
-    /// In force from now on.
-    pub set: Arc<PolicySet>,
-    /// Why the set is not that of the files but the last good one that was kept; empty if it is theirs.
-    pub problems: Vec<Problem>,
-    /// The files that could be read, beside problems.
-    pub seen: Vec<SeenFile>,
-    /// For later readings.
-    pub source: Source,
-}
-
-/// Reads the policy files of `directories` for the first time, and then every `interval`. If they are bad, those that
-/// `last_good` gives are used until they are good; it is not asked otherwise. An error if there are none, or these do not
-/// load either.
+/// Reads the policy files of `directories` for the first time, and reports on them: gives the policies in force from now on,
+/// and reads the files later, every `interval`. If they are bad, those that `last_good` gives are used until they are good;
+/// it is not awaited otherwise. An error if there are none, or these do not load either.
 pub async fn begin(
     directories: Vec<PathBuf>,
     interval: Duration,
     last_good: impl Future<Output = anyhow::Result<Vec<PolicyFile>>>,
-) -> anyhow::Result<Beginning> {
+    reporter: &PolicyReporter,
+) -> anyhow::Result<(Arc<PolicySet>, Source)> {
+    let names = directories.iter().map(|directory| directory.display().to_string()).collect();
+    reporter.set_directories(names, hindrances(&directories));
     let mut source = files(directories.clone(), interval);
     let reading = tokio::task::spawn_blocking(move || (read(&mut source), source));
-    let (step, source) = patiently(reading, "the policy files").await?;
-    let (problems, seen) = match step {
-        Step::Replaced(set) => return Ok(Beginning { set, problems: Vec::new(), seen: Vec::new(), source }),
-        Step::Unchanged => bail!("no policy files were read"),
-        Step::Kept { problems, seen } => (problems, seen),
-        Step::Panicked => bail!("{PANICKED}"),
+    let (reading, source) = patiently(reading, "the policy files").await?;
+    let now = Timestamp::now().as_second();
+    let (problems, files) = match reading {
+        PolicyReading::Loaded(set) => {
+            reporter.record(&PolicyReading::Loaded(Arc::clone(&set)), now);
+            return Ok((set, source));
+        }
+        PolicyReading::Unchanged => bail!("no policy files were read"),
+        PolicyReading::Rejected { problems, files } => (problems, files),
+        PolicyReading::Panicked => bail!("{PANICKED}"),
     };
     let unusable = |why: &str, kept: &[String]| {
         let all: Vec<String> = problems.iter().map(ToString::to_string).chain(kept.iter().cloned()).collect();
@@ -118,28 +89,26 @@ pub async fn begin(
             return Err(unusable(&format!("the earlier ones in ConfigMap {NAME} cannot be read ({error:#})"), &[]));
         }
     };
-    let store = match PolicySet::load(&PolicyFiles { texts, problems: Vec::new() }) {
-        Ok(set) => Store::with(set),
+    let set = match PolicySet::load(&PolicyFiles { texts, problems: Vec::new() }) {
+        Ok(set) => Arc::new(set),
         Err(kept) => {
             let why = format!("the earlier ones in ConfigMap {NAME} do not load in this version of Mullion");
             let kept: Vec<String> = kept.iter().map(|problem| format!("ConfigMap {NAME}: {problem}")).collect();
             return Err(unusable(&why, &kept));
         }
     };
-    let Some(set) = store.current().cloned() else { return Err(unusable("there are no earlier ones", &[])) };
     tracing::error!(
         hash = set.hash,
         "the policy files cannot be used: the last good ones, kept in ConfigMap {NAME}, are in force until they can"
     );
-    Ok(Beginning { set, problems, seen, source: files_after(directories, interval, store) })
+    reporter.record_kept(&set, problems, &files, now);
+    let source = files_after(directories, interval, Store::with(Arc::clone(&set)));
+    Ok((set, source))
 }
 
-/// What is said of a [panic](Step::Panicked).
-pub const PANICKED: &str = "reading the policy files panicked, which is a defect of Mullion; please report it";
-
-/// Reads the policy files. A panic is said, and tried again.
-pub fn read(source: &mut Source) -> Step {
-    catch_unwind(AssertUnwindSafe(source)).unwrap_or(Step::Panicked)
+/// Reads the policy files. A panic is part of the result, and the files are read again.
+pub fn read(source: &mut Source) -> PolicyReading {
+    catch_unwind(AssertUnwindSafe(source)).unwrap_or(PolicyReading::Panicked)
 }
 
 /// Runs `job` every `interval`, on a thread where it may block: a file system that hangs then stops no review. A job
@@ -252,24 +221,28 @@ mod tests {
     async fn good_files_need_nothing_else() {
         let (_folder, directories) = folder(&policy(1));
         // It never answers, and is never asked.
-        let begun = begin(directories, INTERVAL, std::future::pending()).await.unwrap();
-        assert!(begun.problems.is_empty());
-        assert_eq!(begun.set.pods[0].spec.priority, 1);
-        assert_eq!(begun.set.files[0].bytes, policy(1).as_bytes());
+        let reporter = PolicyReporter::default();
+        let (set, _) = begin(directories, INTERVAL, std::future::pending(), &reporter).await.unwrap();
+        assert!(reporter.report().problems().next().is_none());
+        assert_eq!(set.pods[0].spec.priority, 1);
+        assert_eq!(set.files[0].bytes, policy(1).as_bytes());
     }
 
     #[tokio::test]
     async fn beside_bad_files_the_last_good_ones_hold_until_they_are_good() {
         let (folder, directories) = folder(BAD);
-        let mut begun = begin(directories, INTERVAL, async { Ok(kept(&policy(2))) }).await.unwrap();
-        assert_eq!(begun.set.pods[0].spec.priority, 2);
-        assert_eq!(&begun.set.files[..], kept(&policy(2)), "and can be kept again");
-        assert!(begun.problems[0].to_string().contains("a.yaml:1:"), "{:?}", begun.problems);
+        let reporter = PolicyReporter::default();
+        let (set, mut source) = begin(directories, INTERVAL, async { Ok(kept(&policy(2))) }, &reporter).await.unwrap();
+        assert_eq!(set.pods[0].spec.priority, 2);
+        assert_eq!(&set.files[..], kept(&policy(2)), "and can be kept again");
+        let report = reporter.report();
+        let first: Vec<_> = report.problems().cloned().collect();
+        assert!(first[0].to_string().contains("a.yaml:1:"), "{first:?}");
         // Once more as news, then no more.
-        assert!(matches!(read(&mut begun.source), Step::Kept { problems, .. } if problems == begun.problems));
-        assert!(matches!(read(&mut begun.source), Step::Unchanged));
+        assert!(matches!(read(&mut source), PolicyReading::Rejected { problems, .. } if problems == first));
+        assert!(matches!(read(&mut source), PolicyReading::Unchanged));
         std::fs::write(folder.path().join("a.yaml"), policy(3)).unwrap();
-        let Step::Replaced(set) = read(&mut begun.source) else { panic!("the files are good") };
+        let PolicyReading::Loaded(set) = read(&mut source) else { panic!("the files are good") };
         assert_eq!(set.pods[0].spec.priority, 3);
     }
 
@@ -277,7 +250,7 @@ mod tests {
     async fn without_last_good_ones_the_error_says_everything() {
         let (_folder, directories) = folder(BAD);
         let begin = async |last_good: anyhow::Result<Vec<PolicyFile>>| {
-            let begun = begin(directories.clone(), INTERVAL, async { last_good }).await;
+            let begun = begin(directories.clone(), INTERVAL, async { last_good }, &PolicyReporter::default()).await;
             begun.err().expect("there is nothing to begin with").to_string()
         };
         let cases = [

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 use mullion_policy::policy_file::{PolicyFile, PolicyFiles};
-use mullion_policy::store::{Outcome, Store};
+use mullion_policy::store::Store;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use serde_json::json;
@@ -11,31 +11,27 @@ use super::*;
 /// Files in a directory that is read at each `read`.
 struct Directory {
     store: Store,
-    status: PolicyStatus,
+    reporter: PolicyReporter,
 }
 
 impl Directory {
     fn new() -> Self {
-        let status = PolicyStatus::default();
-        status.reads(vec!["/etc/mullion".to_owned()], Vec::new());
-        Self { store: Store::default(), status }
+        let reporter = PolicyReporter::default();
+        reporter.set_directories(vec!["/etc/mullion".to_owned()], Vec::new());
+        Self { store: Store::default(), reporter }
     }
 
     fn read(&mut self, files: &[(&str, &str)], now: i64) {
         let texts = files
             .iter()
             .map(|(name, text)| PolicyFile { name: format!("/etc/mullion/{name}"), bytes: text.as_bytes().to_vec() });
-        let step = match self.store.reload(&PolicyFiles { texts: texts.collect(), problems: Vec::new() }) {
-            Outcome::Unchanged => Step::Unchanged,
-            Outcome::Replaced => Step::Replaced(Arc::clone(self.store.current().unwrap())),
-            Outcome::Kept { problems, seen } => Step::Kept { problems, seen },
-        };
-        self.status.took(&step, now);
+        let reading = self.store.reload(&PolicyFiles { texts: texts.collect(), problems: Vec::new() });
+        self.reporter.record(&reading, now);
     }
 
     fn metrics(&self) -> Vec<String> {
         let mut registry = Registry::with_prefix("mullion");
-        registry.register_collector(Box::new(self.status.clone()));
+        registry.register_collector(Box::new(self.reporter.clone()));
         let mut text = String::new();
         encode(&mut text, &registry).unwrap();
         text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
@@ -60,7 +56,7 @@ fn each_file_is_told_of_while_it_is_there() {
     directory.has("mullion_policy_file_valid{file=\"a.yaml\"} 1");
     directory.has("mullion_policy_file_last_change_timestamp{file=\"b.yaml\"} 100");
     directory.has("mullion_policy_last_good_timestamp 100");
-    assert_eq!(directory.status.report().changes, "");
+    assert_eq!(directory.reporter.report().changes, "");
 
     // One turns bad, one comes, one goes: nothing of it counts.
     let bad = policy("a", "{priorty: 1, mode: Of}");
@@ -83,7 +79,7 @@ fn each_file_is_told_of_while_it_is_there() {
     }
     let metrics = directory.metrics().join("\n");
     assert!(!metrics.contains("b.yaml"), "{metrics}");
-    let shown = directory.status.shown();
+    let shown = directory.reporter.json();
     let stands: Vec<_> = shown["files"].as_array().unwrap().iter().map(|file| &file["status"]).collect();
     assert_eq!(stands, ["bad", "gone", "waiting"]);
     let bad = &shown["files"][0];
@@ -101,7 +97,7 @@ fn each_file_is_told_of_while_it_is_there() {
     );
 
     // Read again, nothing new: only the time of reading.
-    let mut follower = directory.status.follow();
+    let mut follower = directory.reporter.follow();
     follower.borrow_and_update();
     directory.read(&[("a.yaml", &policy("a", "{priorty: 1, mode: Of}")), ("c.yaml", &c)], 210);
     assert!(!follower.has_changed().unwrap());
@@ -109,10 +105,10 @@ fn each_file_is_told_of_while_it_is_there() {
 
     // As it was: the same set, since the same time, and no change to tell of.
     directory.read(&[("a.yaml", &a), ("b.yaml", &b)], 300);
-    let report = directory.status.report();
+    let report = directory.reporter.report();
     assert_eq!((report.since, report.last_good, report.changes.as_str()), (100, Some(100), ""));
     directory.read(&[("a.yaml", &a.replace("priority: 1", "priority: 7")), ("c.yaml", &c)], 400);
-    let report = directory.status.report();
+    let report = directory.reporter.report();
     assert_eq!((report.since, report.last_good), (400, Some(400)));
     assert_eq!(report.changes, "changed a.yaml; new c.yaml; gone b.yaml");
     assert_eq!(report.files[0].changed, 400);
@@ -139,12 +135,27 @@ fn a_panic_is_a_problem_until_the_next_reading() {
     let mut directory = Directory::new();
     let good = policy("a", "{priority: 1}");
     directory.read(&[("a.yaml", &good)], 1);
-    directory.status.took(&Step::Panicked, 2);
-    directory.status.took(&Step::Panicked, 3);
+    directory.reporter.record(&PolicyReading::Panicked, 2);
+    directory.reporter.record(&PolicyReading::Panicked, 3);
     directory.has("mullion_policy_load_errors 1");
     directory.has("mullion_policy_reload_total{outcome=\"failed\"} 1");
-    assert!(directory.status.shown()["problems"][0].as_str().unwrap().contains("defect of Mullion"));
-    assert_eq!(directory.status.report().files[0].status.standing, Standing::InForce);
+    assert!(directory.reporter.json()["problems"][0].as_str().unwrap().contains("defect of Mullion"));
+    assert_eq!(directory.reporter.report().files[0].standing, Standing::InForce);
     directory.read(&[("a.yaml", &good)], 4);
-    assert_eq!(directory.status.shown()["problems"], json!([]));
+    assert_eq!(directory.reporter.json()["problems"], json!([]));
+}
+
+#[test]
+fn a_warning_stands_with_its_file_while_that_is_in_force() {
+    let mut directory = Directory::new();
+    let (a, b) = (policy("a", "{priority: 1}"), policy("b", "{priority: 2, detect: {os: windows}}"));
+    directory.read(&[("a.yaml", &a), ("b.yaml", &b)], 1);
+    // Also beside a bad version of the file: the good one is in force still.
+    for bad in [b.as_str(), "kind: PodPolicy"] {
+        directory.read(&[("a.yaml", &a), ("b.yaml", bad)], 2);
+        let json = directory.reporter.json();
+        let [a, b] = [0, 1].map(|file| json["files"][file]["warnings"].as_array().unwrap());
+        assert_eq!((a.len(), json!(b)), (0, json["warnings"].clone()));
+        assert_eq!(b[0]["file"], "/etc/mullion/b.yaml");
+    }
 }
