@@ -152,7 +152,7 @@ impl Parsed {
         self.objects.iter().map(|object| match object {
             Err(_) => Found::Skipped,
             Ok(object) if object.kind == "Namespace" && object.api_version == "v1" => Found::Namespace(object),
-            Ok(object) => match WorkloadKind::from_name(&object.kind) {
+            Ok(object) => match WorkloadKind::of_object(&object.api_version, &object.kind) {
                 Some(kind) => Found::Workload(Carrier { kind, object, document: &self.document }),
                 None => Found::Other,
             },
@@ -221,6 +221,18 @@ mod tests {
     fn shown<'t>(text: &'t str, prefix: &str, pointer: &str) -> &'t str {
         let document = document::documents("t.yaml", text).remove(0).unwrap();
         &text[span_of(&document.node, prefix, pointer).range()]
+    }
+
+    #[test]
+    fn a_custom_resource_of_a_known_name_is_no_workload() {
+        for (api_version, workload) in
+            [("batch/v1", true), ("extensions/v1beta1", true), ("v1", true), ("batch.volcano.sh/v1alpha1", false)]
+        {
+            let text = format!("apiVersion: {api_version}\nkind: Job\nmetadata: {{name: a}}\n");
+            let parsed = Parsed::new(document::documents("t.yaml", &text).remove(0).unwrap());
+            let is_workload = parsed.objects().map(|found| matches!(found, Found::Workload(_)));
+            assert_eq!(is_workload.collect::<Vec<_>>(), [workload], "{api_version}");
+        }
     }
 
     #[test]

@@ -23,9 +23,6 @@ pub const API_VERSION: &str = "admission.k8s.io/v1";
 /// The only kind spoken.
 pub const KIND: &str = "AdmissionReview";
 
-/// API groups whose kinds [`Kind`] names. A custom resource may well be called `Job` too (Volcano's is).
-const GROUPS: [&str; 4] = ["", "apps", "batch", "extensions"];
-
 /// `request` of an AdmissionReview: what Mullion reads of it, texts borrowed from the body.
 #[derive(Debug)]
 pub struct AdmissionRequest<'a> {
@@ -256,7 +253,7 @@ impl<'a> AdmissionRequest<'a> {
 }
 
 fn known_kind(GroupVersionKind { group, kind }: &GroupVersionKind<'_>) -> Option<WorkloadKind> {
-    GROUPS.contains(&group.as_ref()).then(|| WorkloadKind::from_name(kind)).flatten()
+    WorkloadKind::in_group(group, kind)
 }
 
 fn operation(name: &str) -> Option<Operation> {

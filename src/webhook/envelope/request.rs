@@ -109,8 +109,7 @@ impl Members<'_> {
         let (Some(kind), Some(operation)) = (&self.kind, &self.operation) else { return Extent::Whole };
         let known = known_kind(kind).is_some();
         match super::operation(&operation.0) {
-            Some(Operation::Create) if known => Extent::Reviewed,
-            Some(Operation::Update) if known => Extent::Compared,
+            Some(operation @ (Operation::Create | Operation::Update)) if known => Extent::Reviewed(operation),
             Some(Operation::Create | Operation::Update) if is_watched(kind) => Extent::Whole,
             _ => Extent::Nothing,
         }

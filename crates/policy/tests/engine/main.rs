@@ -31,5 +31,6 @@ mod storage;
 mod support;
 mod texts;
 mod translations;
+mod unread;
 mod updates;
 mod verdict;

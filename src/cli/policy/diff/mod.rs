@@ -200,8 +200,8 @@ impl<'t> Input<'t> {
                             self.nodes.extend(objects::facts_from_json(&value));
                         }
                     }
-                    kind => {
-                        if let Some(kind) = WorkloadKind::from_name(kind) {
+                    _ => {
+                        if let Some(kind) = object.head.workload_kind() {
                             owned.push(object.head.owner.is_some().then(|| object.head.clone()));
                             self.subjects.insert(object.head.key(kind, &args.namespace));
                         }
@@ -290,7 +290,7 @@ fn judge(
     let mut progress = Progress::new("subjects judged");
     for source in &input.sources {
         let mut see = |object: Object<'_>| {
-            let Some(kind) = WorkloadKind::from_name(&object.head.kind) else { return Ok(()) };
+            let Some(kind) = object.head.workload_kind() else { return Ok(()) };
             if input.folds(&object.head, &args.namespace) {
                 return Ok(());
             }
