@@ -3,6 +3,7 @@
 use std::io;
 
 use mullion_engine::model::review_request::ReviewRequest;
+use mullion_engine::model::text::counted;
 use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
 use mullion_manifest::document::{Document, Documents};
 use mullion_manifest::node::Node;
@@ -12,9 +13,9 @@ use mullion_manifest::span::{LineColumn, LineIndex, Span};
 
 use crate::cli::input::SourceText;
 use crate::cli::io_handles::Io;
+use crate::report::Failure;
 use crate::report::json::ObjectName;
 use crate::report::text::Place;
-use crate::report::{Failure, counted};
 
 /// One file.
 #[derive(Debug)]

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use mullion_engine::model::text::{counted, shorten};
 use mullion_manifest::problem::Problem;
 use tokio::time::Instant;
 
@@ -190,13 +191,13 @@ fn all_well(report: &PolicyReport) -> String {
         1 => "1 policy is".to_owned(),
         number => format!("{number} policies are"),
     };
-    let files = number(set.files.len(), "policy file");
+    let files = counted(set.files.len(), "policy file");
     let mut parts = vec![format!("{files} with {policies} in force, hash {}.", set.hash)];
     if let Some(first) = report.warnings.first() {
         let file = short(report, &first.origin.file);
-        let text = cut(&format!("{file}:{}: {} ({})", first.origin.line, first.message, first.hint), MAX_PROBLEM);
+        let text = shorten(&format!("{file}:{}: {} ({})", first.origin.line, first.message, first.hint), MAX_PROBLEM);
         let more = if report.warnings.len() > 1 { "; /policies on the admin port has the others" } else { "" };
-        parts.push(format!("{}: {text}{more}.", number(report.warnings.len(), "warning")));
+        parts.push(format!("{}: {text}{more}.", counted(report.warnings.len(), "warning")));
     }
     parts.extend(report.hindrances.iter().map(|hindrance| format!("{hindrance}.")));
     parts.join(" ")
@@ -208,12 +209,12 @@ fn in_trouble(report: &PolicyReport) -> String {
         || "Policy files cannot be read, by a defect of Mullion: please report it".to_owned(),
         |first| {
             let shown = Problem { source: short(report, &first.source), ..first.clone() };
-            format!("Policy files cannot be used: {}", cut(&shown.to_string(), MAX_PROBLEM))
+            format!("Policy files cannot be used: {}", shorten(&shown.to_string(), MAX_PROBLEM))
         },
     );
     let more = match report.problems.len() {
         0 | 1 => String::new(),
-        all => format!("; {}{}", number(all - 1, "more problem"), also(report, first)),
+        all => format!("; {}{}", counted(all - 1, "more problem"), also(report, first)),
     };
     let from = if report.kept { format!(", kept in ConfigMap {NAME}") } else { String::new() };
     format!(
@@ -230,32 +231,20 @@ fn also(report: &PolicyReport, first: Option<&Problem>) -> String {
         .files
         .iter()
         .filter(|file| !file.status.problems.is_empty() && first.is_some_and(|first| first.source != file.status.name));
-    let mut others: Vec<String> = others.map(|file| cut(&file.short, MAX_NAME)).collect();
+    let mut others: Vec<String> = others.map(|file| shorten(&file.short, MAX_NAME)).collect();
     let unnamed = others.len().saturating_sub(3);
     others.truncate(3);
-    let unnamed = if unnamed > 0 { format!(" and {}", number(unnamed, "other file")) } else { String::new() };
+    let unnamed = if unnamed > 0 { format!(" and {}", counted(unnamed, "other file")) } else { String::new() };
     if others.is_empty() { String::new() } else { format!(", also in {}{unnamed}", others.join(", ")) }
 }
 
 /// A file's own name says enough; a directory's may be any.
 fn short(report: &PolicyReport, name: &str) -> String {
     if report.directories.iter().any(|directory| directory == name) {
-        return cut(name, MAX_NAME);
+        return shorten(name, MAX_NAME);
     }
     let file = report.files.iter().find(|file| file.status.name == name);
-    cut(file.map_or(name, |file| file.short.as_str()), MAX_NAME)
-}
-
-fn number(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
-}
-
-fn cut(text: &str, most: usize) -> String {
-    let mut kept: String = text.chars().take(most).collect();
-    if kept.len() < text.len() {
-        kept.push('…');
-    }
-    kept
+    shorten(file.map_or(name, |file| file.short.as_str()), MAX_NAME)
 }
 
 #[cfg(test)]

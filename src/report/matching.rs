@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use mullion_engine::model::text::{counted, shorten};
 use serde_json::{Map, Value};
 
 /// One place where it is not as expected.
@@ -58,10 +59,9 @@ fn compare(expected: &Value, actual: Option<&Value>, at: &str, all: &mut Vec<Mis
             }
         }
         (Value::Array(wanted), Some(Value::Array(there))) => {
-            let entries = |count: usize| format!("{count} {}", if count == 1 { "entry" } else { "entries" });
-            miss(format!("{} {}", entries(wanted.len()), short(expected)));
+            miss(format!("{} {}", counted(wanted.len(), "entry"), short(expected)));
             if let Some(last) = all.last_mut() {
-                last.found = format!("{} {}", entries(there.len()), last.found);
+                last.found = format!("{} {}", counted(there.len(), "entry"), last.found);
             }
         }
         (wanted, Some(there)) if wanted == there => {}
@@ -105,11 +105,7 @@ fn members(wanted: &Map<String, Value>, there: &Map<String, Value>, at: &str, al
 /// A value in so many words that a person still reads them.
 pub fn short(value: &Value) -> String {
     const MOST: usize = 600;
-    let text = value.to_string();
-    match text.char_indices().nth(MOST) {
-        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
-        None => text,
-    }
+    shorten(&value.to_string(), MOST)
 }
 
 /// As much of `actual` as `expected` speaks of, in its words: where both are the same, it is as expected.

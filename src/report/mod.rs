@@ -19,6 +19,7 @@ use std::fmt;
 
 use mullion_engine::model::settings::origin::Origin;
 use mullion_engine::model::settings::rule_actions::Action;
+use mullion_engine::model::text::counted;
 use mullion_manifest::problem::Problem;
 use serde::Serialize;
 
@@ -145,15 +146,6 @@ fn sentence(message: &str, help: &str, remark: &str) -> String {
         sentence = format!("{sentence} ({remark})");
     }
     sentence
-}
-
-/// `1 subject`, `2 subjects`, `2 policies`.
-pub fn counted(count: usize, what: &str) -> String {
-    match what.strip_suffix('y') {
-        _ if count == 1 => format!("{count} {what}"),
-        Some(stem) => format!("{count} {stem}ies"),
-        None => format!("{count} {what}s"),
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! From what probes show to what is said about it: a pure function, and its memory from one probe to the next.
 
 use mullion_engine::admission::response::Endpoint;
+use mullion_engine::model::text::list_with;
 
 use crate::controller::PODS_WEBHOOK;
 use crate::controller::events::{EventType, News};
@@ -159,7 +160,7 @@ pub(crate) fn configuration(door: Endpoint) -> &'static str {
 }
 
 fn list(doors: &[Endpoint], text: impl Fn(Endpoint) -> String) -> String {
-    doors.iter().map(|door| text(*door)).collect::<Vec<_>>().join(" and ")
+    list_with(doors.iter().map(|door| text(*door)), "and")
 }
 
 fn unreachable(doors: &[Endpoint], refused: bool, said: &str, namespace: &str) -> String {

@@ -13,6 +13,7 @@ use base64::Engine as _;
 use json_patch::PatchOperation;
 use mullion_engine::admission::response::Denial;
 use mullion_engine::model::review_request::Operation;
+use mullion_engine::model::text::shorten;
 use mullion_engine::model::workload::WorkloadKind;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,6 +23,9 @@ use serde_json::value::RawValue;
 pub const API_VERSION: &str = "admission.k8s.io/v1";
 /// The only kind spoken.
 pub const KIND: &str = "AdmissionReview";
+
+/// How much of a foreign version and kind is quoted, in characters.
+const QUOTED: usize = 80;
 
 /// `request` of an AdmissionReview: what Mullion reads of it, texts borrowed from the body.
 #[derive(Debug)]
@@ -206,8 +210,8 @@ impl<'a> AdmissionRequest<'a> {
         // Else in two steps, so that the request of a foreign version is not blamed for lacking what v1 has.
         let envelope: Envelope<'a> = serde_json::from_slice(body)?;
         if envelope.api_version != API_VERSION || envelope.kind != KIND {
-            let cut = |text: &str| text.chars().take(80).collect();
-            return Err(EnvelopeError::Unknown { api_version: cut(&envelope.api_version), kind: cut(&envelope.kind) });
+            let [api_version, kind] = [&envelope.api_version, &envelope.kind].map(|text| shorten(text, QUOTED));
+            return Err(EnvelopeError::Unknown { api_version, kind });
         }
         let request = envelope.request.ok_or(EnvelopeError::NoRequest)?;
         Ok(serde_json::from_str(request.get())?)

@@ -12,6 +12,7 @@ pub mod refused;
 use std::fmt;
 
 use mullion_engine::model::settings::origin::Origin;
+use mullion_engine::model::text::{list_first, list_with};
 
 use crate::policy_set::PolicySet;
 
@@ -44,19 +45,9 @@ pub fn warnings(set: &PolicySet) -> Vec<Warning> {
 }
 
 /// `a`, `a and b`, `a, b and c`; of more than six the others are counted.
-fn listed(names: &[impl AsRef<str>]) -> String {
+fn listed(names: &[impl fmt::Display]) -> String {
     const NAMED: usize = 6;
-    let mut names: Vec<String> = names.iter().map(|name| name.as_ref().to_owned()).collect();
-    if names.len() > NAMED {
-        let more = names.len() - NAMED;
-        names.truncate(NAMED);
-        names.push(format!("{more} more"));
-    }
-    match names.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        Some((last, _)) => last.clone(),
-        None => String::new(),
-    }
+    if names.len() > NAMED { list_first(names, NAMED) } else { list_with(names, "and") }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::review_request::ReviewRequest;
+use mullion_engine::model::text::counted;
 use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
 use mullion_engine::node::facts::NodeFacts;
 use mullion_engine::patch::authored_object::as_written;
@@ -28,10 +29,10 @@ use crate::cli::policy::diff::compare::Sides;
 use crate::cli::policy::diff::dump::{Head, Object, Source};
 use crate::cli::policy::diff::report::{Report, Subject as Named};
 use crate::cli::progress::Progress;
+use crate::report::Failure;
 use crate::report::json::ObjectName;
 use crate::report::problem::Sources;
 use crate::report::text::Severity;
-use crate::report::{Failure, counted};
 
 /// Arguments of `policy diff`.
 #[derive(Debug, Clone, Args)]

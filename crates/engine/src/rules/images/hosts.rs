@@ -10,12 +10,12 @@ use crate::model::names::WINDOWS_BUILD_LABEL;
 use crate::model::operating_system::Os;
 use crate::model::scheduling::node_constraints::{NodeConstraints, admits};
 use crate::model::settings::workload_settings::BuildMode;
+use crate::model::text::list;
 use crate::model::windows::build::Build;
 use crate::model::windows::release::{is_image_build, known_host_builds, release_name};
 use crate::place::builds::runs_on;
 use crate::place::context::WorkloadContext;
 use crate::rules::finding::Finding;
-use crate::rules::images::build_list::list;
 use crate::rules::rule::Rule;
 
 /// No build there is runs all images: the pod cannot run anywhere.
