@@ -219,7 +219,7 @@ impl<'a> AdmissionRequest<'a> {
 
     /// The kind, if it is one that Mullion knows.
     pub fn known_kind(&self) -> Option<WorkloadKind> {
-        known_kind(&self.kind)
+        WorkloadKind::in_group(&self.kind.group, &self.kind.kind)
     }
 
     /// Whether a node is being created.
@@ -254,10 +254,6 @@ impl<'a> AdmissionRequest<'a> {
     pub fn name(&self) -> &str {
         self.name.as_ref().map_or("", Text::as_str)
     }
-}
-
-fn known_kind(GroupVersionKind { group, kind }: &GroupVersionKind<'_>) -> Option<WorkloadKind> {
-    WorkloadKind::in_group(group, kind)
 }
 
 fn operation(name: &str) -> Option<Operation> {

@@ -34,12 +34,6 @@ impl Part<'static> {
     }
 }
 
-impl Part<'_> {
-    fn is_unread(self, member: &str) -> bool {
-        matches!(self.extent, Extent::Reviewed(operation) if is_unread(operation, self.inside, member))
-    }
-}
-
 impl<'de> DeserializeSeed<'de> for Part<'_> {
     type Value = Value;
 
@@ -93,7 +87,7 @@ impl<'de> Visitor<'de> for Part<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(name) = members.next_key::<String>()? {
-            if self.is_unread(&name) {
+            if matches!(self.extent, Extent::Reviewed(operation) if is_unread(operation, self.inside, &name)) {
                 members.next_value::<IgnoredAny>()?;
             } else {
                 let value = members.next_value_seed(Part { inside: &name, ..self })?;

@@ -11,15 +11,10 @@ pub struct Container<'a> {
     pub list: &'static str,
     /// Position in that list.
     pub index: usize,
-    value: &'a Value,
+    pub(super) value: &'a Value,
 }
 
 impl<'a> Container<'a> {
-    /// The container at that place.
-    pub(crate) fn new(list: &'static str, index: usize, value: &'a Value) -> Self {
-        Self { list, index, value }
-    }
-
     /// Pointer of the container below the pod: `/spec/containers/0`.
     pub fn pointer(&self) -> String {
         format!("/spec/{}/{}", self.list, self.index)

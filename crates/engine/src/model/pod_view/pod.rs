@@ -61,7 +61,7 @@ impl<'a> Pod<'a> {
         let spec = self.get("/spec");
         CONTAINER_LISTS.into_iter().flat_map(move |list| {
             let items = spec.and_then(|spec| spec.get(list)).and_then(Value::as_array);
-            items.into_iter().flatten().enumerate().map(move |(index, value)| Container::new(list, index, value))
+            items.into_iter().flatten().enumerate().map(move |(index, value)| Container { list, index, value })
         })
     }
 

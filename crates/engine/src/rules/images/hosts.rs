@@ -89,8 +89,7 @@ pub(crate) fn no_node_for_build(cx: &WorkloadContext<'_>, rule: &'static Rule, o
         return;
     }
     let nodes = if open.len() < all.len() { "the nodes it asks for" } else { "Windows nodes" };
-    let releases: Vec<_> = open.iter().map(|build| release_name(*build, &cx.node_settings.releases)).collect();
-    let releases = releases.join(", ");
+    let releases = list(open.iter().map(|build| release_name(*build, &cx.node_settings.releases)));
     let report = |image: &ContainerImage<'_>, fit: Option<(String, Build)>, out: &mut Vec<Finding>| {
         let wanted = list(&image.facts.builds);
         let alone = open.iter().any(|host| runs_on(*host, &image.facts.builds, cx.input.snapshot, cx.node_settings));
