@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
+use mullion_engine::model::text;
 use mullion_engine::model::windows::build::Build;
 use mullion_engine::model::windows::compat::{Generation, STABLE_ABI_FROM, floor, runs, table as compat_table};
 use mullion_engine::model::windows::release::{ExtraRelease, RELEASES, known_host_builds, release_name};
@@ -84,7 +85,7 @@ pub(crate) fn write_table(generation: Generation, extra: &[ExtraRelease], io: &m
     rows.extend(compat_table(generation, extra).rows.into_iter().map(|row| {
         let images: Vec<String> = row.runs.iter().map(ToString::to_string).collect();
         let products = RELEASES.iter().filter(|release| release.build == row.host).map(|release| release.product);
-        let products = products.collect::<Vec<_>>().join(", ");
+        let products = text::list(products);
         let until = support_of(row.host).map_or_else(String::new, |support| support.end.to_owned());
         [row.host.to_string(), row.name, or_dash(images.join(" ")), or_dash(until), or_dash(products)]
     }));

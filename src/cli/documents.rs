@@ -3,6 +3,7 @@
 use std::io;
 
 use mullion_engine::model::review_request::ReviewRequest;
+use mullion_engine::model::text::counted;
 use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
 use mullion_manifest::document::{Document, Documents};
 use mullion_manifest::node::Node;
@@ -12,9 +13,9 @@ use mullion_manifest::span::{LineColumn, LineIndex, Span};
 
 use crate::cli::input::SourceText;
 use crate::cli::io_handles::Io;
+use crate::report::Failure;
 use crate::report::json::ObjectName;
 use crate::report::text::Place;
-use crate::report::{Failure, counted};
 
 /// One file.
 #[derive(Debug)]
@@ -152,7 +153,7 @@ impl Parsed {
         self.objects.iter().map(|object| match object {
             Err(_) => ManifestObject::Skipped,
             Ok(object) if object.kind == "Namespace" && object.api_version == "v1" => ManifestObject::Namespace(object),
-            Ok(object) => match WorkloadKind::from_name(&object.kind) {
+            Ok(object) => match WorkloadKind::of_object(&object.api_version, &object.kind) {
                 Some(kind) => ManifestObject::Workload(ManifestWorkload { kind, object, document: &self.document }),
                 None => ManifestObject::Other,
             },
@@ -221,6 +222,18 @@ mod tests {
     fn shown<'t>(text: &'t str, prefix: &str, pointer: &str) -> &'t str {
         let document = document::documents("t.yaml", text).remove(0).unwrap();
         &text[span_of(&document.node, prefix, pointer).range()]
+    }
+
+    #[test]
+    fn a_custom_resource_of_a_known_name_is_no_workload() {
+        for (api_version, workload) in
+            [("batch/v1", true), ("extensions/v1beta1", true), ("v1", true), ("batch.volcano.sh/v1alpha1", false)]
+        {
+            let text = format!("apiVersion: {api_version}\nkind: Job\nmetadata: {{name: a}}\n");
+            let parsed = Parsed::new(document::documents("t.yaml", &text).remove(0).unwrap());
+            let is_workload = parsed.objects().map(|found| matches!(found, ManifestObject::Workload(_)));
+            assert_eq!(is_workload.collect::<Vec<_>>(), [workload], "{api_version}");
+        }
     }
 
     #[test]

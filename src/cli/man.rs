@@ -6,10 +6,10 @@ use std::{fs, io};
 use anyhow::Context as _;
 use clap::{Args, Command};
 use clap_mangen::Man;
+use mullion_engine::model::text::counted;
 
 use crate::cli::io_handles::Io;
 use crate::cli::outcome::Outcome;
-use crate::report::counted;
 
 /// Arguments of `man`.
 #[derive(Debug, Clone, Args)]

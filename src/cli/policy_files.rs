@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::Read;
 use std::path::PathBuf;
 
+use mullion_engine::model::text::counted;
 use mullion_manifest::problem::Problem;
 use mullion_policy::manifests::unpacked;
 use mullion_policy::policy_file::{MAX_FILE, PolicyFile, PolicyFiles};
@@ -11,7 +12,7 @@ use mullion_policy::policy_set::PolicySet;
 
 use crate::cli::usage_error::UsageError;
 use crate::policy_files::directory;
-use crate::report::{STDIN, counted};
+use crate::report::STDIN;
 
 /// Reads policy files, directories of them, and manifests of ConfigMaps that hold some.
 pub fn read(paths: &[PathBuf]) -> PolicyFiles {

@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use clap::Args;
 use jiff::SignedDuration;
 use mullion_engine::model::settings::node_settings::NodeSettings;
+use mullion_engine::model::text::counted;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -23,7 +24,6 @@ use crate::cli::progress::Progress;
 use crate::cluster::connect;
 use crate::controller::withdraw as work;
 use crate::controller::withdraw::{Class, Hearing, Left, Options, Report, Step};
-use crate::report::counted;
 use crate::server::tls::certificate::install_crypto;
 use crate::shutdown_signals::Signals;
 

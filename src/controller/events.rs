@@ -12,6 +12,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::Patch;
 use kube::{Api, Client};
+use mullion_engine::model::text::prefix;
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -112,7 +113,7 @@ fn event(about: &ObjectReference, news: &News, name: &str, namespace: &str) -> s
         "type": kind,
         "reason": news.reason,
         "action": news.action,
-        "note": cut(&news.note),
+        "note": prefix(&news.note, MAX_NOTE),
         "regarding": about,
     }))
 }
@@ -120,11 +121,6 @@ fn event(about: &ObjectReference, news: &News, name: &str, namespace: &str) -> s
 /// A `MicroTime`: with six digits after the point.
 fn micro(time: Timestamp) -> String {
     format!("{time:.6}")
-}
-
-fn cut(note: &str) -> &str {
-    let end = (0..=MAX_NOTE.min(note.len())).rev().find(|end| note.is_char_boundary(*end)).unwrap_or(0);
-    note.get(..end).unwrap_or(note)
 }
 
 fn key(about: &ObjectReference, news: &News) -> u64 {
@@ -199,7 +195,7 @@ mod tests {
 
         #[test]
         fn notes_are_cut_between_characters(note in "[a\u{e9}\u{1F600}]{0,1200}") {
-            let kept = cut(&note);
+            let kept = prefix(&note, MAX_NOTE);
             prop_assert!(kept.len() <= MAX_NOTE && note.starts_with(kept));
             prop_assert!(note.len() > MAX_NOTE || kept == note);
             prop_assert!(note.len() <= MAX_NOTE || kept.len() > MAX_NOTE - 4);

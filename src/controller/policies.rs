@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use mullion_engine::model::text::{counted, shorten};
 use mullion_manifest::problem::Problem;
 use mullion_policy::file_status::Standing;
 use mullion_policy::warnings::warning::Warning;
@@ -17,7 +18,6 @@ use crate::cluster::state::document::{Condition, NAME, State, time_text};
 use crate::controller::events::{EventType, News};
 use crate::controller::leader::Leading;
 use crate::policy_files::report::PolicyReport;
-use crate::report::counted;
 use crate::telemetry::error_text::in_words;
 
 /// The condition's type.
@@ -195,7 +195,7 @@ fn good_message(report: &PolicyReport) -> String {
     let mut parts = vec![format!("{files} with {policies} in force, hash {}.", set.hash)];
     if let Some(Warning { origin, message, hint }) = report.warnings.first() {
         let file = short_name(report, &origin.file);
-        let text = cut(&format!("{file}:{}: {message} ({hint})", origin.line), MAX_PROBLEM);
+        let text = shorten(&format!("{file}:{}: {message} ({hint})", origin.line), MAX_PROBLEM);
         let more = if report.warnings.len() > 1 { "; /policies on the admin port has the others" } else { "" };
         parts.push(format!("{}: {text}{more}.", counted(report.warnings.len(), "warning")));
     }
@@ -212,7 +212,7 @@ fn bad_message(report: &PolicyReport, problems: &[&Problem]) -> String {
                 0 => String::new(),
                 more => format!("; {}{}", counted(more, "more problem"), other_files(report, first)),
             };
-            format!("Policy files cannot be used: {}{more}", cut(&shown.to_string(), MAX_PROBLEM))
+            format!("Policy files cannot be used: {}{more}", shorten(&shown.to_string(), MAX_PROBLEM))
         }
     };
     let from = if report.kept { format!(", kept in ConfigMap {NAME}") } else { String::new() };
@@ -227,7 +227,7 @@ fn bad_message(report: &PolicyReport, problems: &[&Problem]) -> String {
 /// Which other files than that of the first problem have some.
 fn other_files(report: &PolicyReport, first: &Problem) -> String {
     let others = report.standing(Standing::Bad).filter(|file| file.name != first.source);
-    let mut others: Vec<String> = others.map(|file| cut(&file.short_name, MAX_NAME)).collect();
+    let mut others: Vec<String> = others.map(|file| shorten(&file.short_name, MAX_NAME)).collect();
     let unnamed = others.len().saturating_sub(3);
     others.truncate(3);
     let unnamed = if unnamed > 0 { format!(" and {}", counted(unnamed, "other file")) } else { String::new() };
@@ -238,15 +238,7 @@ fn other_files(report: &PolicyReport, first: &Problem) -> String {
 fn short_name(report: &PolicyReport, name: &str) -> String {
     let is_directory = report.directories.iter().any(|directory| directory == name);
     let file = report.files.iter().find(|file| file.name == name && !is_directory);
-    cut(file.map_or(name, |file| file.short_name.as_str()), MAX_NAME)
-}
-
-fn cut(text: &str, most: usize) -> String {
-    let mut kept: String = text.chars().take(most).collect();
-    if kept.len() < text.len() {
-        kept.push('…');
-    }
-    kept
+    shorten(file.map_or(name, |file| file.short_name.as_str()), MAX_NAME)
 }
 
 #[cfg(test)]

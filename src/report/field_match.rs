@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use mullion_engine::model::text::shorten;
 use serde_json::{Map, Value};
 
 use crate::report::field_path::{FieldPath, list_name};
@@ -110,10 +111,7 @@ fn members(wanted: &Map<String, Value>, there: &Map<String, Value>, path: &Field
 pub(crate) fn text(value: Option<&Value>) -> String {
     const MOST: usize = 600;
     let text = value.map_or_else(|| "nothing".to_owned(), Value::to_string);
-    match text.char_indices().nth(MOST) {
-        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
-        None => text,
-    }
+    shorten(&text, MOST)
 }
 
 /// As much of `actual` as `expected` speaks of, in its words: where both are the same, it is as expected.

@@ -22,6 +22,7 @@ use std::fmt;
 
 use mullion_engine::model::settings::origin::Origin;
 use mullion_engine::model::settings::rule_actions::Action;
+pub(crate) use mullion_engine::model::text::counted;
 use mullion_manifest::problem::Problem;
 use serde::Serialize;
 use serde_json::Value;
@@ -160,15 +161,6 @@ fn sentence(message: &str, help: &str, remark: &str) -> String {
 pub(crate) fn unique(texts: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut known = BTreeSet::new();
     texts.into_iter().filter(|text| known.insert(text.clone())).collect()
-}
-
-/// `1 subject`, `2 subjects`, `2 policies`.
-pub fn counted(count: usize, what: &str) -> String {
-    match what.strip_suffix('y') {
-        _ if count == 1 => format!("{count} {what}"),
-        Some(stem) => format!("{count} {stem}ies"),
-        None => format!("{count} {what}s"),
-    }
 }
 
 #[cfg(test)]

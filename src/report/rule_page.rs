@@ -7,6 +7,7 @@
 use mullion_engine::model::json_pointer::field_path;
 use mullion_engine::model::settings::rule_actions::Action;
 use mullion_engine::model::settings::workload_settings::Settings;
+use mullion_engine::model::text::list_with;
 use mullion_engine::rules::linux_only::table::{FIELDS, Grade, HostProcess, LinuxOnlyField, Values};
 use mullion_engine::rules::rule::Rule;
 
@@ -159,11 +160,7 @@ fn refused_words(values: Values) -> String {
 }
 
 fn any_of(texts: &[&str]) -> String {
-    let quoted: Vec<String> = texts.iter().map(|text| format!("`{text}`")).collect();
-    match quoted.as_slice() {
-        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
-        _ => quoted.concat(),
-    }
+    list_with(texts.iter().map(|text| format!("`{text}`")), "or")
 }
 
 /// A table, its head first, whose first column lines up in a terminal, too.

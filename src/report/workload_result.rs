@@ -17,6 +17,7 @@ use mullion_engine::model::review_request::ReviewRequest;
 use mullion_engine::model::scheduling::tolerations::toleration_word;
 use mullion_engine::model::settings::rule_actions::Action;
 use mullion_engine::model::settings::workload_settings::{Mode, Settings};
+use mullion_engine::model::text::list;
 use mullion_engine::model::workload::WorkloadObject;
 use mullion_engine::patch::annotation::because;
 use mullion_engine::rules::field_types::check;
@@ -211,7 +212,7 @@ pub fn line(edit: &Edit) -> String {
 fn requirement(value: &Value) -> Option<String> {
     let value = value.pointer("/0/matchExpressions/0").unwrap_or(value);
     let text = |key| value.get(key).and_then(Value::as_str);
-    let values = value.get("values")?.as_array()?.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ");
+    let values = list(value.get("values")?.as_array()?.iter().filter_map(Value::as_str));
     Some(format!("{} {} {values}", text("key")?, text("operator")?))
 }
 

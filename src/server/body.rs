@@ -14,6 +14,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
+use mullion_engine::model::text::shorten;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
@@ -47,6 +48,8 @@ impl Default for Limits {
 const SMALL: usize = 64 << 10;
 /// All larger bodies together, in units of [`SMALL`]: 64 MiB.
 const LARGE_BODIES: usize = 1024;
+/// How much of a Content-Type is quoted, in characters.
+const QUOTED: usize = 80;
 
 /// The memory that all large bodies share.
 #[derive(Debug)]
@@ -98,7 +101,7 @@ pub async fn read<'p>(
     let started = Instant::now();
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     if !is_json(content_type) {
-        let text = format!("expected Content-Type application/json, found {:?}", cut(content_type));
+        let text = format!("expected Content-Type application/json, found {:?}", shorten(content_type, QUOTED));
         return Err(Unread { reason: BadRequest::ContentType, text, close: false });
     }
     let budget = budget(query, limits);
@@ -213,10 +216,6 @@ fn announced_length(headers: &HeaderMap) -> Option<usize> {
 fn is_json(content_type: &str) -> bool {
     let media_type = content_type.split(';').next().unwrap_or("").trim();
     media_type.eq_ignore_ascii_case("application/json")
-}
-
-fn cut(text: &str) -> String {
-    text.chars().take(80).collect()
 }
 
 /// `timeout` of a query string, a Go duration of whole units as the API server writes it: `10s`, `1m30s`, `500ms`.

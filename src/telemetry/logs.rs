@@ -3,6 +3,7 @@
 use std::io::IsTerminal as _;
 use std::sync::OnceLock;
 
+use mullion_engine::model::text::shorten;
 use tracing::{Level, Metadata, Subscriber};
 use tracing_subscriber::filter::{EnvFilter, LevelFilter, filter_fn};
 use tracing_subscriber::fmt::MakeWriter;
@@ -16,6 +17,9 @@ pub const LOG_VARIABLE: &str = "MULLION_LOG";
 
 /// What is logged where nobody says anything: libraries speak up from `warn`.
 const DEFAULT: &str = "warn,mullion=info";
+
+/// How much of a directive that is not understood is quoted, in characters.
+const QUOTED: usize = 80;
 
 /// Set once, by [`init`]: a log is a thing of the process.
 static FILTER: OnceLock<Handle<EnvFilter, Registry>> = OnceLock::new();
@@ -146,7 +150,7 @@ fn directives(wanted: &str) -> Result<String, BadLevel> {
             Some((module, level)) => is_module(module) && is_level(level),
         };
         if !understood {
-            return Err(BadLevel::Unknown(directive.chars().take(80).collect()));
+            return Err(BadLevel::Unknown(shorten(directive, QUOTED)));
         }
     }
     Ok(wanted.split(',').map(str::trim).collect::<Vec<_>>().join(","))

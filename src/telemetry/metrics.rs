@@ -13,6 +13,7 @@ use std::time::Duration;
 use mullion_engine::admission::response::{CountedOutcome, Endpoint};
 use mullion_engine::model::operating_system::Os;
 use mullion_engine::model::review_request::Operation;
+use mullion_engine::model::text::prefix;
 use mullion_engine::model::workload::WorkloadKind;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -556,10 +557,11 @@ fn operation_name(operation: Option<Operation>) -> &'static str {
     }
 }
 
-/// At most 253 bytes, the longest name Kubernetes has: whoever reaches the port chooses these texts.
+/// The longest name Kubernetes has, in bytes: whoever reaches the port chooses these texts.
+const LONGEST_NAME: usize = 253;
+
 fn short(text: &str) -> &str {
-    let end = (0..=text.len().min(253)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    text.get(..end).unwrap_or("")
+    prefix(text, LONGEST_NAME)
 }
 
 #[cfg(test)]

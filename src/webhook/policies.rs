@@ -15,8 +15,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mullion_engine::admission::response::{Denial, DenialCause};
-use mullion_engine::model::text::listed;
+use mullion_engine::admission::response::{AUDIT_LIMIT, Denial, DenialCause};
+use mullion_engine::model::text::{list_within, shorten};
 use mullion_policy::config_map::{ConfigMapReview, Fault, PolicyMap, alone, holds_policies};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
@@ -128,7 +128,8 @@ pub(crate) async fn review(
             (PolicyOutcome::Unjudged, decision, Vec::new())
         }
     };
-    let places = listed(faults.iter().map(|fault| fault.place.as_ref().unwrap_or(&fault.field).clone()));
+    let places: Vec<String> = faults.iter().map(|fault| fault.place.as_ref().unwrap_or(&fault.field).clone()).collect();
+    let places = list_within(&places, ", ", AUDIT_LIMIT);
     state.metrics.policies_reviewed(&request.uid, outcome, &places);
     if !places.is_empty() {
         response.audit.insert(FAULTS, places);
@@ -186,8 +187,8 @@ fn denial(name: &str, faults: &[Fault]) -> Denial {
 /// `default.yaml:12:5: what is wrong (what to do)`, on one line.
 fn sentence(fault: &Fault) -> String {
     match &fault.place {
-        Some(place) => cut(&format!("{place}: {}", fault.message), LONGEST_FAULT),
-        None => cut(&fault.message, LONGEST_FAULT),
+        Some(place) => shorten(&format!("{place}: {}", fault.message), LONGEST_FAULT),
+        None => shorten(&fault.message, LONGEST_FAULT),
     }
 }
 
@@ -200,15 +201,5 @@ fn bounded(mut warnings: Vec<String>) -> Vec<String> {
     }
     let all: usize = warnings.iter().map(|warning| warning.chars().count()).sum();
     let longest = if all < ALL_WARNINGS { ALL_WARNINGS } else { LONGEST_WARNING };
-    warnings.iter().map(|warning| cut(warning, longest)).collect()
-}
-
-/// At most `longest` characters, and no control characters: a warning with one cannot be a header, and is dropped.
-fn cut(text: &str, longest: usize) -> String {
-    let mut clean: String = text.chars().take(longest).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if text.chars().nth(longest).is_some() {
-        clean.pop();
-        clean.push('…');
-    }
-    clean
+    warnings.iter().map(|warning| shorten(warning, longest)).collect()
 }

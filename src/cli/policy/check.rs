@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use mullion_engine::model::settings::origin::Origin;
 use mullion_engine::model::settings::workload_settings::Mode;
+use mullion_engine::model::text::counted;
 use mullion_manifest::problem::Problem;
 use mullion_policy::file_names::is_test_file;
 use mullion_policy::policy_file::PolicyDocument;
@@ -20,8 +21,8 @@ use crate::cli::policy_files;
 use crate::cli::usage_error::UsageError;
 use crate::report::json::write_line;
 use crate::report::problem::Sources;
+use crate::report::table;
 use crate::report::text::Severity;
-use crate::report::{counted, table};
 
 /// Arguments of `policy check`.
 #[derive(Debug, Clone, Args)]

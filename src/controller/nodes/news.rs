@@ -7,6 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1 as core;
 use kube::Resource as _;
 use mullion_engine::model::cluster::taint::Taint;
+use mullion_engine::model::text::list_first;
 use tokio::time::Instant;
 
 use crate::controller::events::{EventType, Events, News};
@@ -69,12 +70,10 @@ fn reference(known: &Known) -> core::ObjectReference {
     }
 }
 
-/// Who is waited for. Five names are enough to start with.
+/// Who is waited for. Some names are enough to start with.
 pub(crate) fn waits(taint: &Taint, waits_for: &[String]) -> News {
-    let mut names = waits_for.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
-    if let more @ 1.. = waits_for.len().saturating_sub(5) {
-        names = format!("{names} and {more} more");
-    }
+    const NAMED: usize = 5;
+    let names = list_first(waits_for, NAMED);
     let note = format!(
         "Taint {taint} is not set yet: it waits for {names}, which would not tolerate it. Add the toleration; where a \
          PodPolicy enforces, kubectl rollout restart lets Mullion add it; taint.apply: Always in the NodePolicy ends \

@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use mullion_engine::model::operating_system::Os;
+use mullion_engine::model::text::{list_within, one_line};
 use mullion_engine::model::workload::WorkloadKind;
 
 use crate::controller::events::{EventType, MAX_NOTE, News};
@@ -60,37 +61,9 @@ fn news(reason: &'static str, note: String) -> News {
 /// `head`, as many of `items` as there is room for, and `tail`, which is never cut off. One line: `kubectl get events` is a
 /// table.
 fn joined(head: &str, items: &[String], separator: &str, tail: &str) -> String {
-    let room = MAX_NOTE.saturating_sub(tail.len());
-    let mut note = head.to_owned();
-    for (at, item) in items.iter().enumerate() {
-        let item = one_line(item);
-        let between = if at == 0 { "" } else { separator };
-        let left = items.len() - at;
-        let more = format!("{between}and {left} more");
-        let reserve = if left > 1 { format!("{separator}and {left} more").len() } else { 0 };
-        if note.len() + between.len() + item.len() + reserve <= room {
-            note.push_str(between);
-            note.push_str(&item);
-        } else if at == 0 {
-            // One that is longer than a note: as much of it as there is room for.
-            note.push_str(start(&item, room.saturating_sub(note.len() + reserve + "…".len())));
-            note.push('…');
-        } else {
-            note.push_str(&more);
-            break;
-        }
-    }
-    note.push_str(tail);
-    note
-}
-
-fn start(text: &str, bytes: usize) -> &str {
-    let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    text.get(..end).unwrap_or(text)
-}
-
-fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    let items: Vec<String> = items.iter().map(|item| one_line(item)).collect();
+    let room = MAX_NOTE.saturating_sub(head.len() + tail.len());
+    format!("{head}{}{tail}", list_within(&items, separator, room))
 }
 
 fn were(owner: &ObjectReference) -> &'static str {

@@ -1,6 +1,7 @@
 //! From what probes show to what is said about it: a pure function, and its memory from one probe to the next.
 
 use mullion_engine::admission::response::Endpoint;
+use mullion_engine::model::text::list_with;
 
 use crate::cluster::state::document::Condition;
 use crate::controller::events::{EventType, News};
@@ -160,7 +161,7 @@ pub(crate) fn configuration(endpoint: Endpoint) -> &'static str {
 }
 
 fn list(endpoints: &[Endpoint], text: impl Fn(Endpoint) -> String) -> String {
-    endpoints.iter().map(|endpoint| text(*endpoint)).collect::<Vec<_>>().join(" and ")
+    list_with(endpoints.iter().map(|endpoint| text(*endpoint)), "and")
 }
 
 fn unreachable(endpoints: &[Endpoint], refused: bool, said: &str, namespace: &str) -> String {

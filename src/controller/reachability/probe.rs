@@ -9,6 +9,7 @@ use kube::client::Body;
 use kube::{Client, Resource as _};
 use mullion_engine::admission::response::Endpoint;
 use mullion_engine::model::names::OS_ANNOTATION;
+use mullion_engine::model::text::shorten;
 use rustls::crypto::aws_lc_rs;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -66,7 +67,7 @@ pub(crate) async fn ask(client: &Client, namespace: &str) -> Probe {
     };
     match timeout(PATIENCE, send(client, namespace, &value)).await {
         Ok(Ok((status, warnings, body))) => read(&value, status, &warnings, &body),
-        Ok(Err(error)) => Probe::unanswered(cut(&error)),
+        Ok(Err(error)) => Probe::unanswered(shorten(&error, MAX_SAID)),
         Err(_) => Probe::unanswered(format!("no answer within {} s", PATIENCE.as_secs())),
     }
 }
@@ -138,16 +139,8 @@ fn read(value: &str, status: u16, warnings: &[String], body: &[u8]) -> Probe {
     let mutate = if mutated { Reach::Reached } else { unseen(true) };
     // Refused before /mutate had its say, nothing is known of /validate.
     let validate = if marked(Endpoint::Validate) { Reach::Reached } else { unseen(mutated) };
-    let said = if made { status.to_string() } else { cut(&format!("{status}: {message}")) };
+    let said = if made { status.to_string() } else { shorten(&format!("{status}: {message}"), MAX_SAID) };
     Probe { mutate, validate, refused, said }
-}
-
-fn cut(text: &str) -> String {
-    let mut short: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_SAID).collect();
-    if text.chars().nth(MAX_SAID).is_some() {
-        short.push('…');
-    }
-    short
 }
 
 #[cfg(test)]

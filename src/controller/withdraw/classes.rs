@@ -6,6 +6,7 @@ use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Preconditions};
+use mullion_engine::model::text::list;
 
 use crate::cluster::write_params::post_params;
 use crate::controller::withdraw::calls::{Calls, Failure, Patience};
@@ -47,8 +48,7 @@ async fn round(calls: &Calls, dry_run: bool, outcomes: &mut BTreeMap<String, Cla
         return Ok(true);
     }
     let users = all_users(calls, &ours.keys().cloned().collect()).await.map_err(|(kind, why)| {
-        let names: Vec<&str> = ours.keys().map(String::as_str).collect();
-        left(&format!("RuntimeClasses {}", names.join(", ")), format!("who names them cannot be told: {kind}: {why}"))
+        left(&format!("RuntimeClasses {}", list(ours.keys())), format!("who names them cannot be told: {kind}: {why}"))
     })?;
     let (named, free): (Vec<_>, Vec<_>) = ours.into_iter().partition(|(name, _)| users.of(name).is_some());
     outcomes.extend(named.into_iter().map(|(name, _)| (name.clone(), kept(name, &users))));
@@ -89,9 +89,8 @@ async fn restore(
     outcomes: &mut BTreeMap<String, Class>,
 ) -> Result<(), Left> {
     let users = pod_users(calls, &gone.keys().cloned().collect()).await.map_err(|(kind, why)| {
-        let names: Vec<&str> = gone.keys().map(String::as_str).collect();
         let why = format!("they are gone, and whether one was named just then cannot be told: {kind}: {why}");
-        left(&format!("RuntimeClasses {}", names.join(", ")), why)
+        left(&format!("RuntimeClasses {}", list(gone.keys())), why)
     })?;
     for (name, class) in gone.into_iter().filter(|(name, _)| users.of(name).is_some()) {
         let ObjectMeta { labels, annotations, .. } = class.metadata;

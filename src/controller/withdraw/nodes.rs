@@ -8,6 +8,7 @@ use futures::{StreamExt as _, stream};
 use kube::Api;
 use kube::api::{ListParams, Patch};
 use mullion_engine::model::names::OWNED_ANNOTATION;
+use mullion_engine::model::text::counted;
 use mullion_engine::node::node_patch::{NodePatch, Trust};
 use serde::de::IgnoredAny;
 
@@ -17,7 +18,6 @@ use crate::controller::nodes::known::{Known, known};
 use crate::controller::withdraw::calls::{Calls, Failure, Patience};
 use crate::controller::withdraw::plan::{Plan, plan};
 use crate::controller::withdraw::{Cleaned, Left, Report, Step};
-use crate::report::counted;
 
 const NODES: &str = "/api/v1/nodes";
 /// Nodes patched at the same time, as the controller does it.

@@ -13,6 +13,7 @@ use base64::Engine as _;
 use json_patch::PatchOperation;
 use mullion_engine::admission::response::Denial;
 use mullion_engine::model::review_request::Operation;
+use mullion_engine::model::text::shorten;
 use mullion_engine::model::workload::WorkloadKind;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -23,8 +24,8 @@ pub const API_VERSION: &str = "admission.k8s.io/v1";
 /// The only kind spoken.
 pub const KIND: &str = "AdmissionReview";
 
-/// API groups whose kinds [`Kind`] names. A custom resource may well be called `Job` too (Volcano's is).
-const GROUPS: [&str; 4] = ["", "apps", "batch", "extensions"];
+/// How much of a foreign version and kind is quoted, in characters.
+const QUOTED: usize = 80;
 
 /// `request` of an AdmissionReview: what Mullion reads of it, texts borrowed from the body.
 #[derive(Debug)]
@@ -209,8 +210,8 @@ impl<'a> AdmissionRequest<'a> {
         // Else in two steps, so that the request of a foreign version is not blamed for lacking what v1 has.
         let envelope: Envelope<'a> = serde_json::from_slice(body)?;
         if envelope.api_version != API_VERSION || envelope.kind != KIND {
-            let cut = |text: &str| text.chars().take(80).collect();
-            return Err(EnvelopeError::Unknown { api_version: cut(&envelope.api_version), kind: cut(&envelope.kind) });
+            let [api_version, kind] = [&envelope.api_version, &envelope.kind].map(|text| shorten(text, QUOTED));
+            return Err(EnvelopeError::Unknown { api_version, kind });
         }
         let request = envelope.request.ok_or(EnvelopeError::NoRequest)?;
         Ok(serde_json::from_str(request.get())?)
@@ -218,7 +219,7 @@ impl<'a> AdmissionRequest<'a> {
 
     /// The kind, if it is one that Mullion knows.
     pub fn known_kind(&self) -> Option<WorkloadKind> {
-        known_kind(&self.kind)
+        WorkloadKind::in_group(&self.kind.group, &self.kind.kind)
     }
 
     /// Whether a node is being created.
@@ -253,10 +254,6 @@ impl<'a> AdmissionRequest<'a> {
     pub fn name(&self) -> &str {
         self.name.as_ref().map_or("", Text::as_str)
     }
-}
-
-fn known_kind(GroupVersionKind { group, kind }: &GroupVersionKind<'_>) -> Option<WorkloadKind> {
-    GROUPS.contains(&group.as_ref()).then(|| WorkloadKind::from_name(kind)).flatten()
 }
 
 fn operation(name: &str) -> Option<Operation> {

@@ -3,12 +3,13 @@
 use std::fmt;
 
 use mullion_engine::model::review_request::Operation;
+use mullion_engine::model::workload::WorkloadKind;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
 use crate::webhook::envelope::object::{Extent, Part};
-use crate::webhook::envelope::{AdmissionRequest, GroupVersionKind, Text, known_kind};
+use crate::webhook::envelope::{AdmissionRequest, GroupVersionKind, Text};
 
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "camelCase")]
@@ -107,10 +108,9 @@ impl Members<'_> {
     fn extent(&self) -> Extent {
         // The API server writes kind and operation first; nobody else has to.
         let (Some(kind), Some(operation)) = (&self.kind, &self.operation) else { return Extent::Whole };
-        let known = known_kind(kind).is_some();
+        let known = WorkloadKind::in_group(&kind.group, &kind.kind).is_some();
         match super::operation(&operation.0) {
-            Some(Operation::Create) if known => Extent::Reviewed,
-            Some(Operation::Update) if known => Extent::Compared,
+            Some(operation @ (Operation::Create | Operation::Update)) if known => Extent::Reviewed(operation),
             Some(Operation::Create | Operation::Update) if is_watched(kind) => Extent::Whole,
             _ => Extent::Nothing,
         }

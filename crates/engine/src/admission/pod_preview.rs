@@ -4,12 +4,12 @@
 //! their controller makes them.
 
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::admission::response::{Endpoint, respond};
 use crate::admission::review::{Review, review};
 use crate::model::cluster::nodes::Node;
 use crate::model::cluster::snapshot::ClusterSnapshot;
+use crate::model::pod_view::Pod;
 use crate::model::review_request::ReviewRequest;
 use crate::model::scheduling::node_fit::SchedulingConstraints;
 use crate::model::settings::review_settings::ReviewSettings;
@@ -37,9 +37,9 @@ pub fn nodes<'w>(
     // What cannot be applied leaves the object as its author wrote it.
     let applied = json_patch::patch(&mut placed, &patch).is_ok();
     let object = if applied { &placed } else { subject.object };
-    let spec = object.pointer(&format!("{}/spec", subject.kind.pod_pointer()))?;
-    let mut placement = SchedulingConstraints::deserialize(spec).ok()?;
-    let class = spec.get("runtimeClassName").and_then(Value::as_str).and_then(|name| snapshot.runtime_class(name));
+    let pod = Pod::of(subject.kind, object)?;
+    let mut placement = SchedulingConstraints::deserialize(pod.get("/spec")?).ok()?;
+    let class = pod.text("/spec/runtimeClassName").and_then(|name| snapshot.runtime_class(name));
     if class.is_some_and(|class| !placement.takes_over(class)) {
         return Some(Vec::new());
     }

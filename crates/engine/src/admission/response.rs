@@ -17,11 +17,18 @@ use crate::model::operating_system::Os;
 use crate::model::os_decision::DetectedOs;
 use crate::model::settings::rule_actions::{Action, Denials};
 use crate::model::settings::workload_settings::Mode;
-use crate::model::text::{WARNING_LIMIT, listed, shorten};
+use crate::model::text::{list_within, shorten};
 use crate::patch::annotation::because;
 use crate::patch::compile::compile;
 use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::os_intent::rules::UNDONE;
+
+/// The API's advice for one warning (extensible-admission-controllers.md), in characters.
+pub const WARNING_LIMIT: usize = 120;
+
+/// The longest value of an audit annotation, in bytes: it is stored with every request's event, and an object can have
+/// as many findings as fit into it.
+pub const AUDIT_LIMIT: usize = 2_048;
 
 /// How many codes of six characters, with dots between them, the 63 of a label's value hold.
 const LABEL_CODES: usize = 9;
@@ -54,7 +61,7 @@ pub struct ReviewResponse {
     pub warnings: Vec<String>,
     /// Empty: no patch. Never filled at `/validate`.
     pub patch: Vec<PatchOperation>,
-    /// Audit annotations: plain key, value. Each value is at most `AUDIT_LIMIT` bytes long.
+    /// Audit annotations: plain key, value. Each value is at most [`AUDIT_LIMIT`] bytes long.
     pub audit: BTreeMap<&'static str, String>,
     /// What is counted of it, at this endpoint: the code of each finding that came to something here.
     pub effects: Vec<(&'static str, CountedOutcome)>,
@@ -218,9 +225,9 @@ fn called(review: &Review, object: &Value) -> String {
 fn resize(review: &Review, object: &Value, response: &mut ReviewResponse) {
     let Some(why) = &review.hint else { return };
     if review.settings.mode == Mode::Audit {
-        response.warnings.push(shorten(&format!("would deny: {why}")));
+        response.warnings.push(shorten(&format!("would deny: {why}"), WARNING_LIMIT));
     } else if review.settings.denials == Denials::Warn {
-        response.warnings.push(shorten(why));
+        response.warnings.push(shorten(why, WARNING_LIMIT));
     } else {
         let cause = DenialCause { reason: REASON, field: "spec.containers".to_owned(), message: why.clone() };
         let name = member(object, "/metadata/name").and_then(Value::as_str).unwrap_or_default();
@@ -271,10 +278,10 @@ fn warn(review: &Review, weighed: &[(&Finding, FindingOutcome)], response: &mut 
             }
             FindingOutcome::Repaired | FindingOutcome::Warned => finding.line("", "", WARNING_LIMIT),
         };
-        response.warnings.push(shorten(&text));
+        response.warnings.push(shorten(&text, WARNING_LIMIT));
     }
     if !audit_only {
-        response.warnings.extend(review.hint.as_deref().map(shorten));
+        response.warnings.extend(review.hint.as_deref().map(|hint| shorten(hint, WARNING_LIMIT)));
     } else if let Some(os) = review.decision.decided().filter(|_| places(review)) {
         response.warnings.push(format!("Mullion (audit) would place this on {} nodes", os.title()));
     }
@@ -326,19 +333,20 @@ fn count(review: &Review, weighed: &[(&Finding, FindingOutcome)], endpoint: Endp
 
 fn annotate(review: &Review, weighed: &[(&Finding, FindingOutcome)], response: &mut ReviewResponse) {
     if let Some(os) = review.decision.decided() {
-        response.audit.insert("decision", listed([format!("{} by {}", os.name(), because(&review.decision))]));
+        let decision = format!("{} by {}", os.name(), because(&review.decision));
+        response.audit.insert("decision", list_within(&[decision], ", ", AUDIT_LIMIT));
     }
     let place = |finding: &Finding| format!("{} {}", finding.code, finding.path);
-    let mut insert = |key, value: String| {
-        if !value.is_empty() {
-            response.audit.insert(key, value);
+    let mut insert = |key, items: Vec<String>| {
+        if !items.is_empty() {
+            response.audit.insert(key, list_within(&items, ", ", AUDIT_LIMIT));
         }
     };
-    insert("findings", listed(weighed.iter().map(|(finding, _)| place(finding))));
+    insert("findings", weighed.iter().map(|(finding, _)| place(finding)).collect());
     if review.settings.mode == Mode::Audit {
         let refused = weighed.iter().filter(|(_, outcome)| *outcome == FindingOutcome::Denied);
-        insert("would-deny", listed(refused.map(|(finding, _)| place(finding))));
-        insert("would-change", listed(would_change(review)));
+        insert("would-deny", refused.map(|(finding, _)| place(finding)).collect());
+        insert("would-change", would_change(review));
     }
 }
 

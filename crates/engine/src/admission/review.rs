@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::admission::pre_existing::mark_pre_existing;
 use crate::admission::request_category::RequestCategory;
 use crate::admission::resize;
@@ -127,7 +125,9 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
         annotation: own.as_ref(),
         exemptions: pod.annotation(ALLOW_ANNOTATION).unwrap_or_default(),
         containers: match category {
-            RequestCategory::EphemeralContainers => ContainerScope::EphemeralBeside(old_ephemeral_containers(request)),
+            RequestCategory::EphemeralContainers => {
+                ContainerScope::EphemeralBeside(request.old.and_then(|old| Pod::of(workload.kind, old)))
+            }
             _ => ContainerScope::Everything,
         },
     };
@@ -207,11 +207,6 @@ fn asker(category: RequestCategory, input: &DetectionInput<'_>) -> Option<Asker>
         RequestCategory::Template { .. } if input.is_daemon_set() => Some(Asker::NewDaemonSet),
         _ => Some(Asker::Ordinary),
     }
-}
-
-fn old_ephemeral_containers<'a>(request: &ReviewRequest<'a>) -> &'a [Value] {
-    let old = request.old.and_then(|old| member(old, "/spec/ephemeralContainers"));
-    old.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 fn find(cx: &WorkloadContext<'_>) -> Vec<Finding> {

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::model::pod_view::unread::is_read;
+
 /// Escapes a key for use as one token of a JSON pointer.
 pub fn escape(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
@@ -31,6 +33,12 @@ pub fn field_path(pointer: &str) -> String {
 /// As [`Value::pointer`], without its two allocations for every token: a review looks at hundreds of places, and few of
 /// their keys have an escape.
 pub fn member<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
+    member_below("", value, pointer)
+}
+
+/// As [`member`], of a value that stands in the member `parent` of an object, or in an item of it.
+pub(crate) fn member_below<'a>(parent: &str, value: &'a Value, pointer: &str) -> Option<&'a Value> {
+    debug_assert!(is_read(parent, pointer), "{pointer} in {parent:?}: the webhook does not parse this for a review");
     pointer.split('/').skip(1).try_fold(value, |at, token| match at {
         Value::Object(members) if token.contains('~') => members.get(&token.replace("~1", "/").replace("~0", "~")),
         Value::Object(members) => members.get(token),

@@ -1,4 +1,7 @@
-//! Names that Kubernetes and Mullion agree on: keys of labels and annotations.
+//! Names that Kubernetes and Mullion agree on: keys of labels and annotations, and fields of pods.
+
+/// Lists of a pod spec that hold containers, in the order the API server visits them.
+pub const CONTAINER_LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
 /// The label on pods of controllers whose findings nobody was there to read; the controller turns it into an Event.
 pub const FINDINGS_LABEL: &str = "mullion.dev/findings";

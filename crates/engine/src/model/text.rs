@@ -1,59 +1,109 @@
-//! Text for messages: lists, lines of limited length, and the most similar of known words.
+//! Text for messages: lists, counts, text of limited length, and the most similar of known words.
 
-/// The API's advice for one warning (extensible-admission-controllers.md), in characters.
-pub const WARNING_LIMIT: usize = 120;
+use std::fmt::Display;
 
-/// The longest value of an audit annotation, in bytes: it is stored with every request's event, and an object can have
-/// as many findings as fit into it.
-pub const AUDIT_LIMIT: usize = 2_048;
+/// How much of somebody's text a message quotes, in characters.
+const QUOTED: usize = 60;
 
-/// The items with commas between them, as many as [`AUDIT_LIMIT`] bytes hold, and how many more there are.
-pub fn listed(items: impl IntoIterator<Item = String>) -> String {
-    // For what is said of those that are left out.
-    const REST: usize = 32;
-    let mut text = String::new();
-    let mut left_out = 0_usize;
-    for item in items {
-        if left_out > 0 || text.len() + item.len() + 2 > AUDIT_LIMIT - REST {
-            left_out += 1;
-            continue;
-        }
-        if !text.is_empty() {
-            text.push_str(", ");
-        }
-        text.push_str(&item);
-    }
-    match left_out {
-        0 => text,
-        number if text.is_empty() => format!("{number} too long to be listed"),
-        number => format!("{text}, and {number} more"),
+/// `a, b, c`.
+pub fn list(items: impl IntoIterator<Item: Display>) -> String {
+    items.into_iter().map(|item| item.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// `a`, `a or b`, `a, b or c`; `last`: the word before the last one.
+pub fn list_with(items: impl IntoIterator<Item: Display>, last: &str) -> String {
+    let mut items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+    match items.pop() {
+        Some(end) if !items.is_empty() => format!("{} {last} {end}", items.join(", ")),
+        end => end.unwrap_or_default(),
     }
 }
 
-/// At most [`WARNING_LIMIT`] characters, without control characters: the server drops a warning that cannot be a
-/// header.
-pub(crate) fn shorten(text: &str) -> String {
-    let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if clean.chars().count() <= WARNING_LIMIT {
-        return clean;
+/// `a, b and 1,204 more`: the first `most` items.
+pub fn list_first(items: &[impl Display], most: usize) -> String {
+    let text = list(items.iter().take(most));
+    match items.len().saturating_sub(most) {
+        0 => text,
+        more => format!("{text} and {} more", thousands(more)),
     }
-    let mut short: String = clean.chars().take(WARNING_LIMIT - 1).collect();
-    short.push('…');
+}
+
+/// `a, b, and 3 more`: as many items as fit into `bytes`, and of the first one as much as fits.
+pub fn list_within(items: &[String], separator: &str, bytes: usize) -> String {
+    let mut text = items.join(separator);
+    if text.len() <= bytes {
+        return text;
+    }
+    text.clear();
+    for (at, item) in items.iter().enumerate() {
+        let between = if at == 0 { "" } else { separator };
+        let more = format!("{separator}and {} more", items.len() - at);
+        let reserve = if items.len() - at > 1 { more.len() } else { 0 };
+        if text.len() + between.len() + item.len() + reserve <= bytes {
+            text.push_str(between);
+            text.push_str(item);
+        } else if at == 0 {
+            text.push_str(prefix(item, bytes.saturating_sub(reserve + "…".len())));
+            text.push('…');
+        } else {
+            text.push_str(&more);
+            break;
+        }
+    }
+    text
+}
+
+/// `1 subject`, `2 subjects`, `2 policies`.
+pub fn counted(count: usize, what: &str) -> String {
+    match what.strip_suffix('y') {
+        _ if count == 1 => format!("{count} {what}"),
+        Some(stem) => format!("{count} {stem}ies"),
+        None => format!("{count} {what}s"),
+    }
+}
+
+/// `1,204`.
+pub fn thousands(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// The text without what could end a line or move a terminal's cursor.
+pub fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// At most so many characters of the text on one line, the last of them `…` where it goes on.
+pub fn shorten(text: &str, most: usize) -> String {
+    let mut short = one_line(text);
+    if let Some((end, _)) = short.char_indices().nth(most) {
+        short.truncate(end);
+        short.pop();
+        short.push('…');
+    }
     short
 }
 
-/// A text for a message: one line, and no longer than fits there.
+/// As much of the beginning as fits into so many bytes.
+pub fn prefix(text: &str, bytes: usize) -> &str {
+    let end = (0..=bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    text.get(..end).unwrap_or_default()
+}
+
+/// Somebody's text as a message quotes it: on one line, with what cannot be seen escaped, and no longer than fits there.
 pub fn shown(text: &str) -> String {
-    let mut shown: String = text.chars().take(60).flat_map(char::escape_debug).collect();
-    if text.chars().nth(60).is_some() {
+    let mut shown: String = text.chars().take(QUOTED).flat_map(char::escape_debug).collect();
+    if text.chars().nth(QUOTED).is_some() {
         shown.push('…');
     }
     shown
-}
-
-/// A sentence without what could move a terminal's cursor or end a log line.
-pub fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 /// The most similar of `known`: within a third of the text's length (at least 1 edit), letter case counting for little.
@@ -110,4 +160,52 @@ fn edits(a: &str, b: &str) -> usize {
         last = Some(left);
     }
     row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+
+    use super::*;
+
+    #[test]
+    fn lists_name_what_fits() {
+        let names = |count: usize| (0..count).map(|at| format!("n{at}")).collect::<Vec<_>>();
+        assert_eq!((list(names(0)), list(names(3))), (String::new(), "n0, n1, n2".to_owned()));
+        let with_or = [0, 1, 2, 3].map(|count| list_with(names(count), "or"));
+        assert_eq!(with_or, ["", "n0", "n0 or n1", "n0, n1 or n2"]);
+        let first = [2, 3, 1_206].map(|count| list_first(&names(count), 2));
+        assert_eq!(first, ["n0, n1", "n0, n1 and 1 more", "n0, n1 and 1,204 more"]);
+        for (count, bytes, expected) in [
+            (4, 14, "n0; n1; n2; n3"),
+            (9, 19, "n0; n1; and 7 more"),
+            (4, 13, "…; and 3 more"),
+            (4, 15, "n0; n1; n2; n3"),
+            (1, 2, "n0"),
+            (0, 0, ""),
+        ] {
+            assert_eq!(list_within(&names(count), "; ", bytes), expected, "{count} in {bytes}");
+        }
+        assert_eq!(list_within(&["épée".to_owned()], "; ", 5), "é…");
+    }
+
+    #[test]
+    fn counts_agree_with_their_noun() {
+        assert_eq!(
+            [(1, "subject"), (2, "subject"), (2, "policy")].map(|(count, what)| counted(count, what)),
+            ["1 subject", "2 subjects", "2 policies"]
+        );
+        assert_eq!([0, 999, 1_204, 1_234_567].map(thousands), ["0", "999", "1,204", "1,234,567"]);
+    }
+
+    #[test]
+    fn text_is_cut_between_characters() {
+        for (text, expected) in
+            [("", ""), ("épée", "épée"), ("épées", "épé…"), ("a\nb\u{1b}", "a b "), ("\n\n\n\n\n", "   …")]
+        {
+            assert_eq!(shorten(text, 4), expected);
+        }
+        assert_eq!([0, 1, 2, 3, 9].map(|bytes| prefix("aéb", bytes)), ["", "a", "a", "aé", "aéb"]);
+        assert_eq!(shown("a\n\u{1b}"), "a\\n\\u{1b}");
+        assert_eq!(shown(&"é".repeat(61)), format!("{}…", "é".repeat(60)));
+    }
 }

@@ -41,7 +41,20 @@ const KINDS: [(WorkloadKind, &str, &str); 9] = [
     (WorkloadKind::CronJob, "CronJob", "/spec/jobTemplate/spec/template"),
 ];
 
+/// API groups whose kinds [`WorkloadKind`] names. A custom resource may well be called `Job` too (Volcano's is).
+const GROUPS: [&str; 4] = ["", "apps", "batch", "extensions"];
+
 impl WorkloadKind {
+    /// The kind of that name in an API group; `None` if it carries no pod, or not as Kubernetes has it.
+    pub fn in_group(group: &str, name: &str) -> Option<Self> {
+        GROUPS.contains(&group).then(|| Self::from_name(name)).flatten()
+    }
+
+    /// The kind of an object with that `apiVersion` and `kind`.
+    pub fn of_object(api_version: &str, kind: &str) -> Option<Self> {
+        Self::in_group(api_version.split_once('/').map_or("", |(group, _)| group), kind)
+    }
+
     /// The kind of that name, whatever its API version (`extensions/v1beta1` too).
     pub fn from_name(name: &str) -> Option<Self> {
         KINDS.iter().find(|(_, known, _)| *known == name).map(|(kind, ..)| *kind)

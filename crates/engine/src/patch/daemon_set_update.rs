@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::detect::input::EarlierPlacement;
 use crate::model::change::{Cause, Change, Edit};
 use crate::model::decision_annotation::{DecisionAnnotation, SELECTOR};
-use crate::model::json_pointer::escape;
+use crate::model::json_pointer::{escape, member};
 use crate::model::names::OS_LABEL;
 use crate::model::operating_system::{Os, ScopeOs};
 use crate::model::os_decision::{DetectedOs, EvidenceOs, OsDecision};
@@ -88,7 +88,7 @@ impl<'a> DaemonSetUpdate<'a> {
         let at = self.request.workload.kind.pod_pointer();
         let mut object = self.request.workload.object.clone();
         json_patch::patch(&mut object, &compile(self.request.workload.object, changes)).is_ok()
-            && object.pointer(at) == old.pointer(at)
+            && member(&object, at) == member(old, at)
     }
 
     /// What becomes of the placement that the annotation names.
@@ -169,8 +169,7 @@ impl<'a> DaemonSetUpdate<'a> {
     pub fn without_annotation(&self, os: Option<Os>) -> Option<Change> {
         let object = self.request.workload.object;
         let written = DecisionAnnotation::of(object).is_some_and(|annotation| Os::from_name(&annotation.os) == os);
-        object
-            .pointer(&DecisionAnnotation::pointer())
+        member(object, &DecisionAnnotation::pointer())
             .filter(|_| !written)
             .map(|_| removed(DecisionAnnotation::pointer()))
     }
@@ -193,8 +192,9 @@ impl<'a> DaemonSetUpdate<'a> {
 
     /// The old annotation as it was written, where the request drops it or has another.
     pub fn kept_annotation(&self) -> Option<Change> {
-        let value = self.request.old?.pointer(&DecisionAnnotation::pointer()).filter(|_| self.annotation.is_some())?;
-        let stands = self.request.workload.object.pointer(&DecisionAnnotation::pointer()) == Some(value);
+        let of = |object| member(object, &DecisionAnnotation::pointer());
+        let value = of(self.request.old?).filter(|_| self.annotation.is_some())?;
+        let stands = of(self.request.workload.object) == Some(value);
         let edit = Edit::Set { pointer: DecisionAnnotation::pointer(), value: value.clone() };
         (!stands).then_some(Change { cause: Cause::Placement(STOOD), edit })
     }

@@ -2,15 +2,13 @@
 //!
 //! It is immutable. [`DetectionInput`] is what the decision was made from; the rest follows from the decision.
 
-use serde_json::Value;
-
 use crate::detect::input::DetectionInput;
 use crate::detect::linux_default::NoDefault;
 use crate::detect::node_evidence::place_of;
 use crate::model::decision_annotation::DecisionAnnotation;
 use crate::model::operating_system::Os;
 use crate::model::os_decision::{DetectedOs, OsDecision};
-use crate::model::pod_view::Container;
+use crate::model::pod_view::{Container, Pod};
 use crate::model::settings::node_settings::NodeSettings;
 use crate::place::builds::PodBuilds;
 
@@ -36,12 +34,13 @@ pub struct WorkloadContext<'a> {
 }
 
 /// Which containers the rules look at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub enum ContainerScope<'a> {
     /// The pod and all its containers.
     Everything,
-    /// Ephemeral containers that a request adds to these. The API server knows them by name, wherever they stand.
-    EphemeralBeside(&'a [Value]),
+    /// Ephemeral containers that a request adds to those of this pod. The API server knows them by name, wherever they
+    /// stand.
+    EphemeralBeside(Option<Pod<'a>>),
 }
 
 impl<'a> WorkloadContext<'a> {
@@ -51,15 +50,16 @@ impl<'a> WorkloadContext<'a> {
         self.input.pod.containers().filter(move |container| match scope {
             ContainerScope::Everything => true,
             ContainerScope::EphemeralBeside(old) => {
-                let name = |old: &Value| old.get("name") == container.value.get("name");
-                container.list == "ephemeralContainers" && !old.iter().any(name)
+                let same =
+                    |old: &Container<'_>| old.list == container.list && old.get("/name") == container.get("/name");
+                container.list == "ephemeralContainers" && !old.iter().flat_map(Pod::containers).any(|old| same(&old))
             }
         })
     }
 
     /// Whether the rules look at the whole pod.
     pub fn is_whole_pod(&self) -> bool {
-        self.containers == ContainerScope::Everything
+        matches!(self.containers, ContainerScope::Everything)
     }
 
     /// The absolute pointer of `below`, which counts from a container.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mullion_engine::model::text::{nearest, nearest_word, shown};
+use mullion_engine::model::text::{list_with, nearest, nearest_word, shown};
 use mullion_engine::model::windows::build::Build;
 use mullion_manifest::node::{Entry, Node, NodeValue};
 use mullion_manifest::problem::{Problem, Related};
@@ -96,7 +96,7 @@ impl<'a> Checker<'a> {
                 let hint = format!(
                     "{} is a map with {}",
                     self.what,
-                    names(keys.into_iter().flatten().map(|key| key.name), "and")
+                    list_with(keys.into_iter().flatten().map(|key| key.name), "and")
                 );
                 self.report(node.span, message).hint(hint);
             }
@@ -146,10 +146,10 @@ impl<'a> Checker<'a> {
                     format!("`{key}` should be `kind`")
                 } else {
                     let kinds: Vec<_> = self.kinds.iter().map(|(kind, _)| format!("`kind: {kind}`")).collect();
-                    format!("write {}", names(kinds.iter().map(String::as_str), "or"))
+                    format!("write {}", list_with(kinds.iter().map(String::as_str), "or"))
                 };
                 let span = near.map_or(node.span, |(span, _)| span);
-                let kinds = names(self.kinds.iter().map(|(kind, _)| *kind), "or");
+                let kinds = list_with(self.kinds.iter().map(|(kind, _)| *kind), "or");
                 self.report(span, format!("`kind` is missing: {kinds}")).hint(hint);
             }
             Some(entry) if entry.value.as_str() == Some(POLICY_TEST) => {
@@ -218,7 +218,7 @@ impl<'a> Checker<'a> {
 
     fn object(&mut self, object: &Object, node: &Node, path: &str, places: &mut Places) {
         let NodeValue::Map(entries) = &node.value else {
-            let expected = format!("a map with {}", names(object.keys.iter().map(|key| key.name), "and"));
+            let expected = format!("a map with {}", list_with(object.keys.iter().map(|key| key.name), "and"));
             self.wrong(node, path, &expected, hints::map(object, node));
             return;
         };
@@ -266,10 +266,10 @@ impl<'a> Checker<'a> {
 
     fn missing(&mut self, key: &Key, node: &Node, path: &str) {
         let what = match &key.shape {
-            Shape::Word(words) => names(words.iter().map(|word| word.word), "or"),
+            Shape::Word(words) => list_with(words.iter().map(|word| word.word), "or"),
             Shape::Text(text) => text.expected().to_owned(),
             Shape::Object(object) | Shape::Short(_, object) => {
-                format!("a map with {}", names(object.keys.iter().map(|key| key.name), "and"))
+                format!("a map with {}", list_with(object.keys.iter().map(|key| key.name), "and"))
             }
             Shape::List(_) => "a list".to_owned(),
             Shape::Texts(..) | Shape::Map | Shape::Integer => String::new(),
@@ -332,7 +332,7 @@ impl<'a> Checker<'a> {
     }
 
     fn word(&mut self, words: &[Word], node: &Node, path: &str) {
-        let expected = || names(words.iter().map(|word| word.word), "or");
+        let expected = || list_with(words.iter().map(|word| word.word), "or");
         match &node.value {
             NodeValue::String(text) if words.iter().any(|word| word.word == text) => {}
             NodeValue::String(text) => {
@@ -597,13 +597,4 @@ fn foreign(node: &Node) -> Option<(String, String)> {
     let near = |known: &str| nearest(kind, [known]).is_some() && kind.len() + 2 >= known.len();
     (!KINDS.iter().any(|(kind, _)| near(kind)) && !version.starts_with("mullion"))
         .then(|| (shown(version), shown(kind)))
-}
-
-/// `a`, `a or b`, `a, b or c`.
-fn names<'n>(names: impl Iterator<Item = &'n str>, last: &str) -> String {
-    let names: Vec<_> = names.collect();
-    match names.split_last() {
-        Some((end, rest)) if !rest.is_empty() => format!("{} {last} {end}", rest.join(", ")),
-        _ => names.concat(),
-    }
 }

@@ -1,6 +1,8 @@
 //! What to write instead of what is wrong, where that can be guessed.
 
-use mullion_engine::model::text::{nearest_word, shown};
+use mullion_engine::model::text::{
+    nearest_word, shown, {self},
+};
 use mullion_manifest::node::{Node, NodeValue};
 use serde_json::Number;
 
@@ -53,7 +55,7 @@ pub(crate) fn unknown_key(kinds: Kinds, kind: Option<&str>, object: &Object, pat
     }
     match elsewhere(kinds, kind, key) {
         Some(there) => format!("it belongs under {there}"),
-        None => format!("known here: {}", known().collect::<Vec<_>>().join(", ")),
+        None => format!("known here: {}", text::list(known())),
     }
 }
 
@@ -98,7 +100,7 @@ pub(crate) fn list(item: &Shape, node: &Node) -> Option<String> {
             if !entries.iter().all(|entry| object.key(&entry.key).is_some()) =>
         {
             let keys = object.keys.iter().filter(|key| key.required).map(|key| format!("{}: …", key.name));
-            Some(format!("each entry has a line of its own: `- {{{}}}`", keys.collect::<Vec<_>>().join(", ")))
+            Some(format!("each entry has a line of its own: `- {{{}}}`", text::list(keys)))
         }
         (NodeValue::String(_) | NodeValue::Map(_), _) => {
             Some("put `- ` before each entry, or brackets around them".to_owned())

@@ -2,7 +2,7 @@
 
 use mullion_engine::model::cluster::taint::Taint;
 use mullion_engine::model::settings::wildcard::MAX_PATTERN;
-use mullion_engine::model::text::{plain, shown};
+use mullion_engine::model::text::{one_line, shown};
 use mullion_engine::model::windows::build::Build;
 
 use crate::registry_policy::{is_registry, parse_span};
@@ -115,7 +115,9 @@ impl Text {
                 "it becomes a part of names and labels, which have no other characters, and a letter or digit at both ends",
             ),
             Self::Namespaces => namespaces(text),
-            Self::Build => text.parse::<Build>().map(|_| ()).map_err(|error| Malformed::new(plain(&error.to_string()))),
+            Self::Build => {
+                text.parse::<Build>().map(|_| ()).map_err(|error| Malformed::new(one_line(&error.to_string())))
+            }
             Self::LabelKey => label_key(text),
             Self::LabelValue => is(
                 label_value(text),

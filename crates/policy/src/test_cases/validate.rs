@@ -106,7 +106,7 @@ impl Sense<'_, '_> {
                     .report(span, format!("`cases[{at}].object` has no kind"))
                     .hint("write the whole manifest: apiVersion, kind, metadata and spec");
             }
-            Some(kind) if WorkloadKind::from_name(kind).is_none() => {
+            Some(kind) if WorkloadKind::of_object(text("/apiVersion").unwrap_or_default(), kind).is_none() => {
                 let span = self.value("/object/kind");
                 self.checker
                     .report(

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use mullion_engine::model::settings::origin::Origin;
+use mullion_engine::model::text::{list_first, list_with};
 
 /// A policy that loads, and that somebody should look at again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,17 +24,7 @@ impl fmt::Display for Warning {
 }
 
 /// `a`, `a and b`, `a, b and c`; of more than six the others are counted.
-pub(crate) fn listed(names: &[impl AsRef<str>]) -> String {
+pub(crate) fn listed(names: &[impl fmt::Display]) -> String {
     const NAMED: usize = 6;
-    let mut names: Vec<String> = names.iter().map(|name| name.as_ref().to_owned()).collect();
-    if names.len() > NAMED {
-        let more = names.len() - NAMED;
-        names.truncate(NAMED);
-        names.push(format!("{more} more"));
-    }
-    match names.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        Some((last, _)) => last.clone(),
-        None => String::new(),
-    }
+    if names.len() > NAMED { list_first(names, NAMED) } else { list_with(names, "and") }
 }

@@ -1,11 +1,10 @@
 //! Resizes of pods.
 
-use mullion_engine::admission::response::{Endpoint, ReviewResponse, respond};
+use mullion_engine::admission::response::{Endpoint, ReviewResponse, WARNING_LIMIT, respond};
 use mullion_engine::admission::review::review;
 use mullion_engine::model::review_request::{Operation, ReviewRequest};
 use mullion_engine::model::settings::rule_actions::Denials;
 use mullion_engine::model::settings::workload_settings::Mode;
-use mullion_engine::model::text::WARNING_LIMIT;
 use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
 use mullion_policy::documents::{PodPolicy, RulesSpec};
 use mullion_policy::policy_set::PolicySet;

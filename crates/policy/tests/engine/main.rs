@@ -32,4 +32,5 @@ mod support;
 mod texts;
 mod third_party_admission;
 mod translations;
+mod unread;
 mod updates;

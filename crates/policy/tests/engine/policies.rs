@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
+use mullion_engine::admission::response::AUDIT_LIMIT;
 use mullion_engine::model::change::{Cause, Edit};
 use mullion_engine::model::os_decision::DetectedOs;
-use mullion_engine::model::text::AUDIT_LIMIT;
 use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use mullion_engine::model::workload::WorkloadKind;
 use mullion_manifest::object;
 use serde::Deserialize;
 use serde_json::Value;
@@ -39,6 +40,8 @@ struct Item<'t> {
 /// What an object is called, and whose it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Head {
+    /// Empty where it has none, as in a list of one kind.
+    api_version: String,
     /// Empty where it has none.
     pub(crate) kind: String,
     /// `metadata.namespace`.
@@ -136,6 +139,11 @@ impl Object<'_> {
 }
 
 impl Head {
+    /// What it is, if it is or carries a pod.
+    pub(crate) fn workload_kind(&self) -> Option<WorkloadKind> {
+        WorkloadKind::of_object(&self.api_version, &self.kind)
+    }
+
     fn read(item: &Item<'_>) -> Self {
         let kind = item.kind.as_deref();
         match serde_json::from_str::<Quick<'_>>(item.text) {
@@ -150,6 +158,7 @@ impl Head {
         let owners = value.pointer("/metadata/ownerReferences").and_then(Value::as_array);
         let owner = owners.into_iter().flatten().find(|owner| owner.get("controller") == Some(&Value::Bool(true)));
         Self {
+            api_version: text(value, "/apiVersion").unwrap_or_default(),
             kind: text(value, "/kind").or(kind.map(str::to_owned)).unwrap_or_default(),
             namespace: text(value, "/metadata/namespace"),
             name: text(value, "/metadata/name").or_else(|| text(value, "/metadata/generateName")).unwrap_or_default(),
@@ -161,7 +170,10 @@ impl Head {
 
 /// The head of an object as it mostly is, at a tenth of the cost of all its values.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Quick<'t> {
+    #[serde(borrow)]
+    api_version: Option<Cow<'t, str>>,
     #[serde(borrow)]
     kind: Option<Cow<'t, str>>,
     #[serde(borrow)]
@@ -193,11 +205,13 @@ struct QuickOwner<'t> {
 
 impl Quick<'_> {
     fn head(self, kind: Option<&str>) -> Head {
-        let Quick { kind: own, metadata } = self;
+        let Quick { api_version, kind: own, metadata } = self;
+        let api_version = api_version.map(Cow::into_owned).unwrap_or_default();
         let kind = own.map(Cow::into_owned).or(kind.map(str::to_owned)).unwrap_or_default();
-        let Some(metadata) = metadata else { return Head { kind, ..Head::default() } };
+        let Some(metadata) = metadata else { return Head { api_version, kind, ..Head::default() } };
         let owner = metadata.owner_references.into_iter().flatten().find(|owner| owner.controller == Some(true));
         Head {
+            api_version,
             kind,
             namespace: metadata.namespace.map(Cow::into_owned),
             name: metadata.name.or(metadata.generate_name).map(Cow::into_owned).unwrap_or_default(),

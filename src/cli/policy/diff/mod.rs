@@ -13,6 +13,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::review_request::ReviewRequest;
+use mullion_engine::model::text::counted;
 use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
 use mullion_engine::node::facts::NodeFacts;
 use mullion_engine::patch::authored_object::as_written;
@@ -28,10 +29,10 @@ use crate::cli::policy::diff::compare::Sides;
 use crate::cli::policy::diff::dump::{Head, Object, Source};
 use crate::cli::policy::diff::report::{Report, Subject as Named};
 use crate::cli::progress::Progress;
+use crate::report::Failure;
 use crate::report::json::ObjectName;
 use crate::report::problem::Sources;
 use crate::report::text::Severity;
-use crate::report::{Failure, counted};
 
 /// Arguments of `policy diff`.
 #[derive(Debug, Clone, Args)]
@@ -200,8 +201,8 @@ impl<'t> Input<'t> {
                             self.nodes.extend(objects::facts_from_json(&value));
                         }
                     }
-                    kind => {
-                        if let Some(kind) = WorkloadKind::from_name(kind) {
+                    _ => {
+                        if let Some(kind) = object.head.workload_kind() {
                             owned.push(object.head.owner.is_some().then(|| object.head.clone()));
                             self.subjects.insert(object.head.key(kind, &args.namespace));
                         }
@@ -290,7 +291,7 @@ fn judge(
     let mut progress = Progress::new("subjects judged");
     for source in &input.sources {
         let mut see = |object: Object<'_>| {
-            let Some(kind) = WorkloadKind::from_name(&object.head.kind) else { return Ok(()) };
+            let Some(kind) = object.head.workload_kind() else { return Ok(()) };
             if input.folds(&object.head, &args.namespace) {
                 return Ok(());
             }

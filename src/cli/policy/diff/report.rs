@@ -5,6 +5,7 @@ use std::io;
 
 use mullion_engine::model::settings::node_settings::NodeSettings;
 use mullion_engine::model::settings::origin::Origin;
+use mullion_engine::model::text::{counted, list_first, thousands};
 use mullion_engine::model::workload::WorkloadKind;
 use mullion_engine::rules::catalogue::find;
 use mullion_policy::keys::Key;
@@ -20,7 +21,7 @@ use crate::report::json::{ObjectName, write_line};
 use crate::report::rule_page::action_name;
 use crate::report::text::printable;
 use crate::report::workload_result::WorkloadResult;
-use crate::report::{counted, set_by, unquoted};
+use crate::report::{set_by, unquoted};
 
 /// How many groups of subjects are shown, and how many subjects of a group.
 const GROUPS: usize = 50;
@@ -327,23 +328,5 @@ fn shown(value: &Value) -> String {
 }
 
 fn names_of(names: &[String], all: bool) -> String {
-    let shown = if all { names.len() } else { OF_A_GROUP };
-    let text = names.iter().take(shown).cloned().collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(shown) {
-        0 => text,
-        more => format!("{text} and {} more", thousands(more)),
-    }
-}
-
-/// `1,204`.
-fn thousands(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    list_first(names, if all { names.len() } else { OF_A_GROUP })
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::io::Write;
 
+use mullion_engine::model::text::list;
 use mullion_manifest::edit::render::string as yaml_string;
 use mullion_policy::effective::shape_of;
 use mullion_policy::schema::types::{API_VERSION, Object, Shape};
@@ -81,21 +82,18 @@ pub(crate) fn flow(value: &Value, shape: Option<&'static Shape>) -> String {
         Value::String(text) => yaml_string(text, true),
         Value::Array(items) => {
             let item = shape.and_then(item_of);
-            let items: Vec<String> = items.iter().map(|value| flow(value, item)).collect();
-            format!("[{}]", items.join(", "))
+            format!("[{}]", list(items.iter().map(|value| flow(value, item))))
         }
         Value::Object(map) => {
             let Some(Shape::Object(object)) = shape else { return unordered(map) };
             let Object { keys, .. } = object;
             let pair = |name: &str, shape| Some(format!("{name}: {}", flow(map.get(name)?, Some(shape))));
-            let pairs: Vec<String> = keys.iter().filter_map(|key| pair(key.name, &key.shape)).collect();
-            format!("{{{}}}", pairs.join(", "))
+            format!("{{{}}}", list(keys.iter().filter_map(|key| pair(key.name, &key.shape))))
         }
     }
 }
 
 /// No map of a policy comes here: each has its keys in the schema.
 fn unordered(map: &Map<String, Value>) -> String {
-    let pairs: Vec<String> = map.iter().map(|(key, value)| format!("{key}: {}", flow(value, None))).collect();
-    format!("{{{}}}", pairs.join(", "))
+    format!("{{{}}}", list(map.iter().map(|(key, value)| format!("{key}: {}", flow(value, None)))))
 }

@@ -9,6 +9,7 @@ use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::cluster::taint::Taint;
 use mullion_engine::model::names::{OS_LABEL, WINDOWS_BUILD_LABEL};
 use mullion_engine::model::review_request::ReviewRequest;
+use mullion_engine::model::text::list;
 use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
 use mullion_manifest::problem::Problem;
 use mullion_policy::policy_set::PolicySet;
@@ -160,7 +161,7 @@ impl Loader<'_> {
         if let Some(failure) = broken {
             return Err(fail(failure.to_string(), "correct the manifest"));
         }
-        let names = found.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+        let names = list(found.iter().map(|(name, _)| name));
         let wanted = |(name, _): &(String, Value)| select.is_none_or(|select| select == name);
         let mut chosen: Vec<Value> =
             found.iter().filter(|found| wanted(found)).map(|(_, object)| object.clone()).collect();

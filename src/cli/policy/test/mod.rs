@@ -18,6 +18,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use mullion_engine::model::text::counted;
 use mullion_manifest::problem::Problem;
 use mullion_policy::file_names::is_test_file;
 use mullion_policy::test_cases::test_file::TestFile;
@@ -28,7 +29,6 @@ use crate::cli::outcome::Outcome;
 use crate::cli::policy::test::compare::Failure;
 use crate::cli::progress::Progress;
 use crate::cli::usage_error::UsageError;
-use crate::report::counted;
 
 /// Arguments of `policy test`.
 #[derive(Debug, Clone, Args)]

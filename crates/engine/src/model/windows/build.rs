@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::model::text::shown;
+
 /// A Windows build: `10.0.20348` is `Build::new(20348)`.
 ///
 /// Ordered as a number. Written and serialised as `10.0.20348`, the form of the node label `node.kubernetes.io/windows-build`.
@@ -93,15 +95,10 @@ impl FromStr for Build {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match Self::from_os_version(text) {
             Some((build, None)) => Ok(build),
-            Some((build, Some(_))) => Err(BuildError::Revision(clip(text), build)),
-            None => Err(BuildError::Malformed(clip(text))),
+            Some((build, Some(_))) => Err(BuildError::Revision(shown(text), build)),
+            None => Err(BuildError::Malformed(shown(text))),
         }
     }
-}
-
-/// At most 64 characters: messages must stay readable whatever a file holds.
-fn clip(text: &str) -> String {
-    text.chars().take(64).collect()
 }
 
 impl Serialize for Build {

@@ -12,6 +12,7 @@ use crate::model::names::{OS_LABEL, OS_LABELS, WINDOWS_BUILD_LABEL};
 use crate::model::operating_system::Os;
 use crate::model::os_decision::{Basis, DetectedOs};
 use crate::model::settings::workload_settings::BuildMode;
+use crate::model::text::list;
 use crate::place::builds::build_matters;
 use crate::place::context::WorkloadContext;
 use crate::rules::finding::Finding;
@@ -138,7 +139,7 @@ fn shown(tolerations: &[Value]) -> String {
         let effect = text("effect").map(|effect| format!(":{effect}")).unwrap_or_default();
         format!("{}{value}{effect}", text("key").unwrap_or("*"))
     };
-    tolerations.iter().map(one).collect::<Vec<_>>().join(", ")
+    list(tolerations.iter().map(one))
 }
 
 /// The namespace's node selector without that key. Never no annotation at all: then the plugin's default for the whole

@@ -19,7 +19,7 @@ impl<'a> SecurityContext<'a> {
     }
 
     pub(crate) fn of_container(container: Container<'a>) -> Self {
-        Self { container: Some(container), value: container.value.get("securityContext") }
+        Self { container: Some(container), value: container.get("/securityContext") }
     }
 
     fn member(self, name: &str) -> Option<&'a Value> {

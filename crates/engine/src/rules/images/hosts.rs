@@ -10,12 +10,12 @@ use crate::model::names::WINDOWS_BUILD_LABEL;
 use crate::model::operating_system::Os;
 use crate::model::scheduling::node_constraints::{NodeConstraints, admits};
 use crate::model::settings::workload_settings::BuildMode;
+use crate::model::text::list;
 use crate::model::windows::build::Build;
 use crate::model::windows::release::{is_image_build, known_host_builds, release_name};
 use crate::place::builds::runs_on;
 use crate::place::context::WorkloadContext;
 use crate::rules::finding::Finding;
-use crate::rules::images::build_list::list;
 use crate::rules::rule::Rule;
 
 /// No build there is runs all images: the pod cannot run anywhere.
@@ -89,8 +89,7 @@ pub(crate) fn no_node_for_build(cx: &WorkloadContext<'_>, rule: &'static Rule, o
         return;
     }
     let nodes = if open.len() < all.len() { "the nodes it asks for" } else { "Windows nodes" };
-    let releases: Vec<_> = open.iter().map(|build| release_name(*build, &cx.node_settings.releases)).collect();
-    let releases = releases.join(", ");
+    let releases = list(open.iter().map(|build| release_name(*build, &cx.node_settings.releases)));
     let report = |image: &ContainerImage<'_>, fit: Option<(String, Build)>, out: &mut Vec<Finding>| {
         let wanted = list(&image.facts.builds);
         let alone = open.iter().any(|host| runs_on(*host, &image.facts.builds, cx.input.snapshot, cx.node_settings));

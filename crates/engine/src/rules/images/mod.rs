@@ -1,6 +1,5 @@
 //! 5xx: Windows builds of images, floating tags, platforms that a registry reports.
 
-pub mod build_list;
 pub mod check;
 pub mod hosts;
 pub mod platforms;

@@ -8,6 +8,7 @@ use crate::model::image::platform::{OsVersion, Platform, Platforms};
 use crate::model::names::WINDOWS_BUILD_LABEL;
 use crate::model::scheduling::node_constraints::{affinity_node_name, constrains};
 use crate::model::settings::rule_actions::Action;
+use crate::model::text::{list, shorten};
 use crate::model::windows::build::Build;
 use crate::model::windows::release::release_name;
 use crate::place::builds::{build_matters, runs_on};
@@ -54,6 +55,9 @@ pub fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     }
 }
 
+/// How much of an `os.version` is quoted, in characters: the sentence around it is to fit into a warning.
+const VERSION_QUOTED: usize = 40;
+
 /// What is wrong with the versions of an image, if anything is.
 fn unclear_version(image: &ContainerImage<'_>, platforms: &Platforms, rule: &Rule) -> Option<String> {
     // A single manifest is pulled whatever it says, so it only matters where nothing else tells the build.
@@ -65,7 +69,7 @@ fn unclear_version(image: &ContainerImage<'_>, platforms: &Platforms, rule: &Rul
     match missing {
         0 => {
             let malformed = platforms.windows().find(|entry| entry.version() == OsVersion::Malformed)?;
-            let text: String = malformed.os_version.as_deref().unwrap_or_default().chars().take(40).collect();
+            let text = shorten(malformed.os_version.as_deref().unwrap_or_default(), VERSION_QUOTED);
             let so = if platforms.index { "no node takes that entry" } else { "which nodes run it is unknown" };
             Some(format!("os.version {text:?} is no Windows version: {so}"))
         }
@@ -81,7 +85,7 @@ fn no_entry(cx: &WorkloadContext<'_>, platforms: &Platforms) -> Option<String> {
     let left_out: Vec<String> =
         left_out.map(|host| format!("{} ({host})", release_name(*host, &cx.node_settings.releases))).collect();
     (!left_out.is_empty())
-        .then(|| format!("its index has no entry for nodes of {}: they cannot pull it", left_out.join(", ")))
+        .then(|| format!("its index has no entry for nodes of {}: they cannot pull it", list(left_out)))
 }
 
 /// Builds of the nodes on which the pod may run; none where its author says himself which.

@@ -6,13 +6,13 @@ use crate::detect::image_names::release_tag::for_build;
 use crate::model::cluster::nodes::Nodes;
 use crate::model::image::platform::ImageOs;
 use crate::model::image::reference::ImageRef;
+use crate::model::text::list;
 use crate::model::windows::build::Build;
 use crate::model::windows::compat::{LTSC, STABLE_ABI_FROM};
 use crate::model::windows::support::out_of_support;
 use crate::place::builds::runs_on;
 use crate::place::context::WorkloadContext;
 use crate::rules::finding::Finding;
-use crate::rules::images::build_list::list;
 use crate::rules::rule::Rule;
 
 /// Images whose every build is of a release that gets no security updates; and those that have no other nodes.

@@ -129,7 +129,7 @@ pub(crate) fn ephemeral(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut
     let Some(os) = place_of(&cx.input.pod, cx.input.snapshot).or_else(|| cx.decision.decided()) else { return };
     let other = os.other();
     for container in cx.containers() {
-        let same = |image: &&ContainerImage<'_>| std::ptr::eq(image.container.value, container.value);
+        let same = |image: &&ContainerImage<'_>| image.container.pointer() == container.pointer();
         let Some(image) = cx.input.images.iter().find(same).filter(|image| image.facts.os == other.into()) else {
             continue;
         };

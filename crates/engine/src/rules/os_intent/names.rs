@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::model::json_pointer::escape;
+use crate::model::json_pointer::{escape, member};
 use crate::model::names::{OLD_OS_LABEL, OS_ANNOTATION, OS_LABEL, OS_LABELS};
 use crate::model::operating_system::{Os, ScopeOs};
 use crate::model::scheduling::node_constraints;
@@ -129,7 +129,7 @@ fn named(mut found: Finding, written: &str) -> Finding {
 fn for_each_expression(cx: &WorkloadContext<'_>, mut visit: impl FnMut(&dyn Fn() -> String, &Value)) {
     for (terms, expressions) in TERM_LISTS {
         for (term_at, term) in cx.input.pod.items(terms).iter().enumerate() {
-            let list = term.pointer(expressions).and_then(Value::as_array).into_iter().flatten();
+            let list = member(term, expressions).and_then(Value::as_array).into_iter().flatten();
             for (at, expression) in list.enumerate() {
                 visit(&|| cx.input.pod.at(&format!("{terms}/{term_at}{expressions}/{at}")), expression);
             }

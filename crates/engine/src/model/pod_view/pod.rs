@@ -1,15 +1,12 @@
-//! A narrow view of the pod inside a workload, read from raw JSON.
-//!
-//! Never a typed Pod: fields newer than the API crate must survive, and nobody pays for fields no rule reads.
+//! The pod inside a workload.
 
 use serde_json::Value;
 
 use crate::model::json_pointer::member;
+use crate::model::names::CONTAINER_LISTS;
+use crate::model::pod_view::container::Container;
 use crate::model::settings::labels::Labels;
 use crate::model::workload::WorkloadKind;
-
-/// Lists of a pod spec that hold containers, in the order the API server visits them.
-pub const CONTAINER_LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
 /// The object that has a pod's `metadata` and `spec`: a Pod itself, or the pod template of a workload.
 #[derive(Debug, Clone, Copy)]
@@ -17,17 +14,6 @@ pub struct Pod<'a> {
     /// JSON pointer of that object inside the workload; empty for a Pod.
     pub pointer: &'static str,
     root: &'a Value,
-}
-
-/// One container with its place.
-#[derive(Debug, Clone, Copy)]
-pub struct Container<'a> {
-    /// Which of [`CONTAINER_LISTS`].
-    pub list: &'static str,
-    /// Position in that list.
-    pub index: usize,
-    /// The container object.
-    pub value: &'a Value,
 }
 
 impl<'a> Pod<'a> {
@@ -88,9 +74,7 @@ impl<'a> Pod<'a> {
     pub fn host_process(&self) -> bool {
         let says = |value: Option<&Value>| value.and_then(Value::as_bool).unwrap_or(false);
         says(self.get("/spec/securityContext/windowsOptions/hostProcess"))
-            || self
-                .containers()
-                .any(|container| says(member(container.value, "/securityContext/windowsOptions/hostProcess")))
+            || self.containers().any(|container| says(container.get("/securityContext/windowsOptions/hostProcess")))
     }
 
     /// Whether `spec.os.name` says `windows`.
@@ -102,27 +86,5 @@ impl<'a> Pod<'a> {
 impl Labels for Pod<'_> {
     fn label(&self, key: &str) -> Option<&str> {
         Pod::label(self, key)
-    }
-}
-
-impl<'a> Container<'a> {
-    /// Pointer of the container below the pod: `/spec/containers/0`.
-    pub fn pointer(&self) -> String {
-        format!("/spec/{}/{}", self.list, self.index)
-    }
-
-    /// The value at `pointer` below the container; null counts as absent.
-    pub fn get(&self, pointer: &str) -> Option<&'a Value> {
-        member(self.value, pointer).filter(|value| !value.is_null())
-    }
-
-    /// Its name; empty if it has none.
-    pub fn name(&self) -> &'a str {
-        self.get("/name").and_then(Value::as_str).unwrap_or_default()
-    }
-
-    /// Its image reference.
-    pub fn image(&self) -> Option<&'a str> {
-        self.get("/image").and_then(Value::as_str).filter(|image| !image.is_empty())
     }
 }

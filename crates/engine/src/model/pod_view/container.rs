@@ -1,0 +1,37 @@
+//! A container of a pod.
+
+use serde_json::Value;
+
+use crate::model::json_pointer::member_below;
+
+/// One container with its place.
+#[derive(Debug, Clone, Copy)]
+pub struct Container<'a> {
+    /// Which of [`CONTAINER_LISTS`](crate::model::names::CONTAINER_LISTS).
+    pub list: &'static str,
+    /// Position in that list.
+    pub index: usize,
+    pub(super) value: &'a Value,
+}
+
+impl<'a> Container<'a> {
+    /// Pointer of the container below the pod: `/spec/containers/0`.
+    pub fn pointer(&self) -> String {
+        format!("/spec/{}/{}", self.list, self.index)
+    }
+
+    /// The value at `pointer` below the container; null counts as absent.
+    pub fn get(&self, pointer: &str) -> Option<&'a Value> {
+        member_below(self.list, self.value, pointer).filter(|value| !value.is_null())
+    }
+
+    /// Its name; empty if it has none.
+    pub fn name(&self) -> &'a str {
+        self.get("/name").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Its image reference.
+    pub fn image(&self) -> Option<&'a str> {
+        self.get("/image").and_then(Value::as_str).filter(|image| !image.is_empty())
+    }
+}

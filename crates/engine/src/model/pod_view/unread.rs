@@ -1,0 +1,107 @@
+//! Members of a workload that no review reads. They are most of the bytes of a pod, and the webhook passes over them.
+//!
+//! The command line reads whole manifests. So that both see the same object, a read of such a member panics in builds with
+//! debug assertions, which all tests are.
+
+use crate::model::names::CONTAINER_LISTS;
+use crate::model::review_request::Operation;
+
+/// Members that no review reads.
+struct UnreadMembers {
+    /// The members that they stand in, or in an item of: empty for the object itself.
+    parents: &'static [&'static str],
+    names: &'static [&'static str],
+    /// Whether an UPDATE needs them nevertheless: it compares whole templates.
+    compared: bool,
+}
+
+const UNREAD: [UnreadMembers; 3] = [
+    UnreadMembers { parents: &[""], names: &["status"], compared: false },
+    // Who wrote what of a pod is longer than the pod; only annotations are asked for.
+    UnreadMembers { parents: &["fieldsV1"], names: &["f:spec", "f:status"], compared: false },
+    UnreadMembers { parents: &CONTAINER_LISTS, names: &["env", "envFrom"], compared: true },
+];
+
+/// Whether no review of that operation reads `member` of what stands in the member `parent`, or in an item of it; the object
+/// itself stands in the member "".
+pub fn is_unread(operation: Operation, parent: &str, member: &str) -> bool {
+    let needed = |row: &UnreadMembers| row.compared && operation == Operation::Update;
+    UNREAD.iter().any(|row| row.names.contains(&member) && row.parents.contains(&parent) && !needed(row))
+}
+
+/// Whether reviews may read the value at `pointer`, which starts at what stands in the member `parent`: it is no unread
+/// member, and holds none of its own.
+pub(crate) fn is_read(parent: &str, pointer: &str) -> bool {
+    let is_index = |token: &&str| token.bytes().all(|byte| byte.is_ascii_digit());
+    let mut last = parent;
+    for token in pointer.split('/').skip(1).filter(|token| !is_index(token)) {
+        if is_unread(Operation::Create, last, token) {
+            return false;
+        }
+        last = token;
+    }
+    last.is_empty() || !UNREAD.iter().any(|row| row.parents.contains(&last))
+}
+
+#[cfg(test)]
+mod tests {
+
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::panic::catch_unwind;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::json_pointer::member;
+    use crate::model::pod_view::Pod;
+    use crate::model::workload::WorkloadKind;
+
+    #[test]
+    fn an_update_compares_environments() {
+        for (parent, name, on_create, on_update) in [
+            ("", "status", true, true),
+            ("", "spec", false, false),
+            ("labels", "status", false, false),
+            ("fieldsV1", "f:spec", true, true),
+            ("fieldsV1", "f:metadata", false, false),
+            ("containers", "env", true, false),
+            ("initContainers", "envFrom", true, false),
+            ("nodeSelector", "env", false, false),
+            ("containers", "image", false, false),
+        ] {
+            let unread = [Operation::Create, Operation::Update].map(|operation| is_unread(operation, parent, name));
+            assert_eq!(unread, [on_create, on_update], "{name} in {parent:?}");
+        }
+    }
+
+    #[test]
+    fn a_read_of_an_unread_member_panics() {
+        let object = json!({"metadata": {"labels": {"status": "a"}}, "status": {"phase": "Running"},
+            "spec": {"containers": [{"name": "c", "env": []}], "nodeSelector": {"env": "prod"}}});
+        for (pointer, allowed) in [
+            ("", true),
+            ("/metadata/labels/status", true),
+            ("/spec", true),
+            ("/spec/nodeSelector/env", true),
+            ("/spec/containers/0/name", true),
+            ("/metadata/managedFields/0/fieldsV1/f:metadata/f:annotations", true),
+            ("/status", false),
+            ("/status/phase", false),
+            ("/metadata/managedFields/0/fieldsV1", false),
+            ("/metadata/managedFields/0/fieldsV1/f:spec", false),
+            ("/spec/containers", false),
+            ("/spec/containers/0", false),
+            ("/spec/containers/0/env", false),
+            ("/spec/ephemeralContainers/0/envFrom/1/prefix", false),
+        ] {
+            assert_eq!(catch_unwind(|| member(&object, pointer).is_some()).is_ok(), allowed, "{pointer}");
+            let pod = Pod::of(WorkloadKind::Pod, &object).unwrap();
+            assert_eq!(catch_unwind(|| pod.get(pointer).is_some()).is_ok(), allowed, "{pointer} of a pod");
+        }
+        let container = Pod::of(WorkloadKind::Pod, &object).unwrap().containers().next().unwrap();
+        for (pointer, allowed) in [("/name", true), ("/resources/limits", true), ("", false), ("/env/0/name", false)] {
+            assert_eq!(catch_unwind(|| container.get(pointer).is_some()).is_ok(), allowed, "{pointer} of a container");
+        }
+    }
+}
