@@ -146,7 +146,7 @@ fn containers_are_told_what_to_write() {
         let found = in_yaml(&pod(lines, ""));
         assert_eq!(found.len(), 1, "{lines}: {found:#?}");
         assert_eq!(
-            (found[0].path.as_str(), found[0].advice().as_str()),
+            (found[0].path.as_str(), found[0].message_with_help().as_str()),
             (&*format!("{c}.{path}"), sentence),
             "{lines}"
         );
@@ -201,7 +201,7 @@ fn pods_are_told_what_to_write() {
     ] {
         let found = in_yaml(&pod("", lines));
         assert_eq!(found.len(), 1, "{lines}: {found:#?}");
-        assert_eq!((found[0].path.as_str(), found[0].advice().as_str()), (path, sentence), "{lines}");
+        assert_eq!((found[0].path.as_str(), found[0].message_with_help().as_str()), (path, sentence), "{lines}");
     }
 }
 
@@ -305,7 +305,7 @@ fn the_server_refuses_a_wrong_type_and_nobody_an_unknown_field() {
     assert_eq!((wrong.code, wrong.rule), ("MUL801", "wrong-type"));
     assert_eq!((wrong.action, wrong.rejected_by), (Action::Deny, RejectedBy::ApiServer));
     assert_eq!((unknown.code, unknown.rule), ("MUL802", "unknown-field"));
-    assert_eq!((unknown.action, unknown.rejected_by), (Action::Warn, RejectedBy::Nobody));
+    assert_eq!((unknown.action, unknown.rejected_by), (Action::Warn, RejectedBy::None));
 }
 
 #[test]

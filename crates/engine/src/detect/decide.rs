@@ -22,6 +22,6 @@ pub fn decide(input: &DetectionInput<'_>) -> OsDecision {
         .or_else(|| decide_by_node(input))
         .or_else(|| decide_by_earlier_placement(input))
         .unwrap_or_else(|| OsDecision::undecided(Vec::new(), true))
-        .with_more(image_evidence(input))
-        .with_more(looks_windows(&input.pod).into_iter().collect())
+        .with_evidence(image_evidence(input))
+        .with_evidence(looks_windows(&input.pod).into_iter().collect())
 }

@@ -15,15 +15,15 @@ use crate::model::scheduling::node_constraints::OsWanted;
 /// the second time than it did the first.
 pub(crate) fn placed_by_mullion(input: &DetectionInput<'_>) -> bool {
     let stands = node_constraints::selector_os(&input.pod).0;
-    let its_own = |note: &DecisionAnnotation| {
-        note.placed_selector() && Os::from_name(&note.os).map(OsWanted::Only) == Some(stands)
+    let its_own = |annotation: &DecisionAnnotation| {
+        annotation.placed_selector() && Os::from_name(&annotation.os).map(OsWanted::Only) == Some(stands)
     };
     if let Some(earlier) = input.earlier_placement {
         return its_own(earlier.annotation);
     }
-    let Some(note) = DecisionAnnotation::of(input.object()).filter(its_own) else { return false };
-    match note.basis {
-        Basis::Place => place_of(&input.pod, input.snapshot).map(Os::name) == Some(&note.os),
+    let Some(annotation) = DecisionAnnotation::of(input.object()).filter(its_own) else { return false };
+    match annotation.basis {
+        Basis::Place => place_of(&input.pod, input.snapshot).map(Os::name) == Some(&annotation.os),
         Basis::Default => !input.pod.pointer.is_empty() || input.ignores_default,
         Basis::Intent | Basis::None => false,
     }
@@ -31,9 +31,9 @@ pub(crate) fn placed_by_mullion(input: &DetectionInput<'_>) -> bool {
 
 /// What was decided for a DaemonSet before, where nothing speaks of it any more; a default decides nothing again.
 pub(crate) fn decide_by_earlier_placement(input: &DetectionInput<'_>) -> Option<OsDecision> {
-    let EarlierPlacement { annotation: note, selector_returns } = input.earlier_placement?;
+    let EarlierPlacement { annotation, selector_returns } = input.earlier_placement?;
     let stands = selector_returns || placed_by_mullion(input);
-    let os = Os::from_name(&note.os).filter(|_| stands && note.basis != Basis::Default)?;
+    let os = Os::from_name(&annotation.os).filter(|_| stands && annotation.basis != Basis::Default)?;
     let (_, pointer) = node_constraints::selector_os(&input.pod);
     let pointer = pointer.unwrap_or_else(|| format!("/spec/nodeSelector/{}", json_pointer::escape(OS_LABEL)));
     Some(OsDecision::os(os, Basis::Intent, vec![Evidence::field(&input.pod, os, &pointer)]))

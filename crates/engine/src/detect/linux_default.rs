@@ -16,13 +16,13 @@ use crate::model::settings::workload_settings::LinuxDefault;
 
 /// Who asks for the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asker {
+pub enum Requester {
     /// A pod, or a template that is no DaemonSet's.
     Ordinary,
     /// A DaemonSet that is created.
     NewDaemonSet,
     /// A DaemonSet that is updated, or a DaemonSet's pod: its nodes are chosen already.
-    SettledDaemonSet,
+    ExistingDaemonSet,
 }
 
 /// Why an undecided workload is not given Linux.
@@ -37,8 +37,8 @@ pub enum NoDefault {
     /// A path or a program in it is one of Windows, or its label says Windows.
     LooksWindows,
     /// The nodes of a DaemonSet that exists are chosen already.
-    SettledDaemonSet,
-    /// A DaemonSet whose images exist for both systems may mean every node.
+    ExistingDaemonSet,
+    /// A DaemonSet requester images exist for both systems may mean every node.
     EveryNode,
     /// It is bound to a node already.
     Bound,
@@ -64,7 +64,7 @@ impl NoDefault {
             Self::Policy => "the policy gives no default",
             Self::NotMixed => "the cluster has no Windows nodes",
             Self::LooksWindows => "something in it looks like Windows",
-            Self::SettledDaemonSet => "a DaemonSet's nodes are chosen already",
+            Self::ExistingDaemonSet => "a DaemonSet's nodes are chosen already",
             Self::EveryNode => "its images exist for Windows too, and a DaemonSet may mean every node",
             Self::Bound => "its node is chosen already",
             Self::UnknownRuntimeClass => "its RuntimeClass is not known",
@@ -77,7 +77,7 @@ impl NoDefault {
     }
 
     /// Whether it is worth a finding: the others are somebody's choice, or leave nothing to do.
-    pub fn deserves_a_word(self) -> bool {
+    pub fn is_reported(self) -> bool {
         match self {
             Self::LooksWindows
             | Self::UnknownRuntimeClass
@@ -87,7 +87,7 @@ impl NoDefault {
             Self::Decided
             | Self::Policy
             | Self::NotMixed
-            | Self::SettledDaemonSet
+            | Self::ExistingDaemonSet
             | Self::EveryNode
             | Self::Bound
             | Self::UnknownCluster
@@ -101,7 +101,7 @@ pub fn check_linux_default(
     input: &DetectionInput<'_>,
     decision: &OsDecision,
     nodes: &NodeSettings,
-    whose: Asker,
+    requester: Requester,
 ) -> Result<(), NoDefault> {
     let DetectionInput { pod, snapshot, .. } = input;
     if decision.os != DetectedOs::Undecided || !decision.placement {
@@ -115,12 +115,12 @@ pub fn check_linux_default(
     if decision.evidence.iter().any(|evidence| evidence.os == EvidenceOs::LooksWindows) {
         return Err(NoDefault::LooksWindows);
     }
-    match whose {
-        Asker::SettledDaemonSet => return Err(NoDefault::SettledDaemonSet),
-        Asker::NewDaemonSet if input.images.iter().any(|image| image.facts.os == ImageOs::Multi) => {
+    match requester {
+        Requester::ExistingDaemonSet => return Err(NoDefault::ExistingDaemonSet),
+        Requester::NewDaemonSet if input.images.iter().any(|image| image.facts.os == ImageOs::Multi) => {
             return Err(NoDefault::EveryNode);
         }
-        Asker::NewDaemonSet | Asker::Ordinary => {}
+        Requester::NewDaemonSet | Requester::Ordinary => {}
     }
     if pod.text("/spec/nodeName").is_some() || scheduling::node_constraints::affinity_node_name(pod).is_some() {
         return Err(NoDefault::Bound);

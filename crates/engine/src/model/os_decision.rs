@@ -100,7 +100,7 @@ impl OsDecision {
     }
 
     /// Adds evidence that did not decide.
-    pub(crate) fn with_more(mut self, more: Vec<Evidence>) -> Self {
+    pub(crate) fn with_evidence(mut self, more: Vec<Evidence>) -> Self {
         for evidence in more {
             if !self.evidence.contains(&evidence) {
                 self.evidence.push(evidence);
@@ -119,7 +119,7 @@ impl OsDecision {
     }
 
     /// Whether its images had, or could have, a say: neither the workload itself nor a scope says anything.
-    pub fn heeds_images(&self) -> bool {
+    pub fn depends_on_images(&self) -> bool {
         let first = self.evidence.first().map(|first| (&first.os, &first.source));
         self.os != DetectedOs::Conflict
             && !matches!(

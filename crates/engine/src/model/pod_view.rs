@@ -94,7 +94,7 @@ impl<'a> Pod<'a> {
     }
 
     /// Whether `spec.os.name` says `windows`.
-    pub fn says_windows_os(&self) -> bool {
+    pub fn has_windows_os_field(&self) -> bool {
         self.text("/spec/os/name") == Some("windows")
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 pub struct Quantity(i128);
 
 /// A quantity as it is written. Strange as it is, the API server asks for no digit: `Mi` is 0.
-struct Written<'a> {
+struct ParsedQuantity<'a> {
     negative: bool,
     whole: &'a str,
     fraction: &'a str,
@@ -48,7 +48,7 @@ const NANO: i64 = 9;
 
 /// Whether the API server's `ParseQuantity` takes `text`.
 pub fn is_quantity(text: &str) -> bool {
-    Written::read(text).is_some()
+    ParsedQuantity::read(text).is_some()
 }
 
 /// The suffix that is `unit` but for the case of its letters. A thousandth and less is never what a wrong unit means: a
@@ -85,7 +85,7 @@ impl Quantity {
 
     /// The quantity that `text` is; `None` as for [`of`](Self::of).
     pub fn parse(text: &str) -> Option<Self> {
-        let Written { negative, whole, fraction, scale } = Written::read(text)?;
+        let ParsedQuantity { negative, whole, fraction, scale } = ParsedQuantity::read(text)?;
         let fraction = fraction.trim_end_matches('0');
         let mut digits: u128 = 0;
         for digit in whole.bytes().chain(fraction.bytes()) {
@@ -112,7 +112,7 @@ impl Quantity {
     }
 }
 
-impl<'a> Written<'a> {
+impl<'a> ParsedQuantity<'a> {
     fn read(text: &'a str) -> Option<Self> {
         let text = text.trim_matches(' ');
         let (negative, number) = match text.strip_prefix('-') {

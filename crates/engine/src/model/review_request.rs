@@ -21,7 +21,7 @@ pub struct ReviewRequest<'a> {
     /// would leave them to the pods.
     pub into_templates: bool,
     /// Whether it is asked for the last time, when nothing can be changed any more: at `/validate`.
-    pub settled: bool,
+    pub at_validate: bool,
     /// What registries say of images, by the reference as the workload writes it; `None`: they were not asked.
     pub images: Option<&'a KnownImages>,
     /// The workload's namespace, where it is newer than the snapshot; the snapshot's own goes before it.
@@ -37,7 +37,7 @@ impl<'a> ReviewRequest<'a> {
             workload,
             old: None,
             into_templates: false,
-            settled: false,
+            at_validate: false,
             images: None,
             namespace: None,
         }

@@ -24,7 +24,7 @@ struct Draft<'a> {
 
 /// What one node gets, from what is on record as Mullion's.
 pub(crate) fn draft(node: &NodeFacts, policy: &NodeSettings, trust: &Trust, blockers: &[String], now: u64) -> NodePlan {
-    let (before, strange) = Owned::read(node).trusted(policy, trust);
+    let (before, untrusted) = Owned::read(node).trusted(policy, trust);
     let mut draft = Draft {
         node,
         policy,
@@ -33,11 +33,11 @@ pub(crate) fn draft(node: &NodeFacts, policy: &NodeSettings, trust: &Trust, bloc
         owned: Owned::default(),
         hold: Hold::None,
     };
-    if let Some(strange) = strange.filter(|strange| strange.stands(node)) {
+    if let Some(untrusted) = untrusted.filter(|untrusted| untrusted.stands(node)) {
         draft.reasons.push(format!(
             "taint {} stays: nothing but the node's own record says that it is Mullion's; if an earlier NodePolicy had \
              it, remove it by hand",
-            strange.into_taint()
+            untrusted.into_taint()
         ));
     }
     draft.labels(&before);

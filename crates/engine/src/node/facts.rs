@@ -69,6 +69,6 @@ pub fn is_virtual(labels: &BTreeMap<String, String>, taints: &[Value]) -> bool {
         || taints.iter().any(key)
 }
 
-pub(crate) fn is_for_us(node: &NodeFacts) -> bool {
+pub(crate) fn is_windows_node(node: &NodeFacts) -> bool {
     os(&node.labels) == Some(Os::Windows) && !is_virtual(&node.labels, &node.taints)
 }

@@ -1,7 +1,7 @@
 //! The taint of a Windows node in the moment of its CREATE, when nobody can wait for what does not tolerate it.
 //!
 //! Two questions. [`taint_on_create`]: may new nodes get the taint, whatever their labels will be? The controller asks
-//! it of all it knows, ahead of time. [`on_create`]: what does this new node get? The webhook asks it, with the answer
+//! it of all it knows, ahead of time. [`plan_create`]: what does this new node get? The webhook asks it, with the answer
 //! to the first.
 
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ use crate::model::settings::workload_settings::Mode;
 use crate::node::facts::NodeFacts;
 use crate::node::node_patch::{NodePatch, Trust};
 use crate::node::plan::plan_node;
-use crate::node::taint_blockers::Daemon;
+use crate::node::taint_blockers::DaemonSetFacts;
 
 /// Who may have a claim to Windows nodes, as far as the controller has found out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct Claimants {
     /// Hash of the policies under which that was found out.
     pub policies: String,
     /// Every DaemonSet that may be for Windows nodes.
-    pub daemons: Arc<Vec<Daemon>>,
+    pub daemons: Arc<Vec<DaemonSetFacts>>,
     /// Whom the taints of nodes wait for now, as [`blockers`](crate::node::taint_blockers::blockers) names them; anything else is
     /// in words what could not be found out.
     pub waited_for: BTreeSet<String>,
@@ -39,13 +39,13 @@ pub struct Claimants {
 /// may match it. One that asks for no OS counts where its decision is for Windows too, or where a taint waits for it, which is so while it has a Ready pod there;
 /// elsewhere the controller would not wait for it on the new node either, where it cannot have a Ready pod yet.
 pub fn taint_on_create(policy: &NodeSettings, claimants: &Claimants) -> Option<Taint> {
-    let taint = conceivable(policy)?;
-    let stranded = |daemon: &Daemon| {
-        !daemon.placement.tolerates(&taint)
-            && match wish(&daemon.placement) {
-                Wish::Elsewhere => false,
-                Wish::Windows => true,
-                Wish::Any => daemon.belongs || claimants.waits_for(daemon),
+    let taint = possible_taint(policy)?;
+    let stranded = |daemon_set: &DaemonSetFacts| {
+        !daemon_set.placement.tolerates(&taint)
+            && match os_demand(&daemon_set.placement) {
+                OsDemand::Elsewhere => false,
+                OsDemand::Windows => true,
+                OsDemand::Any => daemon_set.belongs || claimants.waits_for(daemon_set),
             }
     };
     let when_tolerated = policy.taint.apply == ApplyTaint::WhenTolerated;
@@ -53,7 +53,7 @@ pub fn taint_on_create(policy: &NodeSettings, claimants: &Claimants) -> Option<T
 }
 
 /// The policy's taint, where it is one that nodes get at all.
-pub fn conceivable(policy: &NodeSettings) -> Option<Taint> {
+pub fn possible_taint(policy: &NodeSettings) -> Option<Taint> {
     (policy.mode == Mode::Enforce && policy.taint.apply != ApplyTaint::Never).then(|| policy_taint(policy))
 }
 
@@ -63,10 +63,10 @@ pub fn conceivable(policy: &NodeSettings) -> Option<Taint> {
 /// `plugin/pkg/admission/noderestriction/admission.go`): at CREATE a kubelet is free to have taints, annotations, labels
 /// outside of `kubernetes.io` and `k8s.io`, and those of `node.kubernetes.io` (`IsKubeletLabel` in
 /// `pkg/kubelet/apis/well_known_labels.go`). A plan has no others.
-pub fn on_create(node: &NodeFacts, policy: &NodeSettings, allowed: &Taint) -> Option<NodePatch> {
+pub fn plan_create(node: &NodeFacts, policy: &NodeSettings, allowed: &Taint) -> Option<NodePatch> {
     // Without the label it is not the node that the controller thought of.
     let thought_of = node.labels.get(OS_LABEL).is_some_and(|os| os == "windows");
-    if !thought_of || conceivable(policy).as_ref() != Some(allowed) {
+    if !thought_of || possible_taint(policy).as_ref() != Some(allowed) {
         return None;
     }
     // At CREATE a kubelet is free to have any taint, or none: there is nothing that a record could gain it.
@@ -92,15 +92,15 @@ pub fn changes(patch: &NodePatch) -> Vec<Change> {
 }
 
 impl Claimants {
-    fn waits_for(&self, daemon: &Daemon) -> bool {
+    fn waits_for(&self, daemon_set: &DaemonSetFacts) -> bool {
         let unknown = |name: &String| !name.starts_with("DaemonSet ") && !name.starts_with("Pod ");
-        self.waited_for.contains(&format!("DaemonSet {}", daemon.name)) || self.waited_for.iter().any(unknown)
+        self.waited_for.contains(&format!("DaemonSet {}", daemon_set.name)) || self.waited_for.iter().any(unknown)
     }
 }
 
 /// What a template asks of the OS of nodes whose other labels are unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wish {
+enum OsDemand {
     /// No Windows node will do.
     Elsewhere,
     /// Some Windows node will do that would not if it ran Linux.
@@ -109,26 +109,26 @@ enum Wish {
     Any,
 }
 
-fn wish(placement: &SchedulingConstraints) -> Wish {
+fn os_demand(placement: &SchedulingConstraints) -> OsDemand {
     let affinity = placement.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
     let terms = affinity.and_then(|affinity| affinity.required.as_ref());
     let terms: Vec<Option<&Term>> = match terms {
         Some(terms) => terms.node_selector_terms.iter().flatten().map(Some).collect(),
         None => vec![None],
     };
-    let mut wish = Wish::Elsewhere;
+    let mut os_demand = OsDemand::Elsewhere;
     for term in terms {
         for old_label in [true, false] {
             let may =
                 |os| selector_may(placement, NewNode { os, old_label }) && term_may(term, NewNode { os, old_label });
             match (may("windows"), may("linux")) {
                 (false, _) => {}
-                (true, false) => return Wish::Windows,
-                (true, true) => wish = Wish::Any,
+                (true, false) => return OsDemand::Windows,
+                (true, true) => os_demand = OsDemand::Any,
             }
         }
     }
-    wish
+    os_demand
 }
 
 /// What is known of a node: its OS, and whether it has the older label of it too.

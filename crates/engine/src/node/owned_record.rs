@@ -66,8 +66,8 @@ impl Owned {
             let taint = owned.clone().into_taint();
             marks_windows(&taint, policy) || trust.knows(&taint)
         };
-        let strange = self.taint.take_if(|owned| !known(owned));
-        (self, strange)
+        let untrusted = self.taint.take_if(|owned| !known(owned));
+        (self, untrusted)
     }
 
     /// `None` where nothing is Mullion's.

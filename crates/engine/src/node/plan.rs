@@ -15,7 +15,7 @@ use crate::model::names::{OWNED_ANNOTATION, WINDOWS_RELEASE_LABEL, WINDOWS_REVIS
 use crate::model::settings::node_settings::NodeSettings;
 use crate::model::settings::workload_settings::Mode;
 use crate::node::draft::draft;
-use crate::node::facts::{NodeFacts, is_for_us};
+use crate::node::facts::{NodeFacts, is_windows_node};
 use crate::node::node_patch::{NodePatch, NodePlan, Trust};
 use crate::node::owned_record::{Owned, OwnedTaint};
 use crate::node::taint_decision::{TaintDecision, decide};
@@ -28,12 +28,12 @@ use crate::node::taint_decision::{TaintDecision, decide};
 /// but after the third time within an hour it is left alone, until another one is wanted, somebody puts it back, or the
 /// annotation is taken away.
 pub fn plan_node(node: &NodeFacts, policy: &NodeSettings, trust: &Trust, blockers: &[String], now: u64) -> NodePlan {
-    if is_for_us(node) { draft(node, policy, trust, blockers, now) } else { NodePlan::default() }
+    if is_windows_node(node) { draft(node, policy, trust, blockers, now) } else { NodePlan::default() }
 }
 
 /// The taint that [`plan_node`] would add to this node if nothing stood against it; `None` if it would add none.
 pub fn wanted_taint(node: &NodeFacts, policy: &NodeSettings, trust: &Trust) -> Option<Taint> {
-    if !is_for_us(node) {
+    if !is_windows_node(node) {
         return None;
     }
     let (owned, _) = Owned::read(node).trusted(policy, trust);
@@ -53,7 +53,7 @@ pub fn withdraw_node(node: &NodeFacts, trust: &Trust) -> Option<NodePatch> {
     let mut patch = plan_node(node, &disabled, trust, &[], 0).patch.unwrap_or_default();
     // Mullion's own domain: its labels are its own even where the record of them was lost.
     let own = [WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL].into_iter().filter(|key| node.labels.contains_key(*key));
-    patch.labels.extend(own.filter(|_| is_for_us(node)).map(|key| (key.to_owned(), None)));
+    patch.labels.extend(own.filter(|_| is_windows_node(node)).map(|key| (key.to_owned(), None)));
     Some(patch).filter(|patch| *patch != NodePatch::default())
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::detect::container_images::images_of;
 use crate::detect::decide::decide;
 use crate::detect::input::DetectionInput;
-use crate::model::cluster::namespace::{Namespace, says_ignore};
+use crate::model::cluster::namespace::{Namespace, opts_out};
 use crate::model::cluster::snapshot::ClusterSnapshot;
 use crate::model::cluster::taint::Taint;
 use crate::model::image::platform::ImageOs;
@@ -32,7 +32,7 @@ use crate::node::facts::NodeFacts;
 
 /// A DaemonSet, as far as it matters to taints.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Daemon {
+pub struct DaemonSetFacts {
     /// `namespace/name`.
     pub name: String,
     /// Its template's.
@@ -50,7 +50,7 @@ pub struct BoundPod {
     /// `namespace/name`.
     pub name: String,
     /// `namespace/name` of the DaemonSet that owns it.
-    pub daemon: Option<String>,
+    pub daemon_set: Option<String>,
     /// Condition `Ready`.
     pub ready: bool,
     /// See [`is_windows_pod`].
@@ -106,8 +106,8 @@ pub enum Claim {
 ///
 /// `settings`: what the policies set for it. Policies that are off or that leave the namespace alone do not matter: what is
 /// there is there.
-pub fn belongs(daemon: WorkloadObject<'_>, snapshot: &ClusterSnapshot, settings: &Settings) -> bool {
-    let Some((decision, multi)) = detect(daemon, snapshot, settings) else { return false };
+pub fn belongs(daemon_set: WorkloadObject<'_>, snapshot: &ClusterSnapshot, settings: &Settings) -> bool {
+    let Some((decision, multi)) = detect(daemon_set, snapshot, settings) else { return false };
     match decision.os {
         DetectedOs::Windows => true,
         DetectedOs::Undecided => multi || !decision.placement,
@@ -141,8 +141,8 @@ fn detect(workload: WorkloadObject<'_>, snapshot: &ClusterSnapshot, settings: &S
 }
 
 /// Whether a DaemonSet's nodeSelector keeps it on Linux nodes, whatever else it says.
-pub fn selects_linux(daemon: &Value) -> bool {
-    Pod::of(WorkloadKind::DaemonSet, daemon).is_some_and(|pod| selector_os(&pod).0 == OsWanted::Only(Os::Linux))
+pub fn selects_linux(daemon_set: &Value) -> bool {
+    Pod::of(WorkloadKind::DaemonSet, daemon_set).is_some_and(|pod| selector_os(&pod).0 == OsWanted::Only(Os::Linux))
 }
 
 /// Whether Windows pods under these settings are given the toleration of the policy's taint: an enforcing policy, which
@@ -160,7 +160,7 @@ pub fn reaches(
         TolerationsMode::Listed => listed(),
         TolerationsMode::Never => false,
     };
-    let ignores = |maps: [&BTreeMap<String, String>; 2]| maps.into_iter().any(says_ignore);
+    let ignores = |maps: [&BTreeMap<String, String>; 2]| maps.into_iter().any(opts_out);
     let by_namespace = || namespace.is_some_and(|namespace| ignores([&namespace.labels, &namespace.annotations]));
     let opted_out = match settings.ignore {
         HonourIgnore::Never => false,
@@ -171,8 +171,8 @@ pub fn reaches(
 }
 
 /// What the template alone says about the DaemonSet on this node once it has `taint`.
-pub fn claim(daemon: &Daemon, node: &NodeFacts, taint: &Taint) -> Claim {
-    let placement = &daemon.placement;
+pub fn claim(daemon_set: &DaemonSetFacts, node: &NodeFacts, taint: &Taint) -> Claim {
+    let placement = &daemon_set.placement;
     let fits =
         |labels: &BTreeMap<String, String>| placement.fits(&node.name, |key| labels.get(key).map(String::as_str));
     let at_home = || {
@@ -185,9 +185,9 @@ pub fn claim(daemon: &Daemon, node: &NodeFacts, taint: &Taint) -> Claim {
         return Claim::None;
     }
     // Would the same machine do if it ran Linux? Then the template asks for no OS.
-    if daemon.belongs || !fits(&as_linux(&node.labels)) {
+    if daemon_set.belongs || !fits(&as_linux(&node.labels)) {
         Claim::Certain
-    } else if daemon.any_ready {
+    } else if daemon_set.any_ready {
         Claim::Doubtful
     } else {
         Claim::None
@@ -196,28 +196,29 @@ pub fn claim(daemon: &Daemon, node: &NodeFacts, taint: &Taint) -> Claim {
 
 /// Whether [`blockers`] could find any among the node's pods, or needs them to settle a doubt. `covered`: see
 /// `all_covered`.
-pub fn needs_pods(node: &NodeFacts, taint: &Taint, daemons: &[Daemon], covered: bool) -> bool {
+pub fn needs_pods(node: &NodeFacts, taint: &Taint, daemons: &[DaemonSetFacts], covered: bool) -> bool {
     !covered
         || taint.effect == "NoExecute"
-        || daemons.iter().any(|daemon| claim(daemon, node, taint) == Claim::Doubtful)
+        || daemons.iter().any(|daemon_set| claim(daemon_set, node, taint) == Claim::Doubtful)
 }
 
 /// The names of all that would be worse off, DaemonSets first, for people to read: `DaemonSet ns/name`, `Pod ns/name`.
 ///
 /// With a `NoExecute` taint every pod that does not tolerate it counts, covered or not: it would be evicted at once.
-pub fn blockers(node: &NodeFacts, taint: &Taint, daemons: &[Daemon], pods: &[BoundPod]) -> Vec<String> {
-    let present: BTreeSet<&str> = pods.iter().filter(|pod| pod.ready).filter_map(|pod| pod.daemon.as_deref()).collect();
-    let waits = |daemon: &&Daemon| match claim(daemon, node, taint) {
+pub fn blockers(node: &NodeFacts, taint: &Taint, daemons: &[DaemonSetFacts], pods: &[BoundPod]) -> Vec<String> {
+    let present: BTreeSet<&str> =
+        pods.iter().filter(|pod| pod.ready).filter_map(|pod| pod.daemon_set.as_deref()).collect();
+    let waits = |daemon_set: &&DaemonSetFacts| match claim(daemon_set, node, taint) {
         Claim::None => false,
         Claim::Certain => true,
-        Claim::Doubtful => present.contains(daemon.name.as_str()),
+        Claim::Doubtful => present.contains(daemon_set.name.as_str()),
     };
-    let daemons = daemons.iter().filter(waits).map(|daemon| format!("DaemonSet {}", daemon.name));
+    let daemons = daemons.iter().filter(waits).map(|daemon_set| format!("DaemonSet {}", daemon_set.name));
     let evicts = taint.effect == "NoExecute";
     let suffers = |pod: &&BoundPod| {
         (pod.ready || pod.windows)
             && !pod.mirror
-            && (evicts || (pod.daemon.is_none() && !pod.covered))
+            && (evicts || (pod.daemon_set.is_none() && !pod.covered))
             && !pod.tolerations.iter().any(|toleration| toleration.covers(taint))
     };
     let pods = pods.iter().filter(suffers).map(|pod| format!("Pod {}", pod.name));

@@ -68,14 +68,14 @@ impl<'a> WorkloadContext<'a> {
     }
 
     /// Whether another webhook or policy added the container after Mullion had seen the pod.
-    pub fn came_later(&self, container: &Container<'_>) -> bool {
-        self.annotation.is_some_and(|annotation| annotation.is_younger(container))
+    pub fn was_added_later(&self, container: &Container<'_>) -> bool {
+        self.annotation.is_some_and(|annotation| annotation.predates(container))
     }
 
     /// Whether this is a Windows pod: to Mullion, or (`spec.os.name: windows` beside the annotation `any`) to the API
     /// server.
     pub fn is_windows(&self) -> bool {
-        self.decision.os == DetectedOs::Windows || self.input.pod.says_windows_os()
+        self.decision.os == DetectedOs::Windows || self.input.pod.has_windows_os_field()
     }
 
     /// The operating system the workload is placed on: one was decided, nobody asked for no placement, and the pod is not

@@ -19,9 +19,9 @@ use crate::place::placement_changes::PlacementChanges;
 
 /// The RuntimeClass that Mullion keeps for a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ClassOfBuild {
+pub enum BuildRuntimeClass {
     /// Ours, with the handler of the policy.
-    Standing(String),
+    Existing(String),
     /// To be made under this name.
     Missing(String),
     /// Somebody else made one of this name: it is left alone, and pods are not given it.
@@ -32,22 +32,22 @@ pub enum ClassOfBuild {
 ///
 /// `mullion-windows-<release>`; and where that is ours with another handler, which no one can change and running pods
 /// need at every sandbox, `mullion-windows-<release>-<handler>` beside it.
-pub fn class_of_build<'a>(
+pub fn runtime_class_of_build<'a>(
     build: Build,
     nodes: &NodeSettings,
     standing: impl Fn(&str) -> Option<(bool, &'a str)>,
-) -> ClassOfBuild {
+) -> BuildRuntimeClass {
     let handler = nodes.runtime_classes.handler.as_str();
     let plain = format!("{RUNTIME_CLASS_PREFIX}{}", release_name(build, &nodes.releases));
     let judge = |name: String| match standing(&name) {
-        None => Ok(ClassOfBuild::Missing(name)),
-        Some((false, _)) => Ok(ClassOfBuild::Foreign(name)),
-        Some((true, found)) if found == handler => Ok(ClassOfBuild::Standing(name)),
+        None => Ok(BuildRuntimeClass::Missing(name)),
+        Some((false, _)) => Ok(BuildRuntimeClass::Foreign(name)),
+        Some((true, found)) if found == handler => Ok(BuildRuntimeClass::Existing(name)),
         Some((true, _)) => Err(name),
     };
     let with_handler = |name: String| judge(format!("{name}-{handler}"));
     // Of the second name only its maker could have given it another handler: then it is as good as somebody else's.
-    judge(plain).or_else(with_handler).unwrap_or_else(ClassOfBuild::Foreign)
+    judge(plain).or_else(with_handler).unwrap_or_else(BuildRuntimeClass::Foreign)
 }
 
 impl<'a> WorkloadContext<'a> {
@@ -102,7 +102,7 @@ impl<'a> WorkloadContext<'a> {
     fn lets_in(&self, class: &RuntimeClass) -> bool {
         let refused = |(key, value): (&String, &String)| self.contradiction(key, value).is_some();
         let whitelist = self.whitelist();
-        !class.node_selector.iter().any(refused) && !class.tolerations.iter().any(|one| whitelist.refuses(one))
+        !class.node_selector.iter().any(refused) && !class.tolerations.iter().any(|one| whitelist.rejects(one))
     }
 
     /// `mullion-windows-<release>`, if exactly one server release can run the pod (or the policy wants equality), a
@@ -136,11 +136,11 @@ impl<'a> WorkloadContext<'a> {
                 && (asked.is_empty() || nodes.samples(asked.keys()).any(fits))
                 && (exact || !others())
         });
-        let class = class_of_build(build, self.node_settings, |name| {
+        let class = runtime_class_of_build(build, self.node_settings, |name| {
             self.input.snapshot.runtime_class(name).map(|class| (class.ours, class.handler.as_str()))
         });
         match class {
-            ClassOfBuild::Standing(name) if live => Some(name),
+            BuildRuntimeClass::Existing(name) if live => Some(name),
             _ => None,
         }
     }

@@ -42,7 +42,7 @@ impl WorkloadContext<'_> {
             return;
         }
         let whitelist = self.whitelist();
-        for MissingToleration { value, word, why } in missing.into_iter().filter(|it| !whitelist.refuses(&it.value)) {
+        for MissingToleration { value, word, why } in missing.into_iter().filter(|it| !whitelist.rejects(&it.value)) {
             let edit = Edit::Append { pointer: self.input.pod.at("/spec/tolerations"), value };
             placed.push(why, edit, word);
         }

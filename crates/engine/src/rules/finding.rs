@@ -15,8 +15,8 @@ pub struct Finding {
     pub action: Action,
     /// Whether a repair is worth no sentence: the value changed nothing on Linux either.
     pub quiet: bool,
-    /// Whether its rule is [advice](crate::rules::rule::Rule::advice).
-    pub advice: bool,
+    /// Whether its rule is a [hint](crate::rules::rule::Rule::hint).
+    pub hint: bool,
     /// JSON pointer into the object.
     pub pointer: String,
     /// The same place as the API server writes it: `spec.containers[0].securityContext.runAsUser`.
@@ -42,7 +42,7 @@ pub struct Finding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RejectedBy {
     /// Nobody: it runs, perhaps not as meant.
-    Nobody,
+    None,
     /// The kubelet, once the pod is bound.
     Kubelet,
     /// The API server, with 422.
@@ -52,7 +52,7 @@ pub enum RejectedBy {
 impl Finding {
     /// `MUL201 run-as-user: spec.…runAsUser: Windows has no numeric user ids; use windowsOptions.runAsUserName`.
     pub fn sentence(&self) -> String {
-        format!("{} {}: {}: {}", self.code, self.rule, self.path, self.advice())
+        format!("{} {}: {}: {}", self.code, self.rule, self.path, self.message_with_help())
     }
 
     /// As much of [`sentence`](Self::sentence) as `limit` characters hold, the reason last to go: what to write instead
@@ -60,11 +60,11 @@ impl Finding {
     /// the field; then nothing is left to write instead.
     pub fn line(&self, before: &str, done: &str, limit: usize) -> String {
         let Self { code, rule, path, message, .. } = self;
-        let advice = if done.is_empty() { self.advice() } else { message.clone() };
+        let text = if done.is_empty() { self.message_with_help() } else { message.clone() };
         let short = short_path(path);
         let lines = [
-            format!("{before}{code} {rule}: {path}{done}: {advice}"),
-            format!("{before}{code} {rule}: {short}{done}: {advice}"),
+            format!("{before}{code} {rule}: {path}{done}: {text}"),
+            format!("{before}{code} {rule}: {short}{done}: {text}"),
             format!("{before}{code} {rule}: {short}{done}: {message}"),
             format!("{before}{code}: {short}{done}: {message}"),
         ];
@@ -74,7 +74,7 @@ impl Finding {
     }
 
     /// Why, and what to write instead: `Windows has no numeric user ids; use windowsOptions.runAsUserName`.
-    pub fn advice(&self) -> String {
+    pub fn message_with_help(&self) -> String {
         if self.help.is_empty() { self.message.clone() } else { format!("{}; {}", self.message, self.help) }
     }
 }

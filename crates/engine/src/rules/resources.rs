@@ -15,7 +15,7 @@ use crate::rules::rule::{Rule, rule};
 /// The rules of this file.
 pub static RULES: [Rule; 4] = [
     Rule {
-        advice: true,
+        hint: true,
         ..rule!(
             "MUL601",
             "memory-limit",
@@ -26,7 +26,7 @@ pub static RULES: [Rule; 4] = [
         )
     },
     Rule {
-        advice: true,
+        hint: true,
         ..rule!(
             "MUL602",
             "requests-ignored",
@@ -45,7 +45,7 @@ pub static RULES: [Rule; 4] = [
         "use a device plugin's resource in limits",
     ),
     Rule {
-        advice: true,
+        hint: true,
         ..rule!(
             "MUL604",
             "small-limits",

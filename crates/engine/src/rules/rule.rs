@@ -14,7 +14,7 @@ macro_rules! rule {
             instead: $instead,
             repair: false,
             translation: None,
-            advice: false,
+            hint: false,
             since: "0.1",
             // Absolute, because families are files and folders.
             page: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/rules/pages/", $code, ".md")),
@@ -45,7 +45,7 @@ pub struct Rule {
     pub translation: Option<&'static str>,
     /// Whether pods run as they are meant to all the same, and it tells authors of something better: then it is worth no
     /// label on the pods of controllers, of which nearly every one would have it.
-    pub advice: bool,
+    pub hint: bool,
     /// Why Windows cannot do it: the sentence of its findings.
     pub why: &'static str,
     /// What to write instead, as a clause.

@@ -9,7 +9,7 @@ use crate::rules::rule::Rule;
 impl WorkloadContext<'_> {
     /// What the findings of `rule` do; `default` where nobody says.
     pub fn action(&self, rule: &Rule, default: Action) -> Action {
-        if self.input.settings.waved_off(self.exemptions, rule.code, rule.name) {
+        if self.input.settings.exempts(self.exemptions, rule.code, rule.name) {
             return Action::Allow;
         }
         // Policies made for an older Mullion did not ask for this.
@@ -39,13 +39,13 @@ impl WorkloadContext<'_> {
             rule: rule.name,
             action: self.action(rule, rule.default),
             quiet: false,
-            advice: rule.advice,
+            hint: rule.hint,
             path: field_path(&pointer),
             pointer,
             message: message.into(),
             help: rule.instead.to_owned(),
             replacement: None,
-            rejected_by: RejectedBy::Nobody,
+            rejected_by: RejectedBy::None,
             forbidden_by_os: false,
             rejected_beside_os: false,
             pre_existing: false,

@@ -5,12 +5,12 @@ use mullion_engine::admission::review::review;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::review_request::ReviewRequest;
 use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
-use mullion_engine::patch::authored_object::as_written;
+use mullion_engine::patch::authored_object::restore_authored;
 use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 
 fn written(kind: &str, mut object: Value, snapshot: &ClusterSnapshot) -> Value {
-    as_written(WorkloadKind::from_name(kind).unwrap(), &mut object, snapshot);
+    restore_authored(WorkloadKind::from_name(kind).unwrap(), &mut object, snapshot);
     object
 }
 

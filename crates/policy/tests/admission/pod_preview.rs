@@ -1,6 +1,6 @@
 //! Where the pods of a workload could run.
 
-use mullion_engine::admission::pod_preview::nodes;
+use mullion_engine::admission::pod_preview::find_nodes;
 use mullion_engine::model::review_request::ReviewRequest;
 use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
 use mullion_policy::policy_set::PolicySet;
@@ -27,7 +27,11 @@ fn nodes_of(object: &Value, policy: &str) -> Vec<String> {
     let policies = PolicySet::from_files(&[("a.yaml", text)]).unwrap();
     let kind = WorkloadKind::from_name(object["kind"].as_str().unwrap()).unwrap();
     let request = ReviewRequest::creation(WorkloadObject { kind, namespace: "default", object });
-    nodes(&request, &snapshot, &policies.resolve(&request, &snapshot)).unwrap().into_iter().map(str::to_owned).collect()
+    find_nodes(&request, &snapshot, &policies.resolve(&request, &snapshot))
+        .unwrap()
+        .into_iter()
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The API server adds what a class asks for after the webhooks (plugin RuntimeClass).

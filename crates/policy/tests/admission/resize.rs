@@ -30,7 +30,7 @@ fn asked(spec: &Value, memory: &str, policies: &PolicySet, endpoint: Endpoint) -
         workload: WorkloadObject { kind: WorkloadKind::Pod, namespace: "shop", object: &object },
         old: Some(&old),
         into_templates: false,
-        settled: false,
+        at_validate: false,
         images: None,
         namespace: None,
     };

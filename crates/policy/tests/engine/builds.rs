@@ -68,7 +68,7 @@ fn lands(stored: &Value, node: &Node) -> bool {
 
 fn said(outcome: &Outcome, code: &str) -> Vec<(String, String)> {
     let findings = outcome.review.findings.iter().filter(|finding| finding.code == code);
-    findings.map(|finding| (finding.path.clone(), finding.advice())).collect()
+    findings.map(|finding| (finding.path.clone(), finding.message_with_help())).collect()
 }
 
 // === the truth table ===

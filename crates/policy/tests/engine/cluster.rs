@@ -45,7 +45,7 @@ fn create_with(object: &Value, snapshot: &ClusterSnapshot) -> Outcome {
 /// Code, path, message and help of the 7xx findings.
 fn found(outcome: &Outcome) -> Vec<(String, String, String)> {
     let findings = outcome.review.findings.iter().filter(|finding| finding.code.starts_with("MUL7"));
-    findings.map(|finding| (finding.code.to_owned(), finding.path.clone(), finding.advice())).collect()
+    findings.map(|finding| (finding.code.to_owned(), finding.path.clone(), finding.message_with_help())).collect()
 }
 
 fn codes(outcome: &Outcome) -> Vec<(String, String)> {

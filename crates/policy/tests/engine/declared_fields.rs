@@ -14,7 +14,7 @@ const TERMS: &str = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnored
 pub(crate) fn declared(category: RequestCategory, path: &str) -> bool {
     let template = path.strip_prefix("/spec/template");
     match category {
-        RequestCategory::NotOurs | RequestCategory::OtherUpdate | RequestCategory::Resize => false,
+        RequestCategory::Skipped | RequestCategory::OtherUpdate | RequestCategory::Resize => false,
         RequestCategory::Pod => placed(path) || whole_pod(path) || repaired(path),
         // Where its pods go its controller has decided by the template.
         RequestCategory::OwnedPod { by: WorkloadKind::DaemonSet } => {

@@ -210,7 +210,7 @@ fn host_process_runs_as_an_account_of_the_host() {
         }
         let review = outcome.review;
         assert!(review.findings.iter().all(|finding| finding.code == "MUL405"), "{:?}", review.findings);
-        review.findings.first().map(Finding::advice)
+        review.findings.first().map(Finding::message_with_help)
     };
     for name in [
         SYSTEM,

@@ -133,13 +133,13 @@ fn names_that_nobody_knows() {
             json!({"nodeSelector": {"kubernetes.io/os": "LINUX"}}),
             "spec.nodeSelector[kubernetes.io/os]",
             "write linux",
-            RejectedBy::Nobody,
+            RejectedBy::None,
         ),
         (
             json!({"nodeSelector": {"beta.kubernetes.io/os": "mac"}}),
             "spec.nodeSelector[beta.kubernetes.io/os]",
             "write linux or windows",
-            RejectedBy::Nobody,
+            RejectedBy::None,
         ),
     ];
     for (mut spec, path, help, rejected_by) in cases {

@@ -125,7 +125,7 @@ fn both_ways_is_repaired_or_the_server_would_refuse_it() {
     let one_way = create(&pod(with("HostToContainer", false)));
     assert_eq!(one_way.stored.pointer(&format!("/spec{mount}")), Some(&json!("HostToContainer")));
     assert_eq!(one_way.review.findings[0].action, Action::Warn);
-    assert_eq!(one_way.review.findings[0].rejected_by, RejectedBy::Nobody);
+    assert_eq!(one_way.review.findings[0].rejected_by, RejectedBy::None);
 }
 
 #[test]

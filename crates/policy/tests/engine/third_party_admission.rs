@@ -43,9 +43,9 @@ impl Course {
 /// says so (`reinvocationPolicy: IfNeeded`), and /validate.
 fn course(object: &Value, other: Other, [mullion_again, other_again]: [bool; 2]) -> Course {
     let (snapshot, policies) = (snapshot(), PolicySet::default());
-    let ask = |object: &Value, settled| {
+    let ask = |object: &Value, at_validate| {
         let request = ReviewRequest {
-            settled,
+            at_validate,
             ..ReviewRequest::creation(WorkloadObject { kind: WorkloadKind::Pod, namespace: "default", object })
         };
         review(&request, &snapshot, &policies)
@@ -284,7 +284,7 @@ fn what_is_taken_off_a_template_is_told() {
         let request = ReviewRequest {
             operation,
             old,
-            settled: endpoint == Endpoint::Validate,
+            at_validate: endpoint == Endpoint::Validate,
             ..ReviewRequest::creation(subject)
         };
         respond(&review(&request, &snapshot, policies), object, endpoint)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use mullion_engine::admission::pod_preview::nodes;
+use mullion_engine::admission::pod_preview::find_nodes;
 use mullion_engine::admission::response::{Endpoint, ReviewResponse, respond};
 use mullion_engine::admission::review::review;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
@@ -76,7 +76,7 @@ pub(crate) fn judge(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, pol
             policies,
         )
     });
-    let nodes = nodes(request, snapshot, &policies.resolve(request, snapshot))
+    let nodes = find_nodes(request, snapshot, &policies.resolve(request, snapshot))
         .map(|names| names.into_iter().map(str::to_owned).collect());
     let labels = snapshot.namespaces.get(namespace).map(|namespace| &namespace.labels);
     let settings = Pod::of(kind, object).map(|pod| policies.effective(namespace, labels, &pod)).unwrap_or_default();
@@ -96,8 +96,11 @@ fn create(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &Po
             stored = object.clone();
         }
     }
-    let settled =
-        ReviewRequest { workload: WorkloadObject { object: &stored, ..request.workload }, settled: true, ..*request };
+    let settled = ReviewRequest {
+        workload: WorkloadObject { object: &stored, ..request.workload },
+        at_validate: true,
+        ..*request
+    };
     let second = match first.denial {
         Some(_) => ReviewResponse::default(),
         None => {

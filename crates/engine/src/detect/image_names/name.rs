@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::detect::image_names::repository::Known;
+use crate::detect::image_names::repository::KnownRepository;
 use crate::detect::image_names::tag::{Context, Reading, TagOs};
 use crate::detect::image_names::{repository, tag};
 use crate::model::image::platform::ImageOs;
@@ -23,7 +23,7 @@ pub enum NameSource {
 
 /// What a name says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NameAnswer {
+pub struct NameFacts {
     /// Operating systems.
     pub os: ImageOs,
     /// Windows builds; empty if unknown, if there are several, or if the image runs on any build.
@@ -32,7 +32,7 @@ pub struct NameAnswer {
     pub source: NameSource,
 }
 
-impl NameAnswer {
+impl NameFacts {
     /// The answer for a name that says nothing.
     pub const UNKNOWN: Self = Self { os: ImageOs::Unknown, builds: Vec::new(), source: NameSource::None };
 
@@ -98,44 +98,48 @@ pub struct ImageRow<'a> {
 }
 
 /// What the text of a pod's `image` says; a text that is no reference says nothing.
-pub fn from_text(text: &str) -> NameAnswer {
-    ImageRef::parse(text).map_or(NameAnswer::UNKNOWN, |image| from_name(&image))
+pub fn from_text(text: &str) -> NameFacts {
+    ImageRef::parse(text).map_or(NameFacts::UNKNOWN, |image| from_name(&image))
 }
 
 /// What a name says, without looking at a registry.
 ///
 /// Linux only by a word of the tag. A tag beside a digest counts as if it stood alone: the digest decides what is pulled, and people pin
 /// what the tag meant when they wrote it.
-pub fn from_name(image: &ImageRef<'_>) -> NameAnswer {
+pub fn from_name(image: &ImageRef<'_>) -> NameFacts {
     let known = repository::find(image);
     let reading = read_tag(image, known);
     match reading.os {
-        TagOs::Linux => return NameAnswer::new(ImageOs::Linux, NameSource::Tag),
-        TagOs::Both => return NameAnswer::new(ImageOs::Multi, NameSource::Tag),
+        TagOs::Linux => return NameFacts::new(ImageOs::Linux, NameSource::Tag),
+        TagOs::Both => return NameFacts::new(ImageOs::Multi, NameSource::Tag),
         TagOs::Silent | TagOs::Windows => {}
     }
     match known {
-        Some(Known::Decoy) => NameAnswer::UNKNOWN,
-        Some(Known::Windows { untagged, path, .. }) => in_windows_repository(image, reading, untagged, path),
-        Some(Known::WindowsIfReleased) if reading.build.is_some() => {
-            NameAnswer::windows(reading.build, NameSource::Tag)
+        Some(KnownRepository::Decoy) => NameFacts::UNKNOWN,
+        Some(KnownRepository::Windows { untagged, path, .. }) => in_windows_repository(image, reading, untagged, path),
+        Some(KnownRepository::WindowsIfReleased) if reading.build.is_some() => {
+            NameFacts::windows(reading.build, NameSource::Tag)
         }
         _ if reading.os == TagOs::Windows && !(reading.bare && repository::is_toolchain(image)) => {
-            NameAnswer::windows(reading.build, NameSource::Tag)
+            NameFacts::windows(reading.build, NameSource::Tag)
         }
-        _ if reading.hint && repository::hint_is_proof(image) => NameAnswer::windows(reading.build, NameSource::Tag),
-        Some(Known::Multi) if !is_linux_variant(image) => NameAnswer::new(ImageOs::Multi, NameSource::Repository),
-        Some(Known::MultiUpTo(last)) if image.tag().and_then(major).is_some_and(|major| major <= last) => {
-            NameAnswer::new(ImageOs::Multi, NameSource::Repository)
+        _ if reading.hint && repository::hint_is_proof(image) => NameFacts::windows(reading.build, NameSource::Tag),
+        Some(KnownRepository::Multi) if !is_linux_variant(image) => {
+            NameFacts::new(ImageOs::Multi, NameSource::Repository)
         }
-        Some(Known::Multi | Known::MultiUpTo(_) | Known::WindowsIfReleased) | None => NameAnswer::UNKNOWN,
+        Some(KnownRepository::MultiUpTo(last)) if image.tag().and_then(major).is_some_and(|major| major <= last) => {
+            NameFacts::new(ImageOs::Multi, NameSource::Repository)
+        }
+        Some(KnownRepository::Multi | KnownRepository::MultiUpTo(_) | KnownRepository::WindowsIfReleased) | None => {
+            NameFacts::UNKNOWN
+        }
     }
 }
 
-fn read_tag(image: &ImageRef<'_>, known: Option<Known>) -> Reading {
+fn read_tag(image: &ImageRef<'_>, known: Option<KnownRepository>) -> Reading {
     let context = match known {
-        Some(Known::Windows { context, .. }) => context,
-        Some(Known::WindowsIfReleased) => Context::BaseImage,
+        Some(KnownRepository::Windows { context, .. }) => context,
+        Some(KnownRepository::WindowsIfReleased) => Context::BaseImage,
         _ => Context::Other,
     };
     tag::read(image.tag().unwrap_or_default(), context)
@@ -146,12 +150,12 @@ fn in_windows_repository(
     reading: Reading,
     untagged: Option<Build>,
     path: Option<Build>,
-) -> NameAnswer {
+) -> NameFacts {
     let floating = image.digest().is_none() && image.tag().is_none_or(|tag| tag == "latest");
     let by_repository = path.or(if floating { untagged } else { None });
     let source =
         if reading.os == TagOs::Windows || reading.build.is_some() { NameSource::Tag } else { NameSource::Repository };
-    NameAnswer::windows(reading.build.or(by_repository), source)
+    NameFacts::windows(reading.build.or(by_repository), source)
 }
 
 /// Words of the Docker official images that are never in an index with Windows and too common to be Linux anywhere else: `python:3.12-slim`,
@@ -333,7 +337,7 @@ mod tests {
             "X/windows/servercore:",
             "Nanoserver",
         ] {
-            assert_eq!(from_text(text), NameAnswer::UNKNOWN, "{text}");
+            assert_eq!(from_text(text), NameFacts::UNKNOWN, "{text}");
         }
     }
 
@@ -357,7 +361,7 @@ mod tests {
     #[test]
     fn rows_serialise_as_the_command_prints_them() {
         let row = |reference| {
-            let NameAnswer { os, builds, source } = from_text(reference);
+            let NameFacts { os, builds, source } = from_text(reference);
             serde_json::to_string(&ImageRow { reference, os, builds, source: source.into() }).unwrap()
         };
         let text = "mcr.microsoft.com/windows/servercore:ltsc2022";

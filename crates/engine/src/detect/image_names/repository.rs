@@ -9,7 +9,7 @@ use crate::model::windows::build::Build;
 
 /// What is known of a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum KnownRepository {
     /// Windows only, whatever the tag.
     Windows {
         /// How to read numbers in the tag.
@@ -49,21 +49,23 @@ pub(crate) enum At {
 
 struct Row {
     at: At,
-    known: Known,
+    known: KnownRepository,
     /// Where this can be read: repository and, where it helps, file.
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers and for the test that no row lacks one"))]
     source: &'static str,
 }
 
-const fn row(at: At, known: Known, source: &'static str) -> Row {
+const fn row(at: At, known: KnownRepository, source: &'static str) -> Row {
     Row { at, known, source }
 }
 
-const WINDOWS: Known = Known::Windows { context: Context::Other, untagged: None, path: None };
-const BASE: Known = Known::Windows { context: Context::BaseImage, untagged: None, path: None };
-const YEAR_NAMED: Known = Known::Windows { context: Context::YearNamed, untagged: None, path: None };
+const WINDOWS: KnownRepository = KnownRepository::Windows { context: Context::Other, untagged: None, path: None };
+const BASE: KnownRepository = KnownRepository::Windows { context: Context::BaseImage, untagged: None, path: None };
+const YEAR_NAMED: KnownRepository =
+    KnownRepository::Windows { context: Context::YearNamed, untagged: None, path: None };
 /// Docker Hub's first base images ended with 1607; their `latest` still means it.
-const BASE_1607: Known = Known::Windows { context: Context::BaseImage, untagged: Some(Build::new(14393)), path: None };
+const BASE_1607: KnownRepository =
+    KnownRepository::Windows { context: Context::BaseImage, untagged: Some(Build::new(14393)), path: None };
 
 /// Names of the Microsoft Container Registry and of its mirrors, as host or as the component that a pull-through mirror adds.
 const MICROSOFT_HOSTS: &[&str] = &["mcr.microsoft.com", "mcr.azure.cn", "mcr.azk8s.cn", "mcr"];
@@ -92,23 +94,23 @@ const SPIRE: &str = "spiffe/spire Makefile: images-windows";
 #[rustfmt::skip]
 static ROWS: &[Row] = &[
     // Linux images whose names or tags look like Windows.
-    row(At::End("dockurr/windows"), Known::Decoy, "dockur/windows: Windows in a virtual machine in a Linux container"),
-    row(At::End("dockurr/windows-arm"), Known::Decoy, "dockur/windows-arm"),
-    row(At::End("dockur/windows"), Known::Decoy, "dockur/windows on ghcr.io"),
-    row(At::End("dockur/windows-arm"), Known::Decoy, "dockur/windows-arm on ghcr.io"),
-    row(At::Name("pyinstaller-windows"), Known::Decoy, "cdrx/docker-pyinstaller: Linux with Wine"),
-    row(At::Within("dockcross"), Known::Decoy, "dockcross/dockcross README.md: cross compilers on Linux"),
-    row(At::Name("windows-vpc-resource-controller"), Known::Decoy, "the legacy vpc-resource-controller.yaml of Amazon EKS"),
-    row(At::Name("windows-machine-config-operator"), Known::Decoy, "openshift/windows-machine-config-operator"),
-    row(At::Name("windows-servercore-cache"), Known::Decoy, "kubernetes/kubernetes test/images/windows: layers for buildx, linux/amd64"),
-    row(At::Name("gke-windows-builder"), Known::Decoy, "GoogleCloudPlatform/gke-windows-builder"),
-    row(At::Name("k8s-gmsa-webhook"), Known::Decoy, "kubernetes-sigs/windows-gmsa admission-webhook"),
-    row(At::Name("hyperv-runtimeclass-mutating-webhook"), Known::Decoy, "kubernetes-sigs/windows-testing helpers/Makefile"),
-    row(At::Name("hyperv-webhook"), Known::Decoy, "kubernetes-sigs/windows-testing helpers/Makefile"),
-    row(At::Name("hpc-webhook"), Known::Decoy, "kubernetes-sigs/windows-testing helpers/Makefile"),
-    row(At::End("therecipe/qt"), Known::Decoy, "therecipe/qt internal/docker/windows_32_shared: cross compiler on Linux, tags windows_64_static"),
-    row(At::Within("containerdisks"), Known::Decoy, "kubevirt/containerdisks: disks of virtual machines, which Linux pods run"),
-    row(At::Name("windowszip"), Known::Decoy, "Azure/AgentBaker staging/cse/windows/kubeletfunc.ps1: an artifact, not an image"),
+    row(At::End("dockurr/windows"), KnownRepository::Decoy, "dockur/windows: Windows in a virtual machine in a Linux container"),
+    row(At::End("dockurr/windows-arm"), KnownRepository::Decoy, "dockur/windows-arm"),
+    row(At::End("dockur/windows"), KnownRepository::Decoy, "dockur/windows on ghcr.io"),
+    row(At::End("dockur/windows-arm"), KnownRepository::Decoy, "dockur/windows-arm on ghcr.io"),
+    row(At::Name("pyinstaller-windows"), KnownRepository::Decoy, "cdrx/docker-pyinstaller: Linux with Wine"),
+    row(At::Within("dockcross"), KnownRepository::Decoy, "dockcross/dockcross README.md: cross compilers on Linux"),
+    row(At::Name("windows-vpc-resource-controller"), KnownRepository::Decoy, "the legacy vpc-resource-controller.yaml of Amazon EKS"),
+    row(At::Name("windows-machine-config-operator"), KnownRepository::Decoy, "openshift/windows-machine-config-operator"),
+    row(At::Name("windows-servercore-cache"), KnownRepository::Decoy, "kubernetes/kubernetes test/images/windows: layers for buildx, linux/amd64"),
+    row(At::Name("gke-windows-builder"), KnownRepository::Decoy, "GoogleCloudPlatform/gke-windows-builder"),
+    row(At::Name("k8s-gmsa-webhook"), KnownRepository::Decoy, "kubernetes-sigs/windows-gmsa admission-webhook"),
+    row(At::Name("hyperv-runtimeclass-mutating-webhook"), KnownRepository::Decoy, "kubernetes-sigs/windows-testing helpers/Makefile"),
+    row(At::Name("hyperv-webhook"), KnownRepository::Decoy, "kubernetes-sigs/windows-testing helpers/Makefile"),
+    row(At::Name("hpc-webhook"), KnownRepository::Decoy, "kubernetes-sigs/windows-testing helpers/Makefile"),
+    row(At::End("therecipe/qt"), KnownRepository::Decoy, "therecipe/qt internal/docker/windows_32_shared: cross compiler on Linux, tags windows_64_static"),
+    row(At::Within("containerdisks"), KnownRepository::Decoy, "kubevirt/containerdisks: disks of virtual machines, which Linux pods run"),
+    row(At::Name("windowszip"), KnownRepository::Decoy, "Azure/AgentBaker staging/cse/windows/kubeletfunc.ps1: an artifact, not an image"),
 
     // Base images and what Microsoft builds on them.
     row(At::Within("windows/nanoserver"), BASE, BASE_LIFECYCLE),
@@ -135,9 +137,9 @@ static ROWS: &[Row] = &[
     row(At::End("businesscentral/onprem"), WINDOWS, BUSINESS_CENTRAL),
     row(At::End("businesscentral/sandbox"), WINDOWS, BUSINESS_CENTRAL),
     row(At::Within("azure-app-service/windows"), WINDOWS, "hashicorp/terraform-provider-azurerm internal/services/appservice/windows_web_app_resource_test.go"),
-    row(At::End("nanoserver"), Known::WindowsIfReleased, "base image under a private path"),
-    row(At::End("servercore"), Known::WindowsIfReleased, "base image under a private path"),
-    row(At::End("windowsservercore"), Known::WindowsIfReleased, "base image under a private path"),
+    row(At::End("nanoserver"), KnownRepository::WindowsIfReleased, "base image under a private path"),
+    row(At::End("servercore"), KnownRepository::WindowsIfReleased, "base image under a private path"),
+    row(At::End("windowsservercore"), KnownRepository::WindowsIfReleased, "base image under a private path"),
 
     // Official images built for Windows.
     row(At::Within("winamd64"), BASE, "docker-library/official-images: the Windows builds by themselves"),
@@ -182,56 +184,56 @@ static ROWS: &[Row] = &[
     row(At::Name("oidc-discovery-provider-windows"), WINDOWS, SPIRE),
 
     // Linux and Windows behind one tag.
-    row(At::Name("pause"), Known::Multi, "kubernetes/kubernetes build/pause/CHANGELOG.md"),
-    row(At::Name("agnhost"), Known::Multi, TESTING),
-    row(At::Within("e2e-test-images"), Known::Multi, TESTING),
-    row(At::Within("k8s-staging-e2e-test-images"), Known::Multi, TESTING),
-    row(At::Name("csi-node-driver-registrar"), Known::Multi, CSI),
-    row(At::Name("livenessprobe"), Known::Multi, CSI),
-    row(At::Name("smbplugin"), Known::Multi, "kubernetes-csi/csi-driver-smb"),
-    row(At::Name("smb-csi"), Known::Multi, "kubernetes-csi/csi-driver-smb charts/: mcr.microsoft.com/k8s/csi/smb-csi"),
-    row(At::Name("azuredisk-csi"), Known::Multi, "kubernetes-sigs/azuredisk-csi-driver"),
-    row(At::Name("azurefile-csi"), Known::Multi, "kubernetes-sigs/azurefile-csi-driver Makefile"),
-    row(At::Name("aws-ebs-csi-driver"), Known::Multi, "kubernetes-sigs/aws-ebs-csi-driver Dockerfile"),
-    row(At::Name("gcp-compute-persistent-disk-csi-driver"), Known::Multi, "kubernetes-sigs/gcp-compute-persistent-disk-csi-driver"),
-    row(At::Within("secrets-store/driver"), Known::Multi, "kubernetes-sigs/secrets-store-csi-driver docker/BASEIMAGE"),
-    row(At::Within("csi-secrets-store/driver"), Known::Multi, "kubernetes-sigs/secrets-store-csi-driver docker/BASEIMAGE"),
-    row(At::Within("secrets-store/provider-azure"), Known::Multi, "Azure/secrets-store-csi-driver-provider-azure"),
-    row(At::Name("azure-cni"), Known::Multi, AZURE_NETWORKING),
-    row(At::Name("azure-cns"), Known::Multi, AZURE_NETWORKING),
-    row(At::Name("azure-npm"), Known::Multi, AZURE_NETWORKING),
-    row(At::Name("azure-ipam"), Known::Multi, AZURE_NETWORKING),
-    row(At::Name("cni-dropgz"), Known::Multi, AZURE_NETWORKING),
-    row(At::Name("azure-cloud-node-manager"), Known::Multi, "kubernetes-sigs/cloud-provider-azure Makefile"),
-    row(At::Name("rke2-runtime"), Known::Multi, "rancher/rke2"),
-    row(At::Name("splunk-otel-collector"), Known::Multi, "signalfx/splunk-otel-collector-chart docs/advanced-configuration.md"),
-    row(At::End("newrelic/nri-kubernetes"), Known::Multi, "newrelic/nri-kubernetes windows/nri-kubernetes/README.md"),
-    row(At::End("datadog/agent"), Known::Multi, "DataDog/helm-charts"),
-    row(At::End("datadoghq/agent"), Known::Multi, "DataDog/helm-charts"),
-    row(At::Registry("registry.datadoghq.com", "agent"), Known::Multi, "DataDog/helm-charts"),
-    row(At::End("powershell"), Known::Multi, "PowerShell/PowerShell-Docker meta.json manifestLists"),
-    row(At::End("microsoft/dotnet"), Known::Multi, DOCKER_LABS),
-    row(At::Within("dotnet/samples"), Known::Multi, DOTNET),
-    row(At::Within("dotnet/core"), Known::Multi, DOTNET),
-    row(At::End("dotnet/runtime"), Known::MultiUpTo(7), DOTNET),
-    row(At::End("dotnet/aspnet"), Known::MultiUpTo(7), DOTNET),
-    row(At::End("dotnet/sdk"), Known::MultiUpTo(7), DOTNET),
-    row(At::End("dotnet/nightly/runtime"), Known::MultiUpTo(7), DOTNET),
-    row(At::End("dotnet/nightly/aspnet"), Known::MultiUpTo(7), DOTNET),
-    row(At::End("dotnet/nightly/sdk"), Known::MultiUpTo(7), DOTNET),
-    row(At::Official("caddy"), Known::Multi, OFFICIAL),
-    row(At::Official("eclipse-temurin"), Known::Multi, OFFICIAL),
-    row(At::Official("golang"), Known::Multi, OFFICIAL),
-    row(At::Official("haxe"), Known::Multi, OFFICIAL),
-    row(At::Official("hello-world"), Known::Multi, OFFICIAL),
-    row(At::Official("hylang"), Known::Multi, OFFICIAL),
-    row(At::Official("julia"), Known::Multi, OFFICIAL),
-    row(At::Official("mongo"), Known::Multi, OFFICIAL),
-    row(At::Official("nats"), Known::Multi, OFFICIAL),
-    row(At::Official("nats-streaming"), Known::Multi, OFFICIAL),
-    row(At::Official("openjdk"), Known::Multi, OFFICIAL),
-    row(At::Official("pypy"), Known::Multi, OFFICIAL),
-    row(At::Official("python"), Known::Multi, OFFICIAL),
+    row(At::Name("pause"), KnownRepository::Multi, "kubernetes/kubernetes build/pause/CHANGELOG.md"),
+    row(At::Name("agnhost"), KnownRepository::Multi, TESTING),
+    row(At::Within("e2e-test-images"), KnownRepository::Multi, TESTING),
+    row(At::Within("k8s-staging-e2e-test-images"), KnownRepository::Multi, TESTING),
+    row(At::Name("csi-node-driver-registrar"), KnownRepository::Multi, CSI),
+    row(At::Name("livenessprobe"), KnownRepository::Multi, CSI),
+    row(At::Name("smbplugin"), KnownRepository::Multi, "kubernetes-csi/csi-driver-smb"),
+    row(At::Name("smb-csi"), KnownRepository::Multi, "kubernetes-csi/csi-driver-smb charts/: mcr.microsoft.com/k8s/csi/smb-csi"),
+    row(At::Name("azuredisk-csi"), KnownRepository::Multi, "kubernetes-sigs/azuredisk-csi-driver"),
+    row(At::Name("azurefile-csi"), KnownRepository::Multi, "kubernetes-sigs/azurefile-csi-driver Makefile"),
+    row(At::Name("aws-ebs-csi-driver"), KnownRepository::Multi, "kubernetes-sigs/aws-ebs-csi-driver Dockerfile"),
+    row(At::Name("gcp-compute-persistent-disk-csi-driver"), KnownRepository::Multi, "kubernetes-sigs/gcp-compute-persistent-disk-csi-driver"),
+    row(At::Within("secrets-store/driver"), KnownRepository::Multi, "kubernetes-sigs/secrets-store-csi-driver docker/BASEIMAGE"),
+    row(At::Within("csi-secrets-store/driver"), KnownRepository::Multi, "kubernetes-sigs/secrets-store-csi-driver docker/BASEIMAGE"),
+    row(At::Within("secrets-store/provider-azure"), KnownRepository::Multi, "Azure/secrets-store-csi-driver-provider-azure"),
+    row(At::Name("azure-cni"), KnownRepository::Multi, AZURE_NETWORKING),
+    row(At::Name("azure-cns"), KnownRepository::Multi, AZURE_NETWORKING),
+    row(At::Name("azure-npm"), KnownRepository::Multi, AZURE_NETWORKING),
+    row(At::Name("azure-ipam"), KnownRepository::Multi, AZURE_NETWORKING),
+    row(At::Name("cni-dropgz"), KnownRepository::Multi, AZURE_NETWORKING),
+    row(At::Name("azure-cloud-node-manager"), KnownRepository::Multi, "kubernetes-sigs/cloud-provider-azure Makefile"),
+    row(At::Name("rke2-runtime"), KnownRepository::Multi, "rancher/rke2"),
+    row(At::Name("splunk-otel-collector"), KnownRepository::Multi, "signalfx/splunk-otel-collector-chart docs/advanced-configuration.md"),
+    row(At::End("newrelic/nri-kubernetes"), KnownRepository::Multi, "newrelic/nri-kubernetes windows/nri-kubernetes/README.md"),
+    row(At::End("datadog/agent"), KnownRepository::Multi, "DataDog/helm-charts"),
+    row(At::End("datadoghq/agent"), KnownRepository::Multi, "DataDog/helm-charts"),
+    row(At::Registry("registry.datadoghq.com", "agent"), KnownRepository::Multi, "DataDog/helm-charts"),
+    row(At::End("powershell"), KnownRepository::Multi, "PowerShell/PowerShell-Docker meta.json manifestLists"),
+    row(At::End("microsoft/dotnet"), KnownRepository::Multi, DOCKER_LABS),
+    row(At::Within("dotnet/samples"), KnownRepository::Multi, DOTNET),
+    row(At::Within("dotnet/core"), KnownRepository::Multi, DOTNET),
+    row(At::End("dotnet/runtime"), KnownRepository::MultiUpTo(7), DOTNET),
+    row(At::End("dotnet/aspnet"), KnownRepository::MultiUpTo(7), DOTNET),
+    row(At::End("dotnet/sdk"), KnownRepository::MultiUpTo(7), DOTNET),
+    row(At::End("dotnet/nightly/runtime"), KnownRepository::MultiUpTo(7), DOTNET),
+    row(At::End("dotnet/nightly/aspnet"), KnownRepository::MultiUpTo(7), DOTNET),
+    row(At::End("dotnet/nightly/sdk"), KnownRepository::MultiUpTo(7), DOTNET),
+    row(At::Official("caddy"), KnownRepository::Multi, OFFICIAL),
+    row(At::Official("eclipse-temurin"), KnownRepository::Multi, OFFICIAL),
+    row(At::Official("golang"), KnownRepository::Multi, OFFICIAL),
+    row(At::Official("haxe"), KnownRepository::Multi, OFFICIAL),
+    row(At::Official("hello-world"), KnownRepository::Multi, OFFICIAL),
+    row(At::Official("hylang"), KnownRepository::Multi, OFFICIAL),
+    row(At::Official("julia"), KnownRepository::Multi, OFFICIAL),
+    row(At::Official("mongo"), KnownRepository::Multi, OFFICIAL),
+    row(At::Official("nats"), KnownRepository::Multi, OFFICIAL),
+    row(At::Official("nats-streaming"), KnownRepository::Multi, OFFICIAL),
+    row(At::Official("openjdk"), KnownRepository::Multi, OFFICIAL),
+    row(At::Official("pypy"), KnownRepository::Multi, OFFICIAL),
+    row(At::Official("python"), KnownRepository::Multi, OFFICIAL),
 ];
 
 /// Repositories seen with a Windows tag of a bare `win`, `hp` or `hpc`; most write `windows-hp`, which needs no row.
@@ -254,11 +256,11 @@ pub(crate) fn is_toolchain(image: &ImageRef<'_>) -> bool {
 const BASE_COMPONENTS: &[&str] = &["nanoserver", "servercore", "windowsservercore"];
 
 /// What is known of the repository; None for most.
-pub(crate) fn find(image: &ImageRef<'_>) -> Option<Known> {
+pub(crate) fn find(image: &ImageRef<'_>) -> Option<KnownRepository> {
     let row = ROWS.iter().find(|row| row.at.matches(image)).map(|row| row.known);
     row.or_else(|| {
         let path = path_build(image.repository())?;
-        Some(Known::Windows { context: Context::Other, untagged: None, path: Some(path) })
+        Some(KnownRepository::Windows { context: Context::Other, untagged: None, path: Some(path) })
     })
 }
 
@@ -336,7 +338,7 @@ mod tests {
 
     use super::*;
 
-    fn known(text: &str) -> Option<Known> {
+    fn known(text: &str) -> Option<KnownRepository> {
         find(&ImageRef::parse(text).unwrap())
     }
 
@@ -365,7 +367,7 @@ mod tests {
     #[test]
     fn components_are_whole() {
         let path_build_of =
-            |build| Known::Windows { context: Context::Other, untagged: None, path: Some(Build::new(build)) };
+            |build| KnownRepository::Windows { context: Context::Other, untagged: None, path: Some(Build::new(build)) };
         let cases = [
             ("mcr.microsoft.com/windows/servercore", Some(BASE)),
             ("mcr.microsoft.com/windows/servercore/iis", Some(BASE)),
@@ -376,7 +378,7 @@ mod tests {
             ("quay.io/mohashai/random/windows/servercore", Some(BASE)),
             ("registry.corp/windows", None),
             ("registry.corp/windows/api", None),
-            ("registry.corp/mywindows/servercore", Some(Known::WindowsIfReleased)),
+            ("registry.corp/mywindows/servercore", Some(KnownRepository::WindowsIfReleased)),
             ("registry.corp/windows/servercore2", None),
             ("registry.corp/windows/serverless", None),
             ("windows.azurecr.io/api", None),
@@ -392,10 +394,10 @@ mod tests {
             ("x.io/nanoserver-1809-proxy", None),
             ("x.io/nanoserver-1809/proxy", None),
             ("x.io/app-1809", None),
-            ("registry.datadoghq.com/agent", Some(Known::Multi)),
+            ("registry.datadoghq.com/agent", Some(KnownRepository::Multi)),
             ("jenkins/agent", None),
             ("acme/golang", None),
-            ("golang", Some(Known::Multi)),
+            ("golang", Some(KnownRepository::Multi)),
         ];
         for (text, expected) in cases {
             assert_eq!(known(text), expected, "{text}");

@@ -78,7 +78,7 @@ impl TolerationsWhitelist {
             Ok(list) => {
                 let list: Vec<AdmittedToleration> = list.into_iter().flatten().map(Option::unwrap_or_default).collect();
                 let only = Self::Only(list);
-                if only.is_empty() || present.iter().any(|toleration| only.refuses(toleration)) {
+                if only.is_empty() || present.iter().any(|toleration| only.rejects(toleration)) {
                     return Self::Anything;
                 }
                 only
@@ -90,7 +90,7 @@ impl TolerationsWhitelist {
 
     /// Whether a pod with that toleration (raw JSON) is refused: Kubernetes' `VerifyAgainstWhitelist`
     /// (pkg/util/tolerations/tolerations.go), of one.
-    pub fn refuses(&self, toleration: &Value) -> bool {
+    pub fn rejects(&self, toleration: &Value) -> bool {
         match self {
             Self::Anything => false,
             Self::Only(list) => {
@@ -239,7 +239,7 @@ impl PodSecurity {
     /// Whether no pod with `spec.os.name: windows` can pass: rules of 1.8 to 1.24 demand `allowPrivilegeEscalation: false`
     /// of every container (`policy/check_allowPrivilegeEscalation.go`), which the API server refuses beside it. From
     /// 1.25 these pods are let off.
-    pub fn refuses_windows_os(self) -> bool {
+    pub fn rejects_windows_os(self) -> bool {
         self.level == PodSecurityLevel::Restricted && self.minor.is_some_and(|minor| (8..25).contains(&minor))
     }
 }
@@ -311,7 +311,7 @@ mod tests {
             (r#"[{"key": "a", "operator": "Exists", "tolerationSeconds": 300}]"#, forever, false),
         ];
         for (text, toleration, refused) in cases {
-            assert_eq!(whitelist(text).refuses(&toleration), refused, "{text} {toleration}");
+            assert_eq!(whitelist(text).rejects(&toleration), refused, "{text} {toleration}");
         }
     }
 
@@ -330,7 +330,7 @@ mod tests {
         ];
         for text in bad {
             assert!(matches!(whitelist(text), TolerationsWhitelist::Unreadable(_)), "{text}: {:?}", whitelist(text));
-            assert!(whitelist(text).refuses(&os_toleration()));
+            assert!(whitelist(text).rejects(&os_toleration()));
             // A pod that came through with a toleration did not meet the plugin.
             let passed =
                 TolerationsWhitelist::of(Some(&namespace(TOLERATIONS_WHITELIST_ANNOTATION, text)), &[os_toleration()]);
@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn a_pod_that_breaks_it_already_is_not_bound_by_it() {
         let namespace = namespace(TOLERATIONS_WHITELIST_ANNOTATION, r#"[{"key": "team", "operator": "Exists"}]"#);
-        let of = |present: &[Value]| TolerationsWhitelist::of(Some(&namespace), present).refuses(&os_toleration());
+        let of = |present: &[Value]| TolerationsWhitelist::of(Some(&namespace), present).rejects(&os_toleration());
         assert!(of(&[]) && of(&[json!({"key": "team", "operator": "Exists", "effect": "NoSchedule"})]));
         assert!(!of(&[json!({"key": "node.kubernetes.io/not-ready", "operator": "Exists"})]));
         assert_eq!(TolerationsWhitelist::of(None, &[]), TolerationsWhitelist::Anything);
@@ -390,7 +390,7 @@ mod tests {
                 .flatten()
                 .collect();
             let found = PodSecurity::of(Some(&Namespace { labels, ..Namespace::default() }));
-            assert_eq!((found.level, found.refuses_windows_os()), (expected, refuses), "{level:?} {version:?}");
+            assert_eq!((found.level, found.rejects_windows_os()), (expected, refuses), "{level:?} {version:?}");
         }
         assert_eq!(PodSecurity::of(None).level, PodSecurityLevel::Privileged);
     }
@@ -401,7 +401,7 @@ mod tests {
             for text in [text, json] {
                 let list = whitelist(&text);
                 // Whatever it is, it says the same of the same toleration, and of all where it restricts nothing.
-                prop_assert_eq!(list.refuses(&os_toleration()), list != TolerationsWhitelist::Anything && !matches!(&list, TolerationsWhitelist::Only(all) if all.iter().any(|one| one.is_superset_of(&AdmittedToleration::of(&os_toleration())))));
+                prop_assert_eq!(list.rejects(&os_toleration()), list != TolerationsWhitelist::Anything && !matches!(&list, TolerationsWhitelist::Only(all) if all.iter().any(|one| one.is_superset_of(&AdmittedToleration::of(&os_toleration())))));
                 let namespace = namespace(NODE_SELECTOR_ANNOTATIONS[0], &text);
                 let _: Option<(&str, &str)> = contradiction(Some(&namespace), "kubernetes.io/os", "windows");
             }

@@ -56,7 +56,7 @@ impl NodeLabels {
     }
 
     /// Equal for labels that differ in their host names only, where they were made with the same [`NodeParts`].
-    pub(crate) fn but_for_host(&self) -> usize {
+    pub(crate) fn without_host(&self) -> usize {
         Arc::as_ptr(&self.pairs).addr()
     }
 
@@ -192,7 +192,7 @@ mod tests {
         let mut parts = NodeParts::default();
         let labels = |host: &str| map(&[(HOST_NAME, host), ("os", "linux"), ("topology.example.com/node", host)]);
         let [a, b] = ["a", "b"].map(|host| parts.labels(labels(host)));
-        assert_eq!(a.but_for_host(), b.but_for_host());
+        assert_eq!(a.without_host(), b.without_host());
         assert_ne!(a, b);
         assert_eq!((a.get(HOST_NAME), b.get("topology.example.com/node")), (Some("a"), Some("b")));
         assert_eq!(a.iter().map(|(_, value)| value).collect::<Vec<_>>(), ["a", "linux", "a"]);

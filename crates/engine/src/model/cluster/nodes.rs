@@ -63,7 +63,7 @@ impl Nodes {
         let (mut looked_at, mut known) = (HashSet::new(), HashSet::new());
         let mut kinds = Vec::new();
         for (at, node) in all.iter().enumerate() {
-            if !looked_at.insert((node.os, node.labels.but_for_host())) {
+            if !looked_at.insert((node.os, node.labels.without_host())) {
                 continue;
             }
             let common = node.labels.common(|key| {

@@ -14,7 +14,7 @@ use crate::model::pod_view::Pod;
 pub const REQUIRED_TERMS: &str =
     "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
 
-/// Labels that only Windows nodes can satisfy: whatever the value, or asked for with a value that starts like this,
+/// Labels that only Windows nodes can satisfy: whatever the value, or required for with a value that starts like this,
 /// without regard to case.
 const WINDOWS_LABELS: [(&str, Option<&str>); 5] = [
     // kubelet, on Windows only (getOSSpecificLabels)
@@ -36,7 +36,7 @@ pub enum OsWanted {
     Silent,
     /// Only this one.
     Only(Os),
-    /// Both are asked for by name.
+    /// Both are required for by name.
     Either,
     /// No node can satisfy it: Linux and Windows at once.
     Impossible,
@@ -55,14 +55,14 @@ pub fn selector_os_without(pod: &Pod<'_>, label: &str) -> (OsWanted, Option<Stri
 }
 
 fn os_of_pairs<'p>(pairs: impl Iterator<Item = (&'p str, &'p str)>) -> (OsWanted, Option<String>) {
-    let mut asked = Asked::default();
+    let mut required = RequiredOs::default();
     let mut pointer = None;
     for (key, value) in pairs {
-        if asked.add(key, "In", &[value]) && pointer.is_none() {
+        if required.add(key, "In", &[value]) && pointer.is_none() {
             pointer = Some(format!("/spec/nodeSelector/{}", escape(key)));
         }
     }
-    (asked.wanted(), pointer)
+    (required.wanted(), pointer)
 }
 
 /// What the required node affinity says: terms are alternatives, so each of them must say it.
@@ -118,7 +118,7 @@ impl<'a> NodeConstraints<'a> {
         let terms = pod.items(REQUIRED_TERMS);
         let all = terms.iter().filter(|term| !is_empty_term(term));
         let own = |(key, operator, _): &Requirement<'_>| (*key, *operator) == (WINDOWS_BUILD_LABEL, "NotIn");
-        let all = all.map(|term| expressions(term).iter().map(requirement).filter(|asked| !own(asked)).collect());
+        let all = all.map(|term| expressions(term).iter().map(requirement).filter(|required| !own(required)).collect());
         Self {
             equal: pod.strings("/spec/nodeSelector").chain(more).collect(),
             terms: (!terms.is_empty()).then(|| all.collect()),
@@ -132,7 +132,7 @@ impl<'a> NodeConstraints<'a> {
         self
     }
 
-    /// Whether nothing is asked of the node.
+    /// Whether nothing is required of the node.
     pub fn is_empty(&self) -> bool {
         self.equal.is_empty() && self.terms.iter().flatten().all(Vec::is_empty)
     }
@@ -157,7 +157,7 @@ impl<'a> NodeConstraints<'a> {
 
 /// Whether the pod constrains `key` at all, by selector or by required affinity.
 pub fn constrains(pod: &Pod<'_>, key: &str) -> bool {
-    pod.strings("/spec/nodeSelector").any(|(asked, _)| asked == key)
+    pod.strings("/spec/nodeSelector").any(|(required, _)| required == key)
         || pod
             .items(REQUIRED_TERMS)
             .iter()
@@ -196,12 +196,12 @@ pub fn requirement_holds(operator: &str, values: &[impl AsRef<str>], label: Opti
 }
 
 fn term_os(term: &Value) -> OsWanted {
-    let mut asked = Asked::default();
+    let mut required = RequiredOs::default();
     for expression in expressions(term) {
         let (key, operator, values) = requirement(expression);
-        asked.add(key, operator, &values);
+        required.add(key, operator, &values);
     }
-    asked.wanted()
+    required.wanted()
 }
 
 fn expressions(term: &Value) -> &[Value] {
@@ -216,14 +216,14 @@ fn requirement(value: &Value) -> Requirement<'_> {
 
 /// Which operating systems a conjunction of requirements leaves possible.
 #[derive(Default)]
-struct Asked {
+struct RequiredOs {
     not_linux: bool,
     not_windows: bool,
     /// What is named without excluding one of them: [`OsWanted::Either`] or [`OsWanted::Unknown`].
     named: Option<OsWanted>,
 }
 
-impl Asked {
+impl RequiredOs {
     /// Takes one requirement in; whether it said anything.
     fn add(&mut self, key: &str, operator: &str, values: &[&str]) -> bool {
         if OS_LABELS.contains(&key) {
@@ -248,7 +248,7 @@ impl Asked {
         let windows = match operator {
             "In" => !values.is_empty() && values.iter().all(|value| start.is_none_or(|start| starts(value, start))),
             "Exists" | "Gt" | "Lt" => start.is_none(),
-            // What is excluded says nothing of what is asked for.
+            // What is excluded says nothing of what is required for.
             _ => false,
         };
         self.not_linux |= windows;

@@ -54,15 +54,14 @@ impl Settings {
     }
 
     /// Whether `optOut.allow` lets `mullion.dev/allow` exempt from the rule.
-    pub fn may_wave_off(&self, code: &str, name: &str) -> bool {
+    pub fn may_exempt(&self, code: &str, name: &str) -> bool {
         self.allow.iter().any(|rule| match_length(rule, code, name) > 0)
     }
 
     /// Whether `annotation`, the value of a workload's `mullion.dev/allow`, exempts from the rule: names, codes or prefixes
     /// of codes, separated by commas, as far as `optOut.allow` lets it.
-    pub fn waved_off(&self, annotation: &str, code: &str, name: &str) -> bool {
-        annotation.split(',').any(|written| match_length(written.trim(), code, name) > 0)
-            && self.may_wave_off(code, name)
+    pub fn exempts(&self, annotation: &str, code: &str, name: &str) -> bool {
+        annotation.split(',').any(|written| match_length(written.trim(), code, name) > 0) && self.may_exempt(code, name)
     }
 }
 

@@ -68,7 +68,7 @@ pub(crate) fn tolerations(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &m
     if whitelist == TolerationsWhitelist::Anything {
         return;
     }
-    let refused = |all: Vec<Value>| -> Vec<Value> { all.into_iter().filter(|one| whitelist.refuses(one)).collect() };
+    let refused = |all: Vec<Value>| -> Vec<Value> { all.into_iter().filter(|one| whitelist.rejects(one)).collect() };
     let missing = given(cx).map(|os| cx.missing_tolerations(os)).unwrap_or_default();
     let missing = refused(missing.into_iter().map(|missing| missing.value).collect());
     if !missing.is_empty() {

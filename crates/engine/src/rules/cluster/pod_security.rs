@@ -27,8 +27,8 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
         out.push(found);
         return;
     }
-    let Some(minor) = security.minor.filter(|_| security.refuses_windows_os()) else { return };
-    let (pointer, message) = if cx.input.pod.says_windows_os() {
+    let Some(minor) = security.minor.filter(|_| security.rejects_windows_os()) else { return };
+    let (pointer, message) = if cx.input.pod.has_windows_os_field() {
         ("/spec/os/name", format!("Pod Security restricted of v1.{minor} demands fields that windows forbids"))
     } else if seals(cx) {
         let message = format!("spec.os is not set: Pod Security restricted of v1.{minor} demands what it forbids");

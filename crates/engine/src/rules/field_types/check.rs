@@ -44,7 +44,7 @@ pub fn check(kind: WorkloadKind, object: &Value, settings: &Settings) -> Vec<Fin
         pointer: String::new(),
         above: Vec::new(),
         wrong: Found::new(wrong_type, RejectedBy::ApiServer, waved, settings),
-        unknown: Found::new(unknown_field, RejectedBy::Nobody, waved, settings),
+        unknown: Found::new(unknown_field, RejectedBy::None, waved, settings),
     };
     walk.value(&TABLE.kind(kind), object);
     let Walk { wrong, unknown, .. } = walk;
@@ -149,7 +149,7 @@ struct Found {
 
 impl Found {
     fn new(rule: &'static Rule, rejected_by: RejectedBy, waved: &str, settings: &Settings) -> Self {
-        let action = if settings.waved_off(waved, rule.code, rule.name) {
+        let action = if settings.exempts(waved, rule.code, rule.name) {
             Action::Allow
         } else {
             match settings.action(rule.code, rule.name, rule.default) {
@@ -195,7 +195,7 @@ impl Found {
             rule: self.rule.name,
             action: self.action,
             quiet: false,
-            advice: false,
+            hint: false,
             path: printable_path(&pointer),
             pointer,
             message,

@@ -29,7 +29,7 @@ const PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
 
 /// Findings about the annotation on a Windows pod that its author did not seal: on a sealed one it comes to nothing.
 pub fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
-    if cx.input.pod.says_windows_os() {
+    if cx.input.pod.has_windows_os_field() {
         return;
     }
     for (key, profile) in cx.input.pod.strings("/metadata/annotations").filter(|(key, _)| key.starts_with(PREFIX)) {

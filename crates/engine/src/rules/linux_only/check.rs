@@ -73,13 +73,13 @@ fn found(
         finding.help.clear();
         finding.replacement = Some(Edit::Set { pointer, value: Value::from(user) });
     }
-    if field.kubelet_refuses.is_some_and(|values| values.holds(value)) {
+    if field.kubelet_rejects.is_some_and(|values| values.holds(value)) {
         finding.rejected_by = RejectedBy::Kubelet;
     }
     finding.forbidden_by_os = field.forbidden_by_os;
-    finding.rejected_beside_os = field.forbidden_by_os || field.server_refuses.is_some();
-    let refused = field.forbidden_by_os || field.server_refuses.is_some_and(|values| values.holds(value));
-    if refused && pod.says_windows_os() {
+    finding.rejected_beside_os = field.forbidden_by_os || field.server_rejects.is_some();
+    let refused = field.forbidden_by_os || field.server_rejects.is_some_and(|values| values.holds(value));
+    if refused && pod.has_windows_os_field() {
         finding.rejected_by = RejectedBy::ApiServer;
         // The author asked for the seal himself: what would only be said must be repaired, or the server refuses it.
         if matches!(finding.action, Action::Allow | Action::Warn) {

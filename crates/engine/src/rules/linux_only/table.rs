@@ -26,9 +26,9 @@ pub struct LinuxOnlyField {
     /// What it comes to on HostProcess pods, where that differs.
     pub host_process: HostProcess,
     /// Values with which the API server refuses a pod that says `spec.os.name: windows`, where it takes others.
-    pub server_refuses: Option<Values>,
+    pub server_rejects: Option<Values>,
     /// Values with which the kubelet of a Windows node refuses the pod.
-    pub kubelet_refuses: Option<Values>,
+    pub kubelet_rejects: Option<Values>,
 }
 
 /// What a value of a Linux-only field comes to on Windows.
@@ -119,8 +119,8 @@ const fn field(rule: Rule, pod: Option<&'static str>, container: Option<&'static
         forbidden_by_os: true,
         grades: SOFT,
         host_process: HostProcess::Same,
-        server_refuses: None,
-        kubelet_refuses: None,
+        server_rejects: None,
+        kubelet_rejects: None,
     }
 }
 
@@ -340,7 +340,7 @@ pub static FIELDS: [LinuxOnlyField; 24] = [
     },
     LinuxOnlyField {
         grades: PROFILE,
-        kubelet_refuses: Some(Values::Type(&["RuntimeDefault", "Localhost"])),
+        kubelet_rejects: Some(Values::Type(&["RuntimeDefault", "Localhost"])),
         ..field(
             rule!(
                 "MUL214",
@@ -422,7 +422,7 @@ pub static FIELDS: [LinuxOnlyField; 24] = [
     ),
     LinuxOnlyField {
         grades: &[(Values::Text(&["Merge"]), Grade::Harmless), (Values::Any, Grade::Soft)],
-        kubelet_refuses: Some(Values::Text(&["Strict"])),
+        kubelet_rejects: Some(Values::Text(&["Strict"])),
         ..field(
             rule!(
                 "MUL220",
@@ -442,7 +442,7 @@ pub static FIELDS: [LinuxOnlyField; 24] = [
             (Values::NamesOnly(SAFE_SYSCTLS), Grade::Soft),
             (Values::Any, Grade::Hard),
         ],
-        kubelet_refuses: Some(Values::NamesBeyond(SAFE_SYSCTLS)),
+        kubelet_rejects: Some(Values::NamesBeyond(SAFE_SYSCTLS)),
         ..field(
             rule!(
                 "MUL221",
@@ -458,7 +458,7 @@ pub static FIELDS: [LinuxOnlyField; 24] = [
     },
     LinuxOnlyField {
         grades: &[(Values::Empty, Grade::Harmless), (Values::Any, Grade::Hard)],
-        kubelet_refuses: Some(Values::Any),
+        kubelet_rejects: Some(Values::Any),
         ..without_repair(&field(
             rule!(
                 "MUL222",
@@ -477,7 +477,7 @@ pub static FIELDS: [LinuxOnlyField; 24] = [
     LinuxOnlyField {
         forbidden_by_os: false,
         grades: &[(Values::Text(WINDOWS_SIGNALS), Grade::Fine), (Values::Any, Grade::Soft)],
-        server_refuses: Some(Values::TextBeyond(WINDOWS_SIGNALS)),
+        server_rejects: Some(Values::TextBeyond(WINDOWS_SIGNALS)),
         ..field(
             rule!(
                 "MUL223",

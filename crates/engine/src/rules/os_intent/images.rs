@@ -32,7 +32,7 @@ pub(crate) fn mixed(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
     }
     let Some(windows) = windows else { return };
     let (later, authored): (Vec<_>, Vec<_>) =
-        authored.into_iter().map(|(image, _)| image).partition(|image| cx.came_later(&image.container));
+        authored.into_iter().map(|(image, _)| image).partition(|image| cx.was_added_later(&image.container));
     for image in later.into_iter().filter(is(ImageOs::Linux)) {
         out.push(later_container(cx, rule, image));
     }
@@ -53,7 +53,7 @@ fn later_container(cx: &WorkloadContext<'_>, rule: &'static Rule, image: &Contai
 }
 
 /// Nobody can write something else into a container that an injector added: what other rules found in it ends with the
-/// sidecar, and advice is for nobody.
+/// sidecar, and hint is for nobody.
 pub(crate) fn blame_injectors(cx: &WorkloadContext<'_>, found: &mut Vec<Finding>) {
     for image in cx.input.images {
         if found.is_empty() {
@@ -62,7 +62,7 @@ pub(crate) fn blame_injectors(cx: &WorkloadContext<'_>, found: &mut Vec<Finding>
         let Some(injector) = linux_injector(image) else { continue };
         let (own, inside) = (cx.at(&image.container, "/image"), cx.at(&image.container, "/"));
         let is_inside = |finding: &Finding| finding.pointer.starts_with(&inside) && finding.pointer != own;
-        found.retain(|finding| !(finding.advice && is_inside(finding)));
+        found.retain(|finding| !(finding.hint && is_inside(finding)));
         for finding in found.iter_mut().filter(|finding| is_inside(finding)) {
             finding.help = format!("{} added this container", injector.name);
             if let Some(way_out) = way_out(injector) {
@@ -102,7 +102,7 @@ pub(crate) fn other_os(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut 
         if os == Os::Windows && linux_injector(image).is_some() {
             continue;
         }
-        if os == Os::Windows && cx.came_later(&image.container) {
+        if os == Os::Windows && cx.was_added_later(&image.container) {
             out.push(later_container(cx, rule, image));
             continue;
         }

@@ -46,7 +46,7 @@ pub static RULES: [Rule; 10] = [
         "remove the label: a nodeSelector places pods",
     ),
     Rule {
-        advice: true,
+        hint: true,
         ..rule!(
             "MUL106",
             "deprecated-os-key",

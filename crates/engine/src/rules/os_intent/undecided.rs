@@ -29,7 +29,7 @@ pub(crate) fn tolerates_everything(cx: &WorkloadContext<'_>, rule: &'static Rule
 
 /// The Linux default was not given, for a reason its author can do something about.
 pub(crate) fn no_default(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
-    let Some(reason) = cx.no_default.filter(|reason| reason.deserves_a_word()) else { return };
+    let Some(reason) = cx.no_default.filter(|reason| reason.is_reported()) else { return };
     let looks = cx.decision.evidence.iter().find_map(|seen| match &seen.source {
         EvidenceSource::Field(pointer) if seen.os == EvidenceOs::LooksWindows && reason == NoDefault::LooksWindows => {
             Some(pointer)

@@ -39,7 +39,7 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
     }
     let whitelist = cx.whitelist();
     for MissingToleration { value, word, .. } in cx.missing_tolerations(os) {
-        if note.has_placed(&word) && !whitelist.refuses(&value) {
+        if note.has_placed(&word) && !whitelist.rejects(&value) {
             say("/spec/tolerations", &format!("added {word}"), REMOVED);
         }
     }
@@ -50,7 +50,10 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
     if note.has_placed("runtimeClassName") && cx.input.pod.get("/spec/runtimeClassName").is_none() {
         say("/spec/runtimeClassName", "set it", REMOVED);
     }
-    if note.has_placed("os") && !cx.input.pod.says_windows_os() && cx.input.settings.spec_os == OsFieldMode::WhenClean {
+    if note.has_placed("os")
+        && !cx.input.pod.has_windows_os_field()
+        && cx.input.settings.spec_os == OsFieldMode::WhenClean
+    {
         say("/spec/os", "set it", REMOVED);
         // With it went the fields that it forbids. Where nothing keeps the pod on Windows nodes any more it could run on
         // Linux without what its author asked for there.

@@ -103,7 +103,7 @@ fn propagation(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Ve
             // The API server takes it on privileged containers only (`validateMountPropagation`), and a Windows
             // container is none, or is none any more once `privileged` is repaired.
             let privileged = container.get("/securityContext/privileged").and_then(Value::as_bool) == Some(true);
-            if !privileged || cx.input.pod.says_windows_os() {
+            if !privileged || cx.input.pod.has_windows_os_field() {
                 found.rejected_by = RejectedBy::ApiServer;
                 // The server names no position here.
                 found.path = field_path(&cx.at(container, "/volumeMounts/mountPropagation"));

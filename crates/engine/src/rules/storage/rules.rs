@@ -65,7 +65,7 @@ pub static RULES: [Rule; 9] = [
         "mount the named pipe of the service (\\\\.\\pipe\\…)",
     ),
     Rule {
-        advice: true,
+        hint: true,
         ..rule!(
             "MUL308",
             "termination-message-path",
