@@ -1,8 +1,8 @@
-//! Who would be worse off if a node got a taint.
+//! Taint blockers: the DaemonSets and pods that would be worse off if a node got a taint.
 //!
-//! `NoSchedule` evicts nothing, but what goes away does not come back: the DaemonSet controller makes no pod for a
-//! node whose taints the template does not tolerate, after a rollout, an eviction or a failure. So the taint waits
-//! for every DaemonSet that belongs on the node and every pod that runs there, until they tolerate it.
+//! `NoSchedule` evicts nothing, but a pod that ends does not come back: after a rollout, an eviction or a failure the
+//! DaemonSet controller creates no pod for a node whose taints the template does not tolerate. So the taint waits until
+//! every DaemonSet that belongs on the node and every pod that runs there tolerates it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,12 +30,12 @@ use crate::model::settings::workload_settings::{HonourIgnore, Mode, Settings, To
 use crate::model::workload::{WorkloadKind, WorkloadObject};
 use crate::node::facts::NodeFacts;
 
-/// A DaemonSet, as far as it matters to taints.
+/// The facts of a DaemonSet that matter to taints.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DaemonSetFacts {
     /// `namespace/name`.
     pub name: String,
-    /// Its template's.
+    /// The constraints of its template.
     pub placement: SchedulingConstraints,
     /// See [`belongs`].
     pub belongs: bool,
@@ -59,11 +59,12 @@ pub struct BoundPod {
     pub tolerations: Vec<TolerationTerm>,
     /// Whether its successor will have the toleration: an enforcing policy covers it and adds tolerations.
     pub covered: bool,
-    /// A mirror of a static pod: the kubelet runs it whatever the taints.
+    /// A mirror of a static pod: the kubelet runs it regardless of taints.
     pub mirror: bool,
 }
 
-/// How keys of taints begin that come and go with a node's state. What does not tolerate them belongs there all the same.
+/// Prefixes of the keys of taints that come and go with a node's state. A DaemonSet that does not tolerate them belongs
+/// on the node anyway.
 const PASSING: [&str; 9] = [
     "node.kubernetes.io/",
     "node.cloudprovider.kubernetes.io/",
@@ -78,34 +79,34 @@ const PASSING: [&str; 9] = [
     "karpenter.sh/",
 ];
 
-/// How keys of taints end that network and storage drivers take off once they run: `node.cilium.io/agent-not-ready`,
-/// `ebs.csi.aws.com/agent-not-ready`.
+/// Suffix of the keys of taints that network and storage drivers remove once they run:
+/// `node.cilium.io/agent-not-ready`, `ebs.csi.aws.com/agent-not-ready`.
 const STARTING: &str = "/agent-not-ready";
 
-/// Whether the taint says something of the node's state and not of what the node is for.
+/// Whether the taint describes the node's state and not its purpose.
 pub fn is_passing(taint: &Taint) -> bool {
     let passing = PASSING.iter().any(|passing| taint.key.starts_with(passing)) || taint.key.ends_with(STARTING);
     passing && taint.key != "node.kubernetes.io/os"
 }
 
-/// What is known of a DaemonSet's claim to a node from its template alone.
+/// Whether a DaemonSet belongs on a node, judged by its template alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
     /// It is not for this node, or tolerates the taint.
     None,
-    /// It asks for Windows nodes, its images are of Windows or of both systems, or its namespace or policy says so:
-    /// see [`belongs`]. Whether its pods are Ready does not matter: a broken one is repaired one day.
+    /// It selects Windows nodes, its images are for Windows or for both systems, or its namespace or policy decides so:
+    /// see [`belongs`]. It does not matter whether its pods are Ready: a broken one will be repaired.
     Certain,
-    /// Nothing says what it is: Linux DaemonSets that were written for clusters of one OS look like this. A Ready pod on
-    /// the node tells.
+    /// Nothing decides its OS: Linux DaemonSets that were written for clusters of one OS look like this. A Ready pod on
+    /// the node confirms it.
     Doubtful,
 }
 
-/// Whether a DaemonSet is meant for Windows nodes too: it was decided for Windows, or it is not for one operating system,
-/// because its images exist for both or its author says `any`. Whether its template fits a certain node is another question.
+/// Whether a DaemonSet is meant for Windows nodes too: its decision is Windows, or it is not for one operating system,
+/// because its images exist for both or its author sets `any`. Whether its template fits a certain node is not checked.
 ///
-/// `settings`: what the policies set for it. Policies that are off or that leave the namespace alone do not matter: what is
-/// there is there.
+/// `settings`: what the policies set for it. It does not matter whether a policy is disabled or exempts the namespace,
+/// because the DaemonSet exists in any case.
 pub fn belongs(daemon_set: WorkloadObject<'_>, snapshot: &ClusterSnapshot, settings: &Settings) -> bool {
     let Some((decision, multi)) = detect(daemon_set, snapshot, settings) else { return false };
     match decision.os {
@@ -115,8 +116,8 @@ pub fn belongs(daemon_set: WorkloadObject<'_>, snapshot: &ClusterSnapshot, setti
     }
 }
 
-/// Whether a bound pod is a Windows pod by what its author, scope or images say: that its node is a Windows node proves
-/// nothing unless it runs there.
+/// Whether a bound pod is a Windows pod by its fields, scope or images: a Windows node proves nothing unless the pod
+/// runs there.
 pub fn is_windows_pod(pod: WorkloadObject<'_>, snapshot: &ClusterSnapshot, settings: &Settings) -> bool {
     detect(pod, snapshot, settings)
         .is_some_and(|(decision, _)| decision.os == DetectedOs::Windows && decision.basis != Basis::Place)
@@ -140,13 +141,13 @@ fn detect(workload: WorkloadObject<'_>, snapshot: &ClusterSnapshot, settings: &S
     Some((decision, multi))
 }
 
-/// Whether a DaemonSet's nodeSelector keeps it on Linux nodes, whatever else it says.
+/// Whether a DaemonSet's nodeSelector keeps it on Linux nodes.
 pub fn selects_linux(daemon_set: &Value) -> bool {
     Pod::of(WorkloadKind::DaemonSet, daemon_set).is_some_and(|pod| selector_os(&pod).0 == OsWanted::Only(Os::Linux))
 }
 
-/// Whether Windows pods under these settings are given the toleration of the policy's taint: an enforcing policy, which
-/// adds it, and nobody opted out. `pod`: the pod's labels and annotations.
+/// Whether Windows pods under these settings get the toleration of the policy's taint: an enforcing policy adds it, and
+/// neither pod nor namespace opts out. `pod`: the pod's labels and annotations.
 pub fn reaches(
     settings: &Settings,
     namespace: Option<&Namespace>,
@@ -170,7 +171,7 @@ pub fn reaches(
     settings.mode == Mode::Enforce && adds && !opted_out
 }
 
-/// What the template alone says about the DaemonSet on this node once it has `taint`.
+/// The DaemonSet's claim to this node once it has `taint`, judged by its template alone.
 pub fn claim(daemon_set: &DaemonSetFacts, node: &NodeFacts, taint: &Taint) -> Claim {
     let placement = &daemon_set.placement;
     let fits =

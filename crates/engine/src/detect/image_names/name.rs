@@ -1,4 +1,4 @@
-//! From a reference to an answer: tag words, then known repositories.
+//! The facts in an image name, from tag words and known repositories.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::model::image::platform::ImageOs;
 use crate::model::image::reference::ImageRef;
 use crate::model::windows::build::Build;
 
-/// The part of a name that answered.
+/// The part of a name that decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NameSource {
@@ -21,19 +21,19 @@ pub enum NameSource {
     None,
 }
 
-/// What a name says.
+/// The facts in a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameFacts {
     /// Operating systems.
     pub os: ImageOs,
     /// Windows builds; empty if unknown, if there are several, or if the image runs on any build.
     pub builds: Vec<Build>,
-    /// What the answer rests on.
+    /// The part of the name they come from.
     pub source: NameSource,
 }
 
 impl NameFacts {
-    /// The answer for a name that says nothing.
+    /// The facts of a name that contains none.
     pub const UNKNOWN: Self = Self { os: ImageOs::Unknown, builds: Vec::new(), source: NameSource::None };
 
     const fn new(os: ImageOs, source: NameSource) -> Self {
@@ -45,7 +45,7 @@ impl NameFacts {
     }
 }
 
-/// Where an answer about an image comes from; [`NameSource`] with the sources that go before a name.
+/// The source of an image's operating system: a [`NameSource`], or one that takes precedence over names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ImageSource {
@@ -62,7 +62,7 @@ pub enum ImageSource {
 }
 
 impl ImageSource {
-    /// `policy`, `registry`, `tag`, `repository` or `none`, as JSON has it.
+    /// `policy`, `registry`, `tag`, `repository` or `none`, as in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Policy => "policy",
@@ -93,19 +93,19 @@ pub struct ImageRow<'a> {
     pub os: ImageOs,
     /// Windows builds; empty if unknown or any.
     pub builds: Vec<Build>,
-    /// Where the answer comes from.
+    /// The source of the facts.
     pub source: ImageSource,
 }
 
-/// What the text of a pod's `image` says; a text that is no reference says nothing.
+/// The facts in the text of a pod's `image`; a text that is no reference contains none.
 pub fn from_text(text: &str) -> NameFacts {
     ImageRef::parse(text).map_or(NameFacts::UNKNOWN, |image| from_name(&image))
 }
 
-/// What a name says, without looking at a registry.
+/// The facts in a name, without a look-up in the registry.
 ///
-/// Linux only by a word of the tag. A tag beside a digest counts as if it stood alone: the digest decides what is pulled, and people pin
-/// what the tag meant when they wrote it.
+/// Linux is decided only by a word of the tag. A tag beside a digest counts as if there were no digest: the digest
+/// decides what is pulled, and people pin what the tag meant when they wrote it.
 pub fn from_name(image: &ImageRef<'_>) -> NameFacts {
     let known = repository::find(image);
     let reading = read_tag(image, known);
@@ -158,8 +158,8 @@ fn in_windows_repository(
     NameFacts::windows(reading.build.or(by_repository), source)
 }
 
-/// Words of the Docker official images that are never in an index with Windows and too common to be Linux anywhere else: `python:3.12-slim`,
-/// `nats:2-scratch`, `openjdk:28-ea-oracle`.
+/// Words of the Docker official images that never occur in an index with Windows and are too common to mean Linux
+/// elsewhere: `python:3.12-slim`, `nats:2-scratch`, `openjdk:28-ea-oracle`.
 const LINUX_VARIANTS: &[&str] = &["slim", "scratch", "oracle"];
 
 fn is_linux_variant(image: &ImageRef<'_>) -> bool {
@@ -267,7 +267,7 @@ mod tests {
         ("rancher/mirrored-pause:3.6-windows-1809-amd64", Windows, &[17763]),
         ("mcr.microsoft.com/powershell:lts-7.4", Multi, &[]),
         ("mcr.microsoft.com/powershell:nanoserver", Windows, &[]),
-        // The hint is proof only where its authors use it so.
+        // The hint proves Windows only in repositories that use it so.
         ("mcr.microsoft.com/azuremonitor/containerinsights/ciprod:win-3.1.24", Windows, &[]),
         ("mcr.microsoft.com/azuremonitor/containerinsights/ciprod:3.1.24", Unknown, &[]),
         ("mcr.microsoft.com/azuremonitor/containerinsights/ciprod/prometheus-collector/images:6.8.0-main-03-12-2024-ab-win", Windows, &[]),
@@ -315,7 +315,7 @@ mod tests {
         let cases: &[(&str, ImageOs, &[u32])] = &[
             ("mcr.microsoft.com/windows/nanoserver:1809", Windows, &[17763]),
             ("mcr.microsoft.com/windows/nanoserver", Windows, &[]),
-            // Its `latest` has a known build; whatever a digest names has not.
+            // Its `latest` has a known build; a digest has none.
             ("microsoft/windowsservercore", Windows, &[]),
             ("acme/windows-node-labeler", Unknown, &[]),
             ("nginx:1.27-alpine", Linux, &[]),

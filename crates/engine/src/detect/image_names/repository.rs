@@ -1,13 +1,14 @@
-//! What a repository says: tables of repositories whose operating system is known.
+//! Known repositories: tables of repositories whose operating system is known.
 //!
-//! Rows match components of the path and not the registry's host (one row apart): the same images stand in mirrors, often below a longer path. Words inside a
-//! component prove nothing: `windows-vpc-resource-controller` and `gmsa-webhook` run on Linux.
+//! Rows match components of the path and not the registry's host (except one row): the same images exist in mirrors,
+//! often below a longer path. Words inside a component prove nothing: `windows-vpc-resource-controller` and
+//! `gmsa-webhook` run on Linux.
 
 use crate::detect::image_names::tag::{Context, is_toolchain_word, release_word};
 use crate::model::image::reference::ImageRef;
 use crate::model::windows::build::Build;
 
-/// What is known of a repository.
+/// The images of a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KnownRepository {
     /// Windows only, whatever the tag.
@@ -19,7 +20,7 @@ pub(crate) enum KnownRepository {
         /// Build that the path names.
         path: Option<Build>,
     },
-    /// Windows where the tag has a release; the name alone could be a product's.
+    /// Windows if the tag has a release; the name alone could be a product's.
     WindowsIfReleased,
     /// Linux and Windows behind one tag.
     Multi,
@@ -29,7 +30,7 @@ pub(crate) enum KnownRepository {
     Decoy,
 }
 
-/// Where the components of a row stand in a repository's path.
+/// Where the components of a row match in a repository's path.
 pub(crate) enum At {
     /// At its end: `dockurr/windows`.
     End(&'static str),
@@ -50,7 +51,7 @@ pub(crate) enum At {
 struct Row {
     at: At,
     known: KnownRepository,
-    /// Where this can be read: repository and, where it helps, file.
+    /// Where this is documented: repository and, if it helps, file.
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers and for the test that no row lacks one"))]
     source: &'static str,
 }
@@ -236,7 +237,8 @@ static ROWS: &[Row] = &[
     row(At::Official("python"), KnownRepository::Multi, OFFICIAL),
 ];
 
-/// Repositories seen with a Windows tag of a bare `win`, `hp` or `hpc`; most write `windows-hp`, which needs no row.
+/// Repositories in which a bare `win`, `hp` or `hpc` in a tag means Windows; most write `windows-hp`, which needs no
+/// row.
 #[rustfmt::skip]
 static HINT_IS_PROOF: &[Row] = &[
     row(At::Name("ciprod"), WINDOWS, "microsoft/Docker-Provider ReleaseNotes.md: ciprod:win-3.1.24"),
@@ -247,7 +249,8 @@ static HINT_IS_PROOF: &[Row] = &[
     row(At::Name("csi-node-driver-registrar"), WINDOWS, "kubernetes/enhancements keps/sig-windows/1122-windows-csi-support: win-v1"),
 ];
 
-/// Whether the last component names a tool that makes things for other systems: `fyneio/fyne-cross-images:windows` is a Linux image.
+/// Whether the last component names a tool that builds for other systems: `fyneio/fyne-cross-images:windows` is a Linux
+/// image.
 pub(crate) fn is_toolchain(image: &ImageRef<'_>) -> bool {
     image.repository().rsplit('/').next().is_some_and(|name| name.split(['-', '_', '.']).any(is_toolchain_word))
 }
@@ -255,7 +258,7 @@ pub(crate) fn is_toolchain(image: &ImageRef<'_>) -> bool {
 /// Components of a base image at the end of a repository's name: `golang-1.16.2-nanoserver-1809` (microsoft/hcsshim's tests).
 const BASE_COMPONENTS: &[&str] = &["nanoserver", "servercore", "windowsservercore"];
 
-/// What is known of the repository; None for most.
+/// The row's images for the repository; `None` for most.
 pub(crate) fn find(image: &ImageRef<'_>) -> Option<KnownRepository> {
     let row = ROWS.iter().find(|row| row.at.matches(image)).map(|row| row.known);
     row.or_else(|| {
@@ -279,11 +282,11 @@ fn path_build(path: &str) -> Option<Build> {
     }
     let (rest, release) = path.rsplit_once('-')?;
     let base = rest.rsplit(['-', '/']).next()?;
-    // Below the last `-` of the last component, and with something before it: the component alone is in the table.
+    // After the last `-` of the last component, if something precedes it: the component alone is in the table.
     (BASE_COMPONENTS.contains(&base) && !release.contains('/')).then(|| release_word(release)).flatten()
 }
 
-/// What follows `components` in a path, at any depth.
+/// The rest of a path after `components`, at any depth.
 fn after_components<'a>(path: &'a str, components: &str) -> Option<&'a str> {
     let mut rest = path;
     loop {
@@ -323,7 +326,7 @@ impl At {
     }
 }
 
-/// The path within the Microsoft Container Registry, if the image is from there or from a mirror that says so.
+/// The path within the Microsoft Container Registry, if the image is from there or from a mirror that names it.
 fn microsoft_path<'a>(image: &ImageRef<'a>) -> Option<&'a str> {
     if image.registry().is_some_and(|registry| MICROSOFT_HOSTS.contains(&registry)) {
         return Some(image.repository());
