@@ -1,7 +1,8 @@
-//! The annotation `mullion.dev/decision`: what was decided for an object, and what was put on it.
+//! The annotation `mullion.dev/decision`: the decision for an object, and what was put on it.
 //!
-//! On a pod it is for people, and tells what others did to the pod after Mullion: see `DecisionAnnotation::written_by_mullion`. On a DaemonSet
-//! it is also memory: see [`carry`](crate::patch::daemon_set_update).
+//! On a pod it is for people, and shows what others changed after Mullion: see
+//! `DecisionAnnotation::written_by_mullion`. On a DaemonSet it also records the placement: see
+//! [`daemon_set_update`](crate::patch::daemon_set_update).
 
 use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
@@ -21,38 +22,38 @@ pub struct DecisionAnnotation {
     pub os: String,
     /// What kind of evidence decided.
     pub basis: Basis,
-    /// What decided, as a clause.
+    /// The reason of the decision, as a clause.
     pub because: String,
     /// What Mullion put there: `nodeSelector`, `toleration os=windows:NoSchedule`, `build`, `runtimeClassName`, `os`.
     pub placed: Vec<String>,
-    /// On a pod: the names of its containers then, at most 32; none where there were more.
+    /// On a pod: the names of its containers then, at most 32; none if there were more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub containers: Vec<String>,
 }
 
-/// The word for the nodeSelector of the operating system.
+/// The entry for the nodeSelector of the operating system.
 pub const SELECTOR: &str = "nodeSelector";
 
-/// An annotation is no place for a long list: the API server takes 256 KiB of them all.
+/// The annotation must stay short: the API server accepts 256 KiB of annotations in total.
 const MAX_CONTAINERS: usize = 32;
 
-/// No annotation of ours is longer, in bytes: five hundred tolerations fit. Others may write what they like there, and the API
-/// server looks at its length only after it asked.
+/// None of Mullion's annotations is longer, in bytes: five hundred tolerations fit. Others may write anything there,
+/// and the API server checks its length only after the webhooks.
 const MAX_BYTES: usize = 64 << 10;
 
-/// Why there is a annotation.
+/// The reason in the change that writes the annotation.
 const REASON: &str = "so that people see what was decided and why";
 
-/// How `managedFields` names the annotation in whoever wrote it.
+/// The annotation's key in the `managedFields` of the manager that wrote it.
 const MANAGED_FIELD: &str = "f:mullion.dev/decision";
 
 impl DecisionAnnotation {
-    /// The annotation on an object's own metadata that Mullion itself wrote, in this request or before: what it names and is
-    /// otherwise now, another webhook or policy made so since Mullion was asked the first time.
+    /// The annotation on an object's own metadata that Mullion itself wrote, in this request or before: what differs
+    /// from it now was changed by another webhook or policy since Mullion's first call.
     ///
-    /// The API server records in `managedFields` what a request brings before it asks any webhook (apiserver:
-    /// `pkg/endpoints/handlers/create.go`, `UpdateNoErrors` before `Admit`) and adds nothing for what these write. A annotation that
-    /// is recorded there came with a request: in a copy or a backup of an earlier object, or forged.
+    /// The API server records in `managedFields` what a request contains before it calls any webhook (apiserver:
+    /// `pkg/endpoints/handlers/create.go`, `UpdateNoErrors` before `Admit`) and adds nothing for what webhooks write.
+    /// An annotation that is recorded there came with a request: in a copy or a backup of an earlier object, or forged.
     pub fn written_by_mullion(object: &Value) -> Option<Self> {
         let annotation = Self::of(object)?;
         let recorded = member(object, "/metadata/managedFields")?.as_array()?;
@@ -66,12 +67,12 @@ impl DecisionAnnotation {
         self.placed.iter().any(|placed| placed == word)
     }
 
-    /// Whether the container came after the annotation.
+    /// Whether the container was added after the annotation.
     pub fn predates(&self, container: &Container<'_>) -> bool {
         !self.containers.is_empty() && !self.containers.iter().any(|name| name == container.name())
     }
 
-    /// The names of the pod's containers, as a annotation has them.
+    /// The names of the pod's containers, as the annotation lists them.
     pub fn names(pod: &Pod<'_>) -> Vec<String> {
         let mut names: Vec<String> =
             pod.containers().take(MAX_CONTAINERS + 1).map(|one| one.name().to_owned()).collect();
@@ -91,8 +92,8 @@ impl DecisionAnnotation {
         self.placed.contains(&toleration_word(toleration))
     }
 
-    /// Reads the annotation on an object's own metadata; anything else there is no annotation of ours. Only the operating system and
-    /// what was placed are asked for: another version of Mullion may have said the rest in other words.
+    /// Reads the annotation on an object's own metadata; `None` if it is not in Mullion's format. Only the operating
+    /// system and what was placed are required: another version of Mullion may have written the rest differently.
     pub fn of(object: &Value) -> Option<Self> {
         let text = member(object, "/metadata/annotations")?.get(DECISION_ANNOTATION)?.as_str()?;
         let annotation: Value = serde_json::from_str(Some(text).filter(|text| text.len() <= MAX_BYTES)?).ok()?;
@@ -113,8 +114,8 @@ impl DecisionAnnotation {
         format!("/metadata/annotations/{}", escape(DECISION_ANNOTATION))
     }
 
-    /// The same with more words, each once: what it names may stand in the template still, and only a annotation says that it
-    /// is Mullion's.
+    /// The same with more entries, each once: what they name may still be in the template, and only an annotation
+    /// records that it is Mullion's.
     #[must_use]
     pub fn beside(mut self, words: Vec<String>) -> Self {
         for word in words {
@@ -125,12 +126,12 @@ impl DecisionAnnotation {
         self
     }
 
-    /// Whether it says what another does, and maybe more.
+    /// Whether it contains what another one does, and maybe more.
     pub fn extends(&self, other: &Self) -> bool {
         self.os == other.os && self.basis == other.basis && other.placed.iter().all(|word| self.has_placed(word))
     }
 
-    /// Writes it.
+    /// The change that writes it.
     pub fn change(&self) -> Change {
         let value = Value::String(serde_json::to_string(self).unwrap_or_default());
         Change { cause: Cause::Placement(REASON), edit: Edit::Set { pointer: Self::pointer(), value } }

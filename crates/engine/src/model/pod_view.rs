@@ -1,6 +1,6 @@
 //! A narrow view of the pod inside a workload, read from raw JSON.
 //!
-//! Never a typed Pod: fields newer than the API crate must survive, and nobody pays for fields no rule reads.
+//! Never a typed Pod: fields newer than the API crate must survive, and fields that no rule reads cost nothing.
 
 use serde_json::Value;
 
@@ -84,16 +84,16 @@ impl<'a> Pod<'a> {
         format!("{}{pointer}", self.pointer)
     }
 
-    /// Whether this is a HostProcess pod: the pod or any container says so (the API server refuses a mixture).
+    /// Whether this is a HostProcess pod: the pod or any container sets it (the API server rejects a mixture).
     pub fn host_process(&self) -> bool {
-        let says = |value: Option<&Value>| value.and_then(Value::as_bool).unwrap_or(false);
-        says(self.get("/spec/securityContext/windowsOptions/hostProcess"))
+        let is_true = |value: Option<&Value>| value.and_then(Value::as_bool).unwrap_or(false);
+        is_true(self.get("/spec/securityContext/windowsOptions/hostProcess"))
             || self
                 .containers()
-                .any(|container| says(member(container.value, "/securityContext/windowsOptions/hostProcess")))
+                .any(|container| is_true(member(container.value, "/securityContext/windowsOptions/hostProcess")))
     }
 
-    /// Whether `spec.os.name` says `windows`.
+    /// Whether `spec.os.name` is `windows`.
     pub fn has_windows_os_field(&self) -> bool {
         self.text("/spec/os/name") == Some("windows")
     }

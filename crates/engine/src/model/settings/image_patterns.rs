@@ -1,4 +1,4 @@
-//! `detect.images`: which pattern speaks of an image, found without trying ten thousand of them.
+//! Image patterns of `detect.images`: finds the one that decides for an image without trying ten thousand of them.
 //!
 //! [`match_image`] is the definition, a scan. [`ImagePatterns`] finds the same pattern through an index over what a
 //! pattern says literally: a whole name, a name and a tag, or what stands before its first and after its last star.
@@ -111,7 +111,8 @@ impl ImagePatterns {
         self.lists.extend(lower.lists.iter().cloned());
     }
 
-    /// Patterns that never decide, each with an earlier one of its list that covers all it covers and says something else.
+    /// Patterns that never decide, each with an earlier one of its list that covers all it covers and sets something
+    /// else.
     /// Stops when `looks`, which counts down, is used up: patterns with a star at both ends are compared with each other.
     pub fn covered(&self, looks: &mut usize) -> Vec<(&ImagePattern, &ImagePattern)> {
         let mut found = Vec::new();
@@ -273,7 +274,7 @@ impl<'a> Hashed<'a> {
     }
 }
 
-/// FNV-1a. Patterns are an admin's, so nobody who chooses images can make two of them share a hash.
+/// FNV-1a. Only administrators write patterns, so nobody who chooses images can make two of them share a hash.
 const EMPTY: u64 = 0xcbf2_9ce4_8422_2325;
 
 fn step(hash: u64, byte: u8) -> u64 {
@@ -397,7 +398,7 @@ pub struct ImagePattern {
     pub origin: Option<Origin>,
 }
 
-/// What an image pattern says of its images.
+/// The operating systems of a pattern's images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PatternOs {

@@ -1,4 +1,5 @@
-//! What the NodePolicy sets, with its defaults: the taints that clouds, distributions and their documentation put on nodes.
+//! Settings of the NodePolicy, with its defaults: the taints that clouds, distributions and their documentation put on
+//! nodes.
 
 use serde::{Deserialize, Serialize};
 

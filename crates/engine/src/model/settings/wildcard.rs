@@ -1,5 +1,5 @@
-//! Patterns over paths: `*` stands for any run of characters within a segment, `**` for any run across segments, and
-//! `**/` at the start of a segment also for nothing.
+//! Wildcard patterns over paths: `*` matches any run of characters within a segment, `**` any run across segments, and
+//! `**/` at the start of a segment also nothing.
 
 /// Pieces between stars are taken at their leftmost place: no choice is ever taken back, so the time is that of the
 /// searches, one after another over `text`.

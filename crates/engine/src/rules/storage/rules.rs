@@ -80,7 +80,7 @@ pub static RULES: [Rule; 9] = [
         "file-mode",
         Action::Warn,
         "a file mode that Windows does not enforce",
-        "Windows ignores file modes: this guards nothing",
+        "Windows ignores file modes: this protects nothing",
         "leave it out, and mount the volume only where it may be read",
     ),
 ];
