@@ -116,9 +116,9 @@ fn values_are_those_of_kubectl() {
 #[test]
 fn problems_say_where_and_what_to_do() {
     let cases: &[(&str, (usize, usize), &str)] = &[
-        ("a: 1\n\nb: 1\na: 2\n", (4, 1), "the key `a` stands twice in this map; it stands first on line 1"),
+        ("a: 1\n\nb: 1\na: 2\n", (4, 1), "the key `a` occurs twice in this map; it occurs first on line 1"),
         ("# c\n---\nx: {a: 1, a: 2}\n", (3, 11), "first on line 3"),
-        ("{\"a\": 1,\n \"a\": 2}", (2, 2), "stands twice"),
+        ("{\"a\": 1,\n \"a\": 2}", (2, 2), "occurs twice"),
         ("a:\n\tb: 1\n", (2, 2), "use spaces"),
         ("a:\n  \t- b\n", (2, 3), "use spaces"),
         ("a:\n  -\tb\n", (2, 4), "use spaces"),

@@ -1,8 +1,9 @@
-//! What a namespace's annotations and labels refuse, by the rules of the admission plugins that read them.
+//! Namespace restrictions: what annotations and labels of a namespace reject, by the rules of the admission plugins
+//! that read them.
 //!
 //! Two of the plugins run before every webhook and again after it, so they see what Mullion adds: `PodNodeSelector` and
-//! `PodTolerationRestriction` (off unless the API server is told to, on in AKS). Mullion cannot see whether they are on;
-//! what an annotation forbids is not added either way, since whoever wrote it meant it.
+//! `PodTolerationRestriction` (off by default in the API server, on in AKS). Mullion cannot see whether they are on;
+//! what an annotation forbids is never added, because its author meant it.
 
 use std::fmt;
 
@@ -17,8 +18,8 @@ use crate::model::names::{
 
 // === node selectors ===
 
-/// Annotation, key and value of every pair of the namespace's node selectors. What is no pair is passed over: the plugin
-/// refuses every pod for it, whatever Mullion does.
+/// Annotation, key and value of every pair of the namespace's node selectors. Malformed pairs are skipped: the plugin
+/// rejects every pod because of them, whatever Mullion does.
 pub fn node_selector(namespace: Option<&Namespace>) -> impl Iterator<Item = (&'static str, &str, &str)> {
     NODE_SELECTOR_ANNOTATIONS.into_iter().flat_map(move |annotation| {
         let text = namespace.and_then(|namespace| namespace.annotations.get(annotation)).map_or("", String::as_str);
@@ -29,30 +30,30 @@ pub fn node_selector(namespace: Option<&Namespace>) -> impl Iterator<Item = (&'s
     })
 }
 
-/// Annotation and value, where the namespace asks for another value of that node label: then a pod with this one in its
-/// nodeSelector is refused.
+/// Annotation and value, if the namespace requires another value of that node label: then a pod with this one in its
+/// nodeSelector is rejected.
 pub fn contradiction<'n>(namespace: Option<&'n Namespace>, key: &str, value: &str) -> Option<(&'static str, &'n str)> {
     NODE_SELECTOR_ANNOTATIONS.into_iter().find_map(|annotation| {
-        // Of a key that stands there twice the last counts: the plugin makes a map of them.
-        let asked = node_selector(namespace).filter(|(of, asked, _)| *of == annotation && *asked == key).last();
-        asked.map(|(annotation, _, asked)| (annotation, asked)).filter(|(_, asked)| *asked != value)
+        // If a key occurs twice the last value counts: the plugin makes a map of them.
+        let required = node_selector(namespace).filter(|(of, name, _)| *of == annotation && *name == key).last();
+        required.map(|(annotation, _, other)| (annotation, other)).filter(|(_, other)| *other != value)
     })
 }
 
 // === tolerations ===
 
-/// Which tolerations a namespace lets in.
+/// Which tolerations a namespace admits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TolerationsWhitelist {
     /// All.
     Anything,
     /// Those that one of these is a superset of.
     Only(Vec<AdmittedToleration>),
-    /// None, since the annotation is no JSON list of tolerations; what is wrong with it.
+    /// None, because the annotation is not a JSON list of tolerations; the error.
     Unreadable(String),
 }
 
-/// A toleration, as admission compares them.
+/// A toleration in the form that admission compares.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AdmittedToleration {
     key: String,
@@ -63,10 +64,10 @@ pub struct AdmittedToleration {
 }
 
 impl TolerationsWhitelist {
-    /// What counts for a pod of that namespace with these tolerations (raw JSON, as in a pod spec).
+    /// The whitelist for a pod of that namespace with these tolerations (raw JSON, as in a pod spec).
     ///
-    /// `TolerationsWhitelist::Anything` also where the pod's own tolerations would be refused already: at the webhook, which comes
-    /// after the plugin, that proves it to be off; in a file nothing that Mullion leaves out helps the pod.
+    /// `TolerationsWhitelist::Anything` also if the pod's own tolerations would be rejected already: at the webhook,
+    /// which runs after the plugin, this proves that it is off; in a file the pod is rejected whatever Mullion adds.
     pub fn of(namespace: Option<&Namespace>, present: &[Value]) -> Self {
         let text = namespace
             .and_then(|namespace| namespace.annotations.get(TOLERATIONS_WHITELIST_ANNOTATION))
@@ -88,8 +89,8 @@ impl TolerationsWhitelist {
         }
     }
 
-    /// Whether a pod with that toleration (raw JSON) is refused: Kubernetes' `VerifyAgainstWhitelist`
-    /// (pkg/util/tolerations/tolerations.go), of one.
+    /// Whether a pod with that toleration (raw JSON) is rejected: Kubernetes' `VerifyAgainstWhitelist`
+    /// (pkg/util/tolerations/tolerations.go), for one toleration.
     pub fn rejects(&self, toleration: &Value) -> bool {
         match self {
             Self::Anything => false,
@@ -101,14 +102,14 @@ impl TolerationsWhitelist {
         }
     }
 
-    /// An empty list lets everything in.
+    /// Whether the list is empty: then it admits everything.
     fn is_empty(&self) -> bool {
         matches!(self, Self::Only(list) if list.is_empty())
     }
 }
 
 impl AdmittedToleration {
-    /// From a pod spec; the API server itself refuses what has another type.
+    /// From a pod spec; the API server itself rejects other types.
     fn of(value: &Value) -> Self {
         let text = |name| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         Self {
@@ -120,15 +121,15 @@ impl AdmittedToleration {
         }
     }
 
-    /// Kubernetes' `isSuperset` (pkg/util/tolerations/tolerations.go), to the letter: an operator that is left out counts as
-    /// `Equal` in the wider one only, and a limit in seconds only beside the effect `NoExecute`.
+    /// Kubernetes' `isSuperset` (pkg/util/tolerations/tolerations.go), exactly: a missing operator counts as `Equal` in
+    /// the wider one only, and a limit in seconds only beside the effect `NoExecute`.
     fn is_superset_of(&self, narrow: &Self) -> bool {
         if self == narrow {
             return true;
         }
         let any_key = self.key.is_empty() && self.operator == "Exists";
         let lasts = match self.seconds {
-            Some(seconds) if self.effect == "NoExecute" => narrow.seconds.is_some_and(|asked| asked <= seconds),
+            Some(seconds) if self.effect == "NoExecute" => narrow.seconds.is_some_and(|narrow| narrow <= seconds),
             _ => true,
         };
         (self.key == narrow.key || any_key)
@@ -141,7 +142,7 @@ impl AdmittedToleration {
             }
     }
 
-    /// Takes one member in, as Go's `encoding/json` does: a name in any case, the last of equal ones, null for nothing.
+    /// Sets one member, as Go's `encoding/json` does: a name in any case, the last of equal ones, null for nothing.
     fn set(&mut self, name: &str, value: Value) -> Result<(), String> {
         let texts = [
             ("key", &mut self.key),
@@ -192,7 +193,7 @@ impl<'de> Visitor<'de> for Members {
 // === Pod Security ===
 
 /// What the `PodSecurity` plugin enforces in a namespace, as far as its labels say; exemptions and a default for
-/// namespaces without the label stand in the API server's configuration.
+/// namespaces without the label are in the API server's configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PodSecurity {
     /// The level.
@@ -211,7 +212,7 @@ pub enum PodSecurityLevel {
 }
 
 impl PodSecurityLevel {
-    /// As the label has it.
+    /// The label's value.
     pub fn name(self) -> &'static str {
         match self {
             Self::Privileged => "privileged",
@@ -222,7 +223,7 @@ impl PodSecurityLevel {
 }
 
 impl PodSecurity {
-    /// From the namespace's labels; what cannot be read is `restricted`, or the server's own version, as the plugin has it
+    /// From the namespace's labels; an invalid level is `restricted`, an invalid version the server's own, as in the plugin
     /// (pod-security-admission, api/helpers.go, `ParseLevel` and `ParseVersion`).
     pub fn of(namespace: Option<&Namespace>) -> Self {
         let label = |key| namespace.and_then(|namespace| namespace.labels.get(key)).map(String::as_str);
@@ -236,9 +237,9 @@ impl PodSecurity {
         Self { level, minor }
     }
 
-    /// Whether no pod with `spec.os.name: windows` can pass: rules of 1.8 to 1.24 demand `allowPrivilegeEscalation: false`
-    /// of every container (`policy/check_allowPrivilegeEscalation.go`), which the API server refuses beside it. From
-    /// 1.25 these pods are let off.
+    /// Whether no pod with `spec.os.name: windows` can pass: rules of 1.8 to 1.24 require `allowPrivilegeEscalation: false`
+    /// of every container (`policy/check_allowPrivilegeEscalation.go`), which the API server rejects beside it. From
+    /// 1.25 on these pods are exempt.
     pub fn rejects_windows_os(self) -> bool {
         self.level == PodSecurityLevel::Restricted && self.minor.is_some_and(|minor| (8..25).contains(&minor))
     }
