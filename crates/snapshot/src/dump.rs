@@ -323,7 +323,7 @@ images: {c: {index: []}}
     }
 
     #[test]
-    fn malformed_images_are_said() {
+    fn malformed_images_are_reported() {
         for (images, expected) in [
             ("{a: {index: [{os: windows, osVersion: 10.0.1.1}]}}", "unknown field `osVersion`"),
             ("{a: {index: [{architecture: amd64}]}}", "missing field `os`"),
@@ -346,7 +346,7 @@ images: {c: {index: []}}
     }
 
     #[test]
-    fn bad_files_say_what_to_do() {
+    fn errors_of_bad_files_have_a_hint() {
         let cases: [(&[u8], &str); 9] = [
             (b"", "empty"),
             (b"   \n", "empty"),

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_without_an_os_is_kept_and_says_so() {
+    fn a_node_without_an_os_is_kept() {
         for labels in [json!({}), json!(null), json!({"kubernetes.io/os": "darwin"})] {
             assert_eq!(windows(&labels, "").os, None);
         }
@@ -354,7 +354,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn anything_at_all_is_read_or_refused(value in any_json()) {
+        fn anything_is_read_or_an_error(value in any_json()) {
             let name = value.pointer("/metadata/name").and_then(Value::as_str).map(str::to_owned);
             prop_assert!(node_from_json(&value).is_none_or(|node| Some(node.name) == name));
             prop_assert!(runtime_class_from_json(&value).is_none_or(|(found, _)| Some(found) == name));

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_has_none() {
+    fn texts_without_a_value() {
         let long = "9".repeat(100_000);
         for text in [
             "",

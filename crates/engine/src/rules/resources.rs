@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn floors_say_what_they_are() {
+    fn floors_match_their_texts() {
         for floor in FLOORS {
             assert_eq!(Quantity::parse(floor.text), Some(floor.memory));
             assert!(!floor.source.is_empty());

@@ -575,7 +575,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_answered(container in "\\PC*", image in "\\PC*") {
+        fn any_text_has_a_result(container in "\\PC*", image in "\\PC*") {
             // Nothing in these alphabets spells a sign by chance.
             prop_assert_eq!(injector_of(&container, &image), None);
         }

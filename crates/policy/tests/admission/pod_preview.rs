@@ -1,4 +1,4 @@
-//! Where the pods of a workload could run.
+//! Previews of a workload's pods.
 
 use mullion_engine::admission::pod_preview::find_nodes;
 use mullion_engine::model::review_request::ReviewRequest;
@@ -34,7 +34,7 @@ fn nodes_of(object: &Value, policy: &str) -> Vec<String> {
         .collect()
 }
 
-/// The API server adds what a class asks for after the webhooks (plugin RuntimeClass).
+/// The API server adds the constraints of a class after the webhooks (plugin RuntimeClass).
 #[test]
 fn a_runtime_class_selects_and_tolerates() {
     let spec = json!({"nodeSelector": {"kubernetes.io/os": "windows"}, "containers": [{"name": "a", "image": "a"}]});
@@ -56,7 +56,7 @@ fn a_runtime_class_selects_and_tolerates() {
         (pod(Some("unknown"), None), "", vec!["all"]),
         (pod(None, None), named, vec!["shop"]),
         (pod(Some("plain"), None), named, vec!["all"]),
-        // The API server refuses a pod and a class that contradict each other.
+        // The API server rejects a pod and a class that contradict each other.
         (pod(Some("shop"), Some("bank")), "", vec![]),
         (pod(Some("shop"), Some("shop")), "", vec!["shop"]),
     ] {

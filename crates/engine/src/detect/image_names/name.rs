@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn no_reference_says_nothing() {
+    fn no_reference_has_no_facts() {
         for text in [
             "",
             "{{ .image }}-windowsservercore",
@@ -382,7 +382,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_has_an_answer(text in ".*", near in "[a-z0-9./:@_-]{0,60}") {
+        fn any_text_has_a_result(text in ".*", near in "[a-z0-9./:@_-]{0,60}") {
             for text in [&text, &near] {
                 let answer = from_text(text);
                 prop_assert!(answer.builds.is_empty() || answer.os == ImageOs::Windows);

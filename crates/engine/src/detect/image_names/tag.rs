@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_are_told() {
+    fn hints_are_reported() {
         for tag in ["win-fix", "6.8.0-main-03-12-2024-abc-win", "WIN", "v1-hp", "hpc-1.2"] {
             assert!(read(tag, Context::Other).hint, "{tag}");
         }
@@ -594,7 +594,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_has_an_answer(tag in ".*", near in "(win|windows|ltsc|10|0|17763|2022|é|[-._]){0,9}") {
+        fn any_text_has_a_result(tag in ".*", near in "(win|windows|ltsc|10|0|17763|2022|é|[-._]){0,9}") {
             for text in [&tag, &near] {
                 let _: Reading = read(text, Context::Other);
                 let _: Reading = read(text, Context::BaseImage);

@@ -398,7 +398,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_annotation_is_read_or_refused(text in ".*", json in r#"\[\{"(key|Key|operator|tolerationSeconds)": ("[a-z]*"|[0-9.]{1,22}|null)\}?\]?"#) {
+        fn any_annotation_is_read_or_an_error(text in ".*", json in r#"\[\{"(key|Key|operator|tolerationSeconds)": ("[a-z]*"|[0-9.]{1,22}|null)\}?\]?"#) {
             for text in [text, json] {
                 let list = whitelist(&text);
                 // Whatever it is, it says the same of the same toleration, and of all where it restricts nothing.

@@ -187,7 +187,7 @@ mod tests {
     proptest! {
         /// The labels and OS of the samples are those of all nodes.
         #[test]
-        fn samples_tell_all(
+        fn samples_represent_all_nodes(
             all in prop::collection::vec((prop::collection::btree_map(KEY, "[0-2]", 0..5), 0..3_u8), 0..12),
             required in prop::collection::btree_map(KEY, "[0-2]", 0..3),
         ) {

@@ -198,7 +198,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_registry_says_is_read(entries in prop::collection::vec((".{0,9}", ".{0,9}", prop::option::of(".{0,24}")), 0..6)) {
+        fn any_registry_report_is_read(entries in prop::collection::vec((".{0,9}", ".{0,9}", prop::option::of(".{0,24}")), 0..6)) {
             let entries = entries
                 .into_iter()
                 .map(|(os, architecture, os_version)| Platform { os, architecture, os_version, os_features: Vec::new() });

@@ -425,7 +425,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in ".*") {
+        fn any_text_is_read_or_an_error(text in ".*") {
             if let Ok(image) = ImageRef::parse(&text) {
                 prop_assert_eq!(image.to_string(), text);
             }

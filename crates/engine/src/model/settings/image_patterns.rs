@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_cover_what_they_say() {
+    fn patterns_cover_their_references() {
         let cases = [
             ("registry.example.com/win/**", "registry.example.com/win/app:1", true),
             ("registry.example.com/win/**", "registry.example.com/win/team/app", true),

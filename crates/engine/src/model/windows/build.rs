@@ -218,7 +218,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in ".*") {
+        fn any_text_is_read_or_an_error(text in ".*") {
             let _: Option<_> = Build::from_kernel_version(&text);
             let _: Option<_> = Build::from_label(&text);
             prop_assert_eq!(text.parse::<Build>().ok().map(|b| b.to_string()), text.parse::<Build>().ok().map(|_| text.clone()));

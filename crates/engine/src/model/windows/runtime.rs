@@ -98,14 +98,14 @@ mod tests {
     }
 
     #[test]
-    fn only_hosts_past_the_last_ltsc_are_asked() {
+    fn only_hosts_past_the_last_ltsc_need_a_runtime() {
         assert_eq!(generation_for(Build::new(26100), "containerd://2.2.0"), Generation::R3);
         assert_eq!(generation_for(Build::new(26200), "containerd://2.2.0"), Generation::R2);
     }
 
     proptest! {
         #[test]
-        fn any_text_has_an_answer(text in ".*", rest in "[0-9.]*.*") {
+        fn any_text_has_a_result(text in ".*", rest in "[0-9.]*.*") {
             prop_assert_eq!(generation_of(&text), Generation::R3);
             let _: Generation = generation_of(&format!("containerd://{rest}"));
         }

@@ -97,7 +97,7 @@ fn only_daemonsets_that_new_windows_nodes_might_want_hold_it_back() {
 type Case<'c> = (fn(&mut NodeSettings), &'c Value, bool);
 
 #[test]
-fn the_policy_has_the_first_word() {
+fn the_policy_decides_first() {
     let windows = json!({"nodeSelector": {"kubernetes.io/os": "windows"}});
     let linux = json!({"nodeSelector": {"kubernetes.io/os": "linux"}});
     let cases: [Case<'_>; 6] = [
@@ -198,7 +198,7 @@ fn requirement() -> impl Strategy<Value = Value> {
 proptest! {
     /// Whoever would hold the taint back on a node once it is there holds it back at CREATE.
     #[test]
-    fn at_create_nobody_is_stranded_whom_the_controller_would_wait_for(
+    fn at_create_the_taint_waits_for_what_the_controller_waits_for(
         requirements in prop::collection::vec(prop::collection::vec(requirement(), 1..3), 1..3),
         selector in prop::option::of(prop::sample::select(vec![OS_LABEL, OLD_OS_LABEL, "pool"])),
         value in prop::sample::select(vec!["windows", "linux", "a"]),

@@ -300,7 +300,7 @@ fn a_taint_waits_for_what_does_not_tolerate_it() {
 }
 
 #[test]
-fn what_cannot_be_set_is_said() {
+fn what_cannot_be_set_is_reported() {
     let taken = node(BARE, "", &["os=blue:NoSchedule"]);
     let plan = plan_node(&taken, &NodeSettings::default(), &[], NOW);
     assert_eq!(plan.patch, None);
@@ -315,7 +315,7 @@ fn what_cannot_be_set_is_said() {
 }
 
 #[test]
-fn audit_only_talks_and_disabled_tidies_up() {
+fn audit_only_reports_and_disabled_cleans_up() {
     let facts = node(BARE, "10.0.20348.2655", &[]);
     let audit = plan_node(&facts, &with(|policy| policy.mode = Mode::Audit), &[], NOW);
     assert_eq!(audit.patch, None);

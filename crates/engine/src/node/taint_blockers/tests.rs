@@ -88,7 +88,7 @@ fn claims() {
 }
 
 #[test]
-fn some_taints_only_pass() {
+fn passing_taints() {
     for (text, passing) in [
         ("node.kubernetes.io/unschedulable:NoSchedule", true),
         ("node.kubernetes.io/os=windows:NoSchedule", false),
@@ -104,7 +104,7 @@ fn some_taints_only_pass() {
 }
 
 #[test]
-fn a_ready_pod_settles_doubt() {
+fn a_ready_pod_decides_in_doubt() {
     let node = windows_node(json!([]));
     let os = taint("os=windows:NoSchedule");
     let doubtful = [daemon_set(&json!({}))];

@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_meant_is_found() {
+    fn intended_quantities_are_found() {
         for (written, meant) in [
             ("512MB", Some("512M")),
             ("512mb", Some("512M")),

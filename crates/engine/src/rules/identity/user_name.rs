@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_that_was_meant_is_offered() {
+    fn the_intended_name_is_proposed() {
         let table = [
             ("ContainerUser\n", Some("ContainerUser")),
             ("CONTOSO\network", Some(r"CONTOSO\network")),
@@ -248,7 +248,7 @@ mod tests {
         }
 
         #[test]
-        fn no_name_is_too_odd(name in any::<String>(), text in r"[\\ .@/:a\n]{0,8}") {
+        fn no_name_panics(name in any::<String>(), text in r"[\\ .@/:a\n]{0,8}") {
             for name in [name, text] {
                 let offered = meant(&name);
                 prop_assert!(offered.is_none_or(|offered| faults(&offered).is_empty()));

@@ -256,7 +256,7 @@ fn aliases_are_written_out_and_anchors_are_kept() {
 }
 
 #[test]
-fn refusals_say_what_to_do() {
+fn errors_say_what_to_do() {
     let text = "a: 1\n";
     let document = only_document(text);
     for (patch, expected) in [
