@@ -1,4 +1,4 @@
-//! What names say, measured on lists of images that are really in use.
+//! The facts in image names, measured on lists of images in real use.
 //!
 //! `data/images-windows.tsv` and `data/images-linux.tsv` have four columns: image, operating system, builds or `any`, source. In the Windows list the
 //! source begins with what a name can tell: `[name]` operating system and any build given, `[name-os]` operating system only, `[registry]` nothing.

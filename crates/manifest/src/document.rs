@@ -142,7 +142,7 @@ fn node(text: &str, span: Span, format: Format) -> Result<Option<Node>, Fault> {
     resolve_tree(tree, span.start).map(Some).map_err(|fault| fault.shifted(span.start))
 }
 
-/// The bytes of each document. A `---` or `...` at the start of a line ends a document wherever it stands, in block scalars too.
+/// The bytes of each document. A `---` or `...` at the start of a line ends a document anywhere, even in block scalars.
 fn split(text: &str) -> Vec<(Span, Format)> {
     let mut spans = Vec::new();
     let mut start = if text.starts_with('\u{feff}') { 3 } else { 0 };

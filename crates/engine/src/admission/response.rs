@@ -86,7 +86,7 @@ pub struct DenialCause {
 /// takes place: changes at `/mutate`, a denial where it is made, everything else at `/validate`, which sees the object
 /// once and as it will be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "they are what they say; those with `Would` are of `mode: Audit`")]
+#[allow(missing_docs, reason = "the names explain them; those with `Would` are of `mode: Audit`")]
 pub enum CountedOutcome {
     Denied,
     Repaired,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// An operating system a node can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs, reason = "they are what they say")]
+#[allow(missing_docs, reason = "the names explain them")]
 pub enum Os {
     Linux,
     Windows,

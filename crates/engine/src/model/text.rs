@@ -9,7 +9,7 @@ pub const AUDIT_LIMIT: usize = 2_048;
 
 /// The items with commas between them, as many as [`AUDIT_LIMIT`] bytes hold, and how many more there are.
 pub fn listed(items: impl IntoIterator<Item = String>) -> String {
-    // For what is said of those that are left out.
+    // For the text about those that are left out.
     const REST: usize = 32;
     let mut text = String::new();
     let mut left_out = 0_usize;

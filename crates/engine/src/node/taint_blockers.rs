@@ -185,7 +185,7 @@ pub fn claim(daemon_set: &DaemonSetFacts, node: &NodeFacts, taint: &Taint) -> Cl
     if placement.tolerates(taint) || !fits(&node.labels) || !at_home() {
         return Claim::None;
     }
-    // Would the same machine do if it ran Linux? Then the template asks for no OS.
+    // A template that also fits the same machine with Linux selects no OS.
     if daemon_set.belongs || !fits(&as_linux(&node.labels)) {
         Claim::Certain
     } else if daemon_set.any_ready {
@@ -195,7 +195,7 @@ pub fn claim(daemon_set: &DaemonSetFacts, node: &NodeFacts, taint: &Taint) -> Cl
     }
 }
 
-/// Whether [`blockers`] could find any among the node's pods, or needs them to settle a doubt. `covered`: see
+/// Whether [`blockers`] may find any among the node's pods, or needs them to decide a doubtful claim. `covered`: see
 /// `all_covered`.
 pub fn needs_pods(node: &NodeFacts, taint: &Taint, daemons: &[DaemonSetFacts], covered: bool) -> bool {
     !covered
@@ -203,7 +203,7 @@ pub fn needs_pods(node: &NodeFacts, taint: &Taint, daemons: &[DaemonSetFacts], c
         || daemons.iter().any(|daemon_set| claim(daemon_set, node, taint) == Claim::Doubtful)
 }
 
-/// The names of all that would be worse off, DaemonSets first, for people to read: `DaemonSet ns/name`, `Pod ns/name`.
+/// The names of all blockers, DaemonSets first, for messages: `DaemonSet ns/name`, `Pod ns/name`.
 ///
 /// With a `NoExecute` taint every pod that does not tolerate it counts, covered or not: it would be evicted at once.
 pub fn blockers(node: &NodeFacts, taint: &Taint, daemons: &[DaemonSetFacts], pods: &[BoundPod]) -> Vec<String> {

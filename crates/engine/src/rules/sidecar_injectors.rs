@@ -178,7 +178,7 @@ static INJECTORS: &[Injector] = &[
         Namespace(Label("appmesh.k8s.aws/sidecarInjectorWebhook", "disabled")),
     ], &[Image("aws-appmesh-envoy"), Image("aws-appmesh-proxy-route-manager")]),
     // openservicemesh/osm pkg/constants/constants.go, pkg/injector/webhook.go mustInject. The init container sets up iptables and is left out of
-    // pods whose nodeSelector says Windows, which get Envoy's Windows image: pkg/injector/patch.go configurePodInit. Envoy itself is anyone's.
+    // pods whose nodeSelector selects Windows, which get Envoy's Windows image: pkg/injector/patch.go configurePodInit. Envoy itself is anyone's.
     linux("Open Service Mesh", &[
         Pod(NodeSelector("kubernetes.io/os", "windows")),
         Pod(Annotation("openservicemesh.io/sidecar-injection", "disabled")),
@@ -214,14 +214,14 @@ static INJECTORS: &[Injector] = &[
         Pod(NoAnnotation("operator.1password.io/inject")),
         Namespace(NoLabel("secrets-injection")),
     ], &[NameWithImage("copy-op-bin", "1password/op")]),
-    // Azure/azure-workload-identity pkg/webhook/consts.go, pkg/webhook/webhook.go shouldInjectProxySidecar (any value asks for it),
+    // Azure/azure-workload-identity pkg/webhook/consts.go, pkg/webhook/webhook.go shouldInjectProxySidecar (any value requests it),
     // Makefile (--platform=linux/).
     linux("Azure Workload Identity proxy", &[Pod(NoAnnotation("azure.workload.identity/inject-proxy-sidecar"))], &[
         Name("azwi-proxy"), Name("azwi-proxy-init"),
         Image("azure/workload-identity/proxy"), Image("azure/workload-identity/proxy-init"),
     ]),
-    // vmware-tanzu/cert-injection-webhook pkg/certinjectionwebhook/admission_controller.go: leaves pods alone whose nodeSelector says Windows;
-    // which labels and annotations ask for it is chosen at installation. config/images.yaml (image).
+    // vmware-tanzu/cert-injection-webhook pkg/certinjectionwebhook/admission_controller.go: leaves pods alone whose nodeSelector selects Windows;
+    // the labels and annotations that request it are chosen at installation. config/images.yaml (image).
     linux("Cert Injection Webhook", &[Pod(NodeSelector("kubernetes.io/os", "windows"))], &[
         NameWithImage("setup-ca-certs", "setup-ca-certs"),
     ]),
@@ -397,7 +397,7 @@ mod tests {
         ("traffic-agent", "ghcr.io/telepresenceio/tel2:2.20.0", "Telepresence"),
         ("tel-agent-init", "docker.io/datawire/tel2:2.14.1", "Telepresence"),
 
-        // Not of an injector, or not to be told from what people write.
+        // Not of an injector, or the same as what people write.
         ("proxy", "registry.corp/team/proxy:1", ""),
         ("app", "myistio/proxyv2-tools:1", ""),
         ("app", "myistio/proxyv2:1", ""),
@@ -490,7 +490,7 @@ mod tests {
         }
     }
 
-    /// Labels and annotations of Kubernetes, or a finding tells people to write what the API server refuses.
+    /// Valid labels and annotations, so that no finding proposes what the API server rejects.
     #[test]
     fn rows_are_well_formed() {
         let name_fits = |text: &str, more: &[char]| {

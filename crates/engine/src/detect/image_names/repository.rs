@@ -362,7 +362,7 @@ mod tests {
             };
             let image = ImageRef::parse(&example).unwrap();
             let first = ROWS.iter().position(|row| row.at.matches(&image)).unwrap();
-            // A wider row may stand before only if it says the same.
+            // A wider row may come before only if it has the same images.
             assert!(first == index || ROWS[first].known == row.known, "{example} is taken by row {first}");
         }
     }

@@ -192,7 +192,7 @@ impl<'de> Visitor<'de> for Members {
 
 // === Pod Security ===
 
-/// What the `PodSecurity` plugin enforces in a namespace, as far as its labels say; exemptions and a default for
+/// What the `PodSecurity` plugin enforces in a namespace, according to its labels; exemptions and a default for
 /// namespaces without the label are in the API server's configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PodSecurity {
@@ -311,8 +311,8 @@ mod tests {
             ),
             (r#"[{"key": "a", "operator": "Exists", "tolerationSeconds": 300}]"#, forever, false),
         ];
-        for (text, toleration, refused) in cases {
-            assert_eq!(whitelist(text).rejects(&toleration), refused, "{text} {toleration}");
+        for (text, toleration, rejected) in cases {
+            assert_eq!(whitelist(text).rejects(&toleration), rejected, "{text} {toleration}");
         }
     }
 
@@ -384,14 +384,14 @@ mod tests {
             (Some("restricted"), Some("1.24"), PodSecurityLevel::Restricted, false),
             (Some("Baseline"), None, PodSecurityLevel::Restricted, false),
         ];
-        for (level, version, expected, refuses) in cases {
+        for (level, version, expected, rejects) in cases {
             let label = |key: &str, value: Option<&str>| value.map(|value| (key.to_owned(), value.to_owned()));
             let labels = [label(POD_SECURITY_ENFORCE_LABEL, level), label(POD_SECURITY_ENFORCE_VERSION_LABEL, version)]
                 .into_iter()
                 .flatten()
                 .collect();
             let found = PodSecurity::of(Some(&Namespace { labels, ..Namespace::default() }));
-            assert_eq!((found.level, found.rejects_windows_os()), (expected, refuses), "{level:?} {version:?}");
+            assert_eq!((found.level, found.rejects_windows_os()), (expected, rejects), "{level:?} {version:?}");
         }
         assert_eq!(PodSecurity::of(None).level, PodSecurityLevel::Privileged);
     }
@@ -401,7 +401,7 @@ mod tests {
         fn any_annotation_is_read_or_an_error(text in ".*", json in r#"\[\{"(key|Key|operator|tolerationSeconds)": ("[a-z]*"|[0-9.]{1,22}|null)\}?\]?"#) {
             for text in [text, json] {
                 let list = whitelist(&text);
-                // Whatever it is, it says the same of the same toleration, and of all where it restricts nothing.
+                // Whatever it is, its result is the same for the same toleration, and for all if it restricts nothing.
                 prop_assert_eq!(list.rejects(&os_toleration()), list != TolerationsWhitelist::Anything && !matches!(&list, TolerationsWhitelist::Only(all) if all.iter().any(|one| one.is_superset_of(&AdmittedToleration::of(&os_toleration())))));
                 let namespace = namespace(NODE_SELECTOR_ANNOTATIONS[0], &text);
                 let _: Option<(&str, &str)> = contradiction(Some(&namespace), "kubernetes.io/os", "windows");

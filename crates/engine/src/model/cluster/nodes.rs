@@ -32,7 +32,7 @@ pub struct Nodes {
 pub struct Node {
     /// `metadata.name`.
     pub name: String,
-    /// Label `kubernetes.io/os`, else `beta.kubernetes.io/os`; `None` if neither says `windows` or `linux`.
+    /// Label `kubernetes.io/os`, else `beta.kubernetes.io/os`; `None` if neither is `windows` or `linux`.
     pub os: Option<Os>,
     /// `metadata.labels`.
     pub labels: NodeLabels,

@@ -66,9 +66,9 @@ fn os_of_pairs<'p>(pairs: impl Iterator<Item = (&'p str, &'p str)>) -> (OsWanted
 
 /// The OS that the required node affinity requires: terms are alternatives, so each of them must require it.
 pub fn affinity_os(pod: &Pod<'_>) -> OsWanted {
-    let mut verdicts = pod.items(REQUIRED_TERMS).iter().filter(|term| !is_empty_term(term)).map(term_os);
-    let Some(first) = verdicts.next() else { return OsWanted::Silent };
-    verdicts.fold(first, |all, term| match (all, term) {
+    let mut wanted = pod.items(REQUIRED_TERMS).iter().filter(|term| !is_empty_term(term)).map(term_os);
+    let Some(first) = wanted.next() else { return OsWanted::Silent };
+    wanted.fold(first, |all, term| match (all, term) {
         (a, b) if a == b => a,
         // A term that no node satisfies adds nothing to the alternatives.
         (OsWanted::Impossible, other) | (other, OsWanted::Impossible) => other,

@@ -1,7 +1,7 @@
 //! Image patterns of `detect.images`: finds the one that decides for an image without trying ten thousand of them.
 //!
 //! [`match_image`] is the definition, a scan. [`ImagePatterns`] finds the same pattern through an index over what a
-//! pattern says literally: a whole name, a name and a tag, or what stands before its first and after its last star.
+//! pattern contains literally: a whole name, a name and a tag, or the text before its first and after its last star.
 //! An image is looked up once for each *length* of such ends that occurs, whatever the number of patterns, and only
 //! patterns whose ends fit are tried. Patterns with a star at both ends have no ends and are scanned.
 
@@ -16,7 +16,7 @@ use crate::model::settings::origin::Origin;
 use crate::model::settings::wildcard::{RUN, RUN_ACROSS, wildcard};
 use crate::model::windows::build::Build;
 
-/// Image patterns in the order in which they are asked: a list of lists, so that the patterns of a policy are indexed
+/// Image patterns in the order in which they are tried: a list of lists, so that the patterns of a policy are indexed
 /// once, when it is loaded, and shared by all settings it takes part in.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(from = "Vec<ImagePattern>")]
@@ -525,7 +525,7 @@ mod tests {
             let patterns = ImagePatterns::from(vec![pattern(first), other]);
             assert_eq!(patterns.covered(&mut 100).len(), usize::from(expected), "{first} before {second}");
             let same = ImagePatterns::from(vec![pattern(first), pattern(second)]);
-            assert_eq!(same.covered(&mut 100), [], "they say the same");
+            assert_eq!(same.covered(&mut 100), [], "they have the same OS");
         }
         let hostile: Vec<_> = (0..10_000).map(|n| pattern(&format!("*x{n}*"))).collect();
         let mut looks = 1_000;

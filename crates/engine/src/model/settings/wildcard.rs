@@ -43,7 +43,7 @@ pub(crate) const RUN_ACROSS: u8 = 2;
 
 /// Follows all readings of the pattern at once, one bit for each byte of it: at most `pattern × text / 64` steps.
 pub(crate) fn wildcard(pattern: &[u8], text: &[u8]) -> bool {
-    // The bytes before the first star say no most of the time.
+    // The bytes before the first star exclude most texts.
     let literal = pattern.iter().position(|b| *b == b'*').unwrap_or(pattern.len());
     let Some((start, text)) = text.split_at_checked(literal) else { return false };
     let Some((before, pattern)) = pattern.split_at_checked(literal) else { return false };

@@ -116,7 +116,7 @@ pub enum Lookup {
 /// Whether an OS nodeSelector is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum NodeSelectorMode {
-    /// Where none stands.
+    /// If there is none.
     #[default]
     Add,
     /// Never.

@@ -262,7 +262,7 @@ mod tests {
                 );
             }
         }
-        // A statement about a build older than a known LTSC says nothing about hosts from that LTSC up.
+        // A statement about a build older than a known LTSC does not apply to hosts from that LTSC up.
         let old = [ExtraRelease { build: b(24000), name: "x".into(), runs_from: b(24000) }];
         assert!(!runs(b(25398), b(20348), Generation::R3, &old));
         assert!(runs(b(26100), b(20348), Generation::R3, &old));

@@ -29,7 +29,7 @@ const fn support(build: u32, name: &'static str, mainstream: &'static str, end: 
 /// `products/windows-server-core.md` has the same. 23H2 has no base image: `products/windows-server.md`. The page of the server product says 2029-11-13 and
 /// 2034-11-14 for 2025.
 ///
-/// Left out are the dates of clouds, which only say which nodes they still offer: the rule's page has them.
+/// Left out are the dates of clouds, which only tell which nodes they still offer: the rule's page has them.
 pub static SUPPORT: &[Support] = &[
     support(14393, "ltsc2016", "2022-01-11", "2027-01-11"),
     support(16299, "1709", "2019-04-09", "2019-04-09"),

@@ -10,7 +10,7 @@ pub static RULES: [Rule; 5] = [
         "runtime-class-missing",
         Action::Warn,
         "a Windows pod names a RuntimeClass that is not in the cluster",
-        "the cluster has no RuntimeClass of that name, and the API server refuses pods that name it",
+        "the cluster has no RuntimeClass of that name, and the API server rejects pods that name it",
         "create it, or name one that is there",
     ),
     rule!(

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use crate::model::workload::WorkloadKind;
 
-/// One line for each field, as `Container.args []string`, sorted; one line says which Kubernetes it is.
+/// One line for each field, as `Container.args []string`, sorted; one line contains the Kubernetes version.
 const FIELDS: &str = include_str!("fields.txt");
 
 /// The table. Its 650 short lines are read within a millisecond, and only when needed: never in a server.

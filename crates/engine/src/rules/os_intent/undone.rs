@@ -33,34 +33,34 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
     if !cx.input.pod.pointer.is_empty() && cx.placed_on() != Some(os) {
         return;
     }
-    let mut say = |pointer: &str, what: &str, became: &str| {
+    let mut report = |pointer: &str, what: &str, became: &str| {
         let message = format!("Mullion {what}, and {OTHERS} {became} it later");
         out.push(cx.finding(rule, cx.input.pod.at(pointer), message));
     };
     if let Some(became) = selector_became(cx, annotation) {
         let key = if became == CHANGED { format!("/{}", escape(OS_LABEL)) } else { String::new() };
-        say(&format!("/spec/nodeSelector{key}"), &format!("set {OS_LABEL}: {}", os.name()), became);
+        report(&format!("/spec/nodeSelector{key}"), &format!("set {OS_LABEL}: {}", os.name()), became);
     }
     let whitelist = cx.whitelist();
     for MissingToleration { value, word, .. } in cx.missing_tolerations(os) {
         if annotation.has_placed(&word) && !whitelist.rejects(&value) {
-            say("/spec/tolerations", &format!("added {word}"), REMOVED);
+            report("/spec/tolerations", &format!("added {word}"), REMOVED);
         }
     }
     if annotation.has_placed("build")
         && cx.wants_build()
         && !node_constraints::constrains(&cx.input.pod, WINDOWS_BUILD_LABEL)
     {
-        say("/spec/affinity", "kept it off nodes that cannot run its images", REMOVED);
+        report("/spec/affinity", "kept it off nodes that cannot run its images", REMOVED);
     }
     if annotation.has_placed("runtimeClassName") && cx.input.pod.get("/spec/runtimeClassName").is_none() {
-        say("/spec/runtimeClassName", "set it", REMOVED);
+        report("/spec/runtimeClassName", "set it", REMOVED);
     }
     if annotation.has_placed("os")
         && !cx.input.pod.has_windows_os_field()
         && cx.input.settings.spec_os == OsFieldMode::WhenClean
     {
-        say("/spec/os", "set it", REMOVED);
+        report("/spec/os", "set it", REMOVED);
         // The fields that it forbids were removed with it. If nothing keeps the pod on Windows nodes, it could run on
         // Linux without what its author requires there.
         let guarded = cx.input.pod.strings("/spec/nodeSelector").any(|pair| pair == (OS_LABEL, Os::Windows.name()));

@@ -81,12 +81,12 @@ fn a_contest_ends_three_ways() {
 
 #[test]
 fn only_removals_of_the_wanted_taint_count() {
-    // The taint of another policy was removed while nobody looked.
+    // The taint of another policy was removed between two plans.
     let facts = removed(&enforced(&node(BARE, "", &[])));
     let other = with(|policy| policy.taint.key = "mine".to_owned());
     let plan = plan_node(&facts, &other, &[], NOW);
     assert!(!applied(&facts, &plan).annotations[OWNED_ANNOTATION].contains("removed"), "{plan:?}");
-    // One that became somebody else's marker is no removal.
+    // A taint that became someone else's marker is no removal.
     let mut replaced = facts.clone();
     replaced.taints.push(raw("os=Windows:NoSchedule"));
     let replaced = applied(&replaced, &at(&replaced, NOW));
