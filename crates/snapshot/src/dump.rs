@@ -264,7 +264,7 @@ items:
     }
 
     #[test]
-    fn nodes_are_known_once_the_file_speaks_of_them() {
+    fn nodes_are_known_if_the_file_contains_them() {
         let virtual_node = r#"{"kind": "Node", "metadata": {"name": "aci", "labels": {"type": "virtual-kubelet"}}}"#;
         let cases = [
             (r#"{"kind": "NodeList", "items": []}"#, Some(0)),
@@ -280,7 +280,7 @@ items:
     }
 
     #[test]
-    fn runtime_classes_are_known_once_the_file_speaks_of_them() {
+    fn runtime_classes_are_known_if_the_file_contains_them() {
         let cases = [
             (r#"{"kind": "RuntimeClassList", "items": []}"#, Some(0)),
             (r#"{"kind": "RuntimeClassList", "items": [{"metadata": {"name": "a"}, "handler": "h"}]}"#, Some(1)),

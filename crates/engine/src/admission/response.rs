@@ -183,16 +183,12 @@ pub fn respond(review: &Review, object: &Value, endpoint: Endpoint) -> ReviewRes
 fn denial(review: &Review, object: &Value, denied: &[&Finding]) -> Denial {
     // At /validate the decisive field may be one that Mullion wrote at /mutate; the annotation contains what decided
     // then.
-    let annotation = || {
-        DecisionAnnotation::of(object).filter(|annotation| Os::from_name(&annotation.os) == review.decision.decided())
-    };
-    let reason = || annotation().map_or_else(|| decision_reason(&review.decision), |annotation| annotation.because);
+    let own = || DecisionAnnotation::of(object).filter(|own| Os::from_name(&own.os) == review.decision.decided());
+    let reason = || own().map_or_else(|| decision_reason(&review.decision), |own| own.because);
     let mut message = match review.decision.os {
-        DetectedOs::Windows => {
-            format!("{} must be changed to run on Windows ({}):", display_name(review, object), reason())
-        }
+        DetectedOs::Windows => format!("{} must be changed to run on Windows ({}):", name_of(review, object), reason()),
         DetectedOs::Linux | DetectedOs::Undecided | DetectedOs::Conflict => {
-            format!("{} must be changed to run:", display_name(review, object))
+            format!("{} must be changed to run:", name_of(review, object))
         }
     };
     for finding in denied {
@@ -209,7 +205,7 @@ fn denial(review: &Review, object: &Value, denied: &[&Finding]) -> Denial {
 
 /// `Deployment web`: if you apply a file with many objects, only this name tells them apart. A generated name is
 /// `web-…`: the full name means nothing to a reader, and Events of equal text are counted and not repeated.
-fn display_name(review: &Review, object: &Value) -> String {
+fn name_of(review: &Review, object: &Value) -> String {
     let text = |pointer| member(object, pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
     let new = review.category != RequestCategory::EphemeralContainers;
     let name = match text("/metadata/generateName").filter(|_| new) {
@@ -282,7 +278,7 @@ fn warn(review: &Review, weighed: &[(&Finding, FindingOutcome)], response: &mut 
     }
     if !audit_only {
         response.warnings.extend(review.hint.as_deref().map(shorten));
-    } else if let Some(os) = review.decision.decided().filter(|_| has_placement(review)) {
+    } else if let Some(os) = review.decision.decided().filter(|_| is_placed(review)) {
         response.warnings.push(format!("Mullion (audit) would place this on {} nodes", os.title()));
     }
 }
@@ -304,7 +300,7 @@ fn removes(review: &Review, finding: &Finding) -> bool {
 }
 
 /// Whether the review's changes place the workload.
-fn has_placement(review: &Review) -> bool {
+fn is_placed(review: &Review) -> bool {
     review.changes.iter().any(|change| matches!(change.cause, Cause::Placement(_)))
 }
 
@@ -330,7 +326,7 @@ fn count(review: &Review, weighed: &[(&Finding, FindingOutcome)], endpoint: Endp
     response.placement = review
         .decision
         .decided()
-        .filter(|_| has_placement(review))
+        .filter(|_| is_placed(review))
         .and_then(|os| Some((os, here(CountedOutcome::Placed)?)));
 }
 

@@ -39,15 +39,14 @@ pub struct ImageFacts {
     pub open: bool,
 }
 
-/// The images of all containers. `reported`, what registries report now, takes precedence over the snapshot's images.
+/// The images of all containers. `report`, what registries report now, takes precedence over the snapshot's images.
 pub fn images_of<'a>(
     pod: &Pod<'a>,
     settings: &Settings,
-    reported: Option<&KnownImages>,
+    report: Option<&KnownImages>,
     snapshot: &ClusterSnapshot,
 ) -> Vec<ContainerImage<'a>> {
-    let platforms =
-        |image: &str| reported.and_then(|reported| reported.get(image)).or_else(|| snapshot.images.get(image));
+    let platforms = |image: &str| report.and_then(|report| report.get(image)).or_else(|| snapshot.images.get(image));
     pod.containers()
         .filter_map(|container| {
             let image = container.image()?;

@@ -40,7 +40,7 @@ fn respond_to(spec: &Value, memory: &str, policies: &PolicySet, endpoint: Endpoi
 #[test]
 fn only_pods_on_windows_are_denied() {
     let windows = json!({"kubernetes.io/os": "windows"});
-    for (spec, refused) in [
+    for (spec, denied) in [
         (json!({"nodeName": "win"}), true),
         (json!({"os": {"name": "windows"}}), true),
         (json!({"nodeName": "gone", "nodeSelector": windows}), true),
@@ -53,7 +53,7 @@ fn only_pods_on_windows_are_denied() {
     ] {
         for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
             let answer = respond_to(&spec, "2Gi", &PolicySet::default(), endpoint);
-            assert_eq!(answer.denial.is_some(), refused, "{spec}: {answer:?}");
+            assert_eq!(answer.denial.is_some(), denied, "{spec}: {answer:?}");
             assert!(answer.patch.is_empty() && answer.warnings.is_empty(), "{spec}: {answer:?}");
             // A request without changes is not denied.
             assert_eq!(respond_to(&spec, "1Gi", &PolicySet::default(), endpoint), ReviewResponse::default(), "{spec}");

@@ -170,9 +170,9 @@ proptest! {
             let outcome = create_in(&object, &snapshot, &policies(mode, "Never", &images));
             (outcome.denied(), possible(&outcome.stored, &snapshot))
         };
-        let ((refused, exact), (also, compatible)) = (in_mode("Exact"), in_mode("Compatible"));
-        prop_assert_eq!(refused, also);
-        prop_assert!(refused || exact.iter().all(|name| compatible.contains(name)), "{:?} {:?}", exact, compatible);
+        let ((denied, exact), (also, compatible)) = (in_mode("Exact"), in_mode("Compatible"));
+        prop_assert_eq!(denied, also);
+        prop_assert!(denied || exact.iter().all(|name| compatible.contains(name)), "{:?} {:?}", exact, compatible);
     }
 
     #[test]

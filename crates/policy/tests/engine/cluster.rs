@@ -376,7 +376,7 @@ fn what_is_not_added_is_not_added_the_second_time() {
             let first = create_with(&object, &snapshot);
             let second = create_with(&first.stored, &snapshot);
             assert!(second.mutate.patch.is_empty(), "{:?}", second.mutate.patch);
-            assert_eq!(findings_of(&first), findings_of(&second), "both endpoints say the same");
+            assert_eq!(findings_of(&first), findings_of(&second), "both endpoints report the same");
         }
     }
 }

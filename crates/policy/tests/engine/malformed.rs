@@ -155,7 +155,7 @@ fn a_pod_with_overhead_of_its_own_gets_no_class() {
     let mut object = with_image(LTSC2019);
     object["spec"]["overhead"] = json!({"cpu": "100m"});
     let outcome = create(&object);
-    assert!(outcome.stored["spec"].get("runtimeClassName").is_none(), "the API server would refuse the overhead");
+    assert!(outcome.stored["spec"].get("runtimeClassName").is_none(), "the API server would reject the overhead");
     assert!(!outcome.excluded_builds().is_empty());
 }
 
@@ -321,7 +321,7 @@ fn a_container_that_moves_takes_its_findings_along() {
 }
 
 #[test]
-fn a_new_ephemeral_container_is_new_wherever_it_stands() {
+fn a_new_ephemeral_container_is_new_in_any_position() {
     let mut old = create(&with_image(LTSC2022)).stored;
     let entry =
         |name: &str| json!({"name": name, "image": LTSC2022, "securityContext": {"capabilities": {"drop": ["ALL"]}}});

@@ -67,7 +67,10 @@ fn an_allowed_field_stays_and_keeps_the_os_field_off() {
 
         let own = given(&with_os_field(with_user()), &[&line]);
         assert!(!own.denied(), "{action}");
-        assert!(own.stored["spec"]["securityContext"].get("runAsUser").is_none(), "{action}: the server would refuse");
+        assert!(
+            own.stored["spec"]["securityContext"].get("runAsUser").is_none(),
+            "{action}: the server would reject it"
+        );
     }
 }
 
@@ -170,7 +173,7 @@ const MAY_ALLOW: &str = "optOut: {allow: [run-as-user, MUL209, MUL222, MUL5]}";
 fn a_pod_exempts_from_what_its_policy_permits() {
     for written in ["run-as-user", "MUL201", " MUL209 ,, MUL201", "MUL2", "MUL"] {
         let object = annotated(with_user(), "mullion.dev/allow", written);
-        assert!(create(&object).denied(), "{written}: nothing is allowed where no policy says so");
+        assert!(create(&object).denied(), "{written}: nothing is allowed without a policy");
         let outcome = given(&object, &[MAY_ALLOW]);
         assert!(!outcome.denied() && outcome.mutate.warnings.is_empty(), "{written}: {outcome:#?}");
         assert_eq!(outcome.stored["spec"]["securityContext"]["runAsUser"], 1000, "{written}");
@@ -324,7 +327,7 @@ fn each_part_of_a_placement_can_be_left_out() {
     let object = with_image(LTSC2019);
     let no_selector = given(&object, &["place: {nodeSelector: {mode: Never}}"]);
     assert_eq!(no_selector.selector(), None);
-    assert!(no_selector.stored["spec"].get("os").is_none(), "no seal without the selector");
+    assert!(no_selector.stored["spec"].get("os").is_none(), "no OS field without the selector");
     assert!(given(&object, &["place: {tolerations: {mode: Never}}"]).tolerations().is_empty());
     let no_seal = given(&object, &["place: {specOS: {mode: Never}}"]);
     assert!(no_seal.stored["spec"].get("os").is_none() && no_seal.selector() == Some("windows"));
@@ -427,7 +430,7 @@ fn a_named_runtime_class_is_given_where_it_fits() {
     };
     let silent = with_image("registry.example.com/app:nanoserver");
     assert_eq!(class(&silent, "mullion-windows-ltsc2022"), Some(json!("mullion-windows-ltsc2022")));
-    assert_eq!(class(&silent, "not-there"), None, "the API server refuses pods of a class it lacks");
+    assert_eq!(class(&silent, "not-there"), None, "the API server rejects pods of a class it lacks");
     // Its build cannot run the image, or the author requires another.
     assert_eq!(class(&with_image(LTSC2025), "mullion-windows-ltsc2022"), None);
     let mut asks = silent;

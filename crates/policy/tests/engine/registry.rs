@@ -148,7 +148,7 @@ fn only_what_could_change_the_result_is_wanted() {
     let mut any = with_image(APP);
     any["metadata"]["annotations"] = json!({"mullion.dev/os": "any"});
     let table = [
-        ("nobody says", pod(with(json!({}))), true),
+        ("no evidence", pod(with(json!({}))), true),
         ("Windows needs builds", pod(with(windows.clone())), true),
         ("Linux needs nothing", pod(with(linux.clone())), false),
         (
@@ -173,7 +173,7 @@ fn only_what_could_change_the_result_is_wanted() {
     ];
     for (what, object, expected) in table {
         assert_eq!(wanted(&object), if expected { vec![APP.to_owned()] } else { Vec::new() }, "{what}");
-        assert!(create(&object).review.wanted.is_empty(), "{what}: nobody may be asked");
+        assert!(create(&object).review.wanted.is_empty(), "{what}: no look-up is allowed");
     }
 }
 

@@ -59,7 +59,10 @@ fn user_ids_become_names_where_they_mean_one() {
         assert_eq!(outcome.stored["spec"]["securityContext"], pod_after);
         assert_eq!(outcome.stored["spec"]["containers"][0]["securityContext"], container_after);
         assert_eq!(outcome.stored["spec"]["os"]["name"], "windows");
-        assert!(create_in(&outcome.stored, &snapshot(), &policies).mutate.patch.is_empty(), "settled");
+        assert!(
+            create_in(&outcome.stored, &snapshot(), &policies).mutate.patch.is_empty(),
+            "the second review changes nothing"
+        );
         let warning = &outcome.mutate.warnings[0];
         assert!(warning.contains("runAsUser replaced") && warning.contains("Container"), "{warning}");
     }
@@ -89,5 +92,5 @@ fn policies_of_an_older_mullion_get_newer_rules_as_warnings() {
     let old = PolicySet::from_files(&[("old.yaml", text)]).unwrap();
     let outcome = create_in(&with_security(json!({"runAsUser": 1}), json!({})), &snapshot(), &old);
     assert!(!outcome.denied() && outcome.mutate.warnings[0].starts_with("MUL201"), "{:?}", outcome.mutate.warnings);
-    assert_eq!(outcome.stored["spec"]["securityContext"]["runAsUser"], 1, "said, not done");
+    assert_eq!(outcome.stored["spec"]["securityContext"]["runAsUser"], 1, "reported and not done");
 }

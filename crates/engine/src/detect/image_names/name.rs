@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::detect::image_names::repository::KnownRepository;
+use crate::detect::image_names::repository::RepositoryOs;
 use crate::detect::image_names::tag::{Context, Reading, TagOs};
 use crate::detect::image_names::{repository, tag};
 use crate::model::image::platform::ImageOs;
@@ -115,31 +115,29 @@ pub fn from_name(image: &ImageRef<'_>) -> NameFacts {
         TagOs::Silent | TagOs::Windows => {}
     }
     match known {
-        Some(KnownRepository::Decoy) => NameFacts::UNKNOWN,
-        Some(KnownRepository::Windows { untagged, path, .. }) => in_windows_repository(image, reading, untagged, path),
-        Some(KnownRepository::WindowsIfReleased) if reading.build.is_some() => {
+        Some(RepositoryOs::Decoy) => NameFacts::UNKNOWN,
+        Some(RepositoryOs::Windows { untagged, path, .. }) => in_windows_repository(image, reading, untagged, path),
+        Some(RepositoryOs::WindowsIfReleased) if reading.build.is_some() => {
             NameFacts::windows(reading.build, NameSource::Tag)
         }
         _ if reading.os == TagOs::Windows && !(reading.bare && repository::is_toolchain(image)) => {
             NameFacts::windows(reading.build, NameSource::Tag)
         }
         _ if reading.hint && repository::hint_is_proof(image) => NameFacts::windows(reading.build, NameSource::Tag),
-        Some(KnownRepository::Multi) if !is_linux_variant(image) => {
+        Some(RepositoryOs::Multi) if !is_linux_variant(image) => NameFacts::new(ImageOs::Multi, NameSource::Repository),
+        Some(RepositoryOs::MultiUpTo(last)) if image.tag().and_then(major).is_some_and(|major| major <= last) => {
             NameFacts::new(ImageOs::Multi, NameSource::Repository)
         }
-        Some(KnownRepository::MultiUpTo(last)) if image.tag().and_then(major).is_some_and(|major| major <= last) => {
-            NameFacts::new(ImageOs::Multi, NameSource::Repository)
-        }
-        Some(KnownRepository::Multi | KnownRepository::MultiUpTo(_) | KnownRepository::WindowsIfReleased) | None => {
+        Some(RepositoryOs::Multi | RepositoryOs::MultiUpTo(_) | RepositoryOs::WindowsIfReleased) | None => {
             NameFacts::UNKNOWN
         }
     }
 }
 
-fn read_tag(image: &ImageRef<'_>, known: Option<KnownRepository>) -> Reading {
+fn read_tag(image: &ImageRef<'_>, known: Option<RepositoryOs>) -> Reading {
     let context = match known {
-        Some(KnownRepository::Windows { context, .. }) => context,
-        Some(KnownRepository::WindowsIfReleased) => Context::BaseImage,
+        Some(RepositoryOs::Windows { context, .. }) => context,
+        Some(RepositoryOs::WindowsIfReleased) => Context::BaseImage,
         _ => Context::Other,
     };
     tag::read(image.tag().unwrap_or_default(), context)

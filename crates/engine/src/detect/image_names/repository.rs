@@ -10,7 +10,7 @@ use crate::model::windows::build::Build;
 
 /// The images of a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum KnownRepository {
+pub(crate) enum RepositoryOs {
     /// Windows only, whatever the tag.
     Windows {
         /// How to read numbers in the tag.
@@ -50,23 +50,22 @@ pub(crate) enum At {
 
 struct Row {
     at: At,
-    known: KnownRepository,
+    known: RepositoryOs,
     /// Where this is documented: repository and, if it helps, file.
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers and for the test that no row lacks one"))]
     source: &'static str,
 }
 
-const fn row(at: At, known: KnownRepository, source: &'static str) -> Row {
+const fn row(at: At, known: RepositoryOs, source: &'static str) -> Row {
     Row { at, known, source }
 }
 
-const WINDOWS: KnownRepository = KnownRepository::Windows { context: Context::Other, untagged: None, path: None };
-const BASE: KnownRepository = KnownRepository::Windows { context: Context::BaseImage, untagged: None, path: None };
-const YEAR_NAMED: KnownRepository =
-    KnownRepository::Windows { context: Context::YearNamed, untagged: None, path: None };
+const WINDOWS: RepositoryOs = RepositoryOs::Windows { context: Context::Other, untagged: None, path: None };
+const BASE: RepositoryOs = RepositoryOs::Windows { context: Context::BaseImage, untagged: None, path: None };
+const YEAR_NAMED: RepositoryOs = RepositoryOs::Windows { context: Context::YearNamed, untagged: None, path: None };
 /// Docker Hub's first base images ended with 1607; their `latest` still means it.
-const BASE_1607: KnownRepository =
-    KnownRepository::Windows { context: Context::BaseImage, untagged: Some(Build::new(14393)), path: None };
+const BASE_1607: RepositoryOs =
+    RepositoryOs::Windows { context: Context::BaseImage, untagged: Some(Build::new(14393)), path: None };
 
 /// Names of the Microsoft Container Registry and of its mirrors, as host or as the component that a pull-through mirror adds.
 const MICROSOFT_HOSTS: &[&str] = &["mcr.microsoft.com", "mcr.azure.cn", "mcr.azk8s.cn", "mcr"];
@@ -95,23 +94,23 @@ const SPIRE: &str = "spiffe/spire Makefile: images-windows";
 #[rustfmt::skip]
 static ROWS: &[Row] = &[
     // Linux images whose names or tags look like Windows.
-    row(At::End("dockurr/windows"), KnownRepository::Decoy, "dockur/windows: Windows in a virtual machine in a Linux container"),
-    row(At::End("dockurr/windows-arm"), KnownRepository::Decoy, "dockur/windows-arm"),
-    row(At::End("dockur/windows"), KnownRepository::Decoy, "dockur/windows on ghcr.io"),
-    row(At::End("dockur/windows-arm"), KnownRepository::Decoy, "dockur/windows-arm on ghcr.io"),
-    row(At::Name("pyinstaller-windows"), KnownRepository::Decoy, "cdrx/docker-pyinstaller: Linux with Wine"),
-    row(At::Within("dockcross"), KnownRepository::Decoy, "dockcross/dockcross README.md: cross compilers on Linux"),
-    row(At::Name("windows-vpc-resource-controller"), KnownRepository::Decoy, "the legacy vpc-resource-controller.yaml of Amazon EKS"),
-    row(At::Name("windows-machine-config-operator"), KnownRepository::Decoy, "openshift/windows-machine-config-operator"),
-    row(At::Name("windows-servercore-cache"), KnownRepository::Decoy, "kubernetes/kubernetes test/images/windows: layers for buildx, linux/amd64"),
-    row(At::Name("gke-windows-builder"), KnownRepository::Decoy, "GoogleCloudPlatform/gke-windows-builder"),
-    row(At::Name("k8s-gmsa-webhook"), KnownRepository::Decoy, "kubernetes-sigs/windows-gmsa admission-webhook"),
-    row(At::Name("hyperv-runtimeclass-mutating-webhook"), KnownRepository::Decoy, "kubernetes-sigs/windows-testing helpers/Makefile"),
-    row(At::Name("hyperv-webhook"), KnownRepository::Decoy, "kubernetes-sigs/windows-testing helpers/Makefile"),
-    row(At::Name("hpc-webhook"), KnownRepository::Decoy, "kubernetes-sigs/windows-testing helpers/Makefile"),
-    row(At::End("therecipe/qt"), KnownRepository::Decoy, "therecipe/qt internal/docker/windows_32_shared: cross compiler on Linux, tags windows_64_static"),
-    row(At::Within("containerdisks"), KnownRepository::Decoy, "kubevirt/containerdisks: disks of virtual machines, which Linux pods run"),
-    row(At::Name("windowszip"), KnownRepository::Decoy, "Azure/AgentBaker staging/cse/windows/kubeletfunc.ps1: an artifact, not an image"),
+    row(At::End("dockurr/windows"), RepositoryOs::Decoy, "dockur/windows: Windows in a virtual machine in a Linux container"),
+    row(At::End("dockurr/windows-arm"), RepositoryOs::Decoy, "dockur/windows-arm"),
+    row(At::End("dockur/windows"), RepositoryOs::Decoy, "dockur/windows on ghcr.io"),
+    row(At::End("dockur/windows-arm"), RepositoryOs::Decoy, "dockur/windows-arm on ghcr.io"),
+    row(At::Name("pyinstaller-windows"), RepositoryOs::Decoy, "cdrx/docker-pyinstaller: Linux with Wine"),
+    row(At::Within("dockcross"), RepositoryOs::Decoy, "dockcross/dockcross README.md: cross compilers on Linux"),
+    row(At::Name("windows-vpc-resource-controller"), RepositoryOs::Decoy, "the legacy vpc-resource-controller.yaml of Amazon EKS"),
+    row(At::Name("windows-machine-config-operator"), RepositoryOs::Decoy, "openshift/windows-machine-config-operator"),
+    row(At::Name("windows-servercore-cache"), RepositoryOs::Decoy, "kubernetes/kubernetes test/images/windows: layers for buildx, linux/amd64"),
+    row(At::Name("gke-windows-builder"), RepositoryOs::Decoy, "GoogleCloudPlatform/gke-windows-builder"),
+    row(At::Name("k8s-gmsa-webhook"), RepositoryOs::Decoy, "kubernetes-sigs/windows-gmsa admission-webhook"),
+    row(At::Name("hyperv-runtimeclass-mutating-webhook"), RepositoryOs::Decoy, "kubernetes-sigs/windows-testing helpers/Makefile"),
+    row(At::Name("hyperv-webhook"), RepositoryOs::Decoy, "kubernetes-sigs/windows-testing helpers/Makefile"),
+    row(At::Name("hpc-webhook"), RepositoryOs::Decoy, "kubernetes-sigs/windows-testing helpers/Makefile"),
+    row(At::End("therecipe/qt"), RepositoryOs::Decoy, "therecipe/qt internal/docker/windows_32_shared: cross compiler on Linux, tags windows_64_static"),
+    row(At::Within("containerdisks"), RepositoryOs::Decoy, "kubevirt/containerdisks: disks of virtual machines, which Linux pods run"),
+    row(At::Name("windowszip"), RepositoryOs::Decoy, "Azure/AgentBaker staging/cse/windows/kubeletfunc.ps1: an artifact, not an image"),
 
     // Base images and what Microsoft builds on them.
     row(At::Within("windows/nanoserver"), BASE, BASE_LIFECYCLE),
@@ -138,9 +137,9 @@ static ROWS: &[Row] = &[
     row(At::End("businesscentral/onprem"), WINDOWS, BUSINESS_CENTRAL),
     row(At::End("businesscentral/sandbox"), WINDOWS, BUSINESS_CENTRAL),
     row(At::Within("azure-app-service/windows"), WINDOWS, "hashicorp/terraform-provider-azurerm internal/services/appservice/windows_web_app_resource_test.go"),
-    row(At::End("nanoserver"), KnownRepository::WindowsIfReleased, "base image under a private path"),
-    row(At::End("servercore"), KnownRepository::WindowsIfReleased, "base image under a private path"),
-    row(At::End("windowsservercore"), KnownRepository::WindowsIfReleased, "base image under a private path"),
+    row(At::End("nanoserver"), RepositoryOs::WindowsIfReleased, "base image under a private path"),
+    row(At::End("servercore"), RepositoryOs::WindowsIfReleased, "base image under a private path"),
+    row(At::End("windowsservercore"), RepositoryOs::WindowsIfReleased, "base image under a private path"),
 
     // Official images built for Windows.
     row(At::Within("winamd64"), BASE, "docker-library/official-images: the Windows builds by themselves"),
@@ -185,56 +184,56 @@ static ROWS: &[Row] = &[
     row(At::Name("oidc-discovery-provider-windows"), WINDOWS, SPIRE),
 
     // Linux and Windows behind one tag.
-    row(At::Name("pause"), KnownRepository::Multi, "kubernetes/kubernetes build/pause/CHANGELOG.md"),
-    row(At::Name("agnhost"), KnownRepository::Multi, TESTING),
-    row(At::Within("e2e-test-images"), KnownRepository::Multi, TESTING),
-    row(At::Within("k8s-staging-e2e-test-images"), KnownRepository::Multi, TESTING),
-    row(At::Name("csi-node-driver-registrar"), KnownRepository::Multi, CSI),
-    row(At::Name("livenessprobe"), KnownRepository::Multi, CSI),
-    row(At::Name("smbplugin"), KnownRepository::Multi, "kubernetes-csi/csi-driver-smb"),
-    row(At::Name("smb-csi"), KnownRepository::Multi, "kubernetes-csi/csi-driver-smb charts/: mcr.microsoft.com/k8s/csi/smb-csi"),
-    row(At::Name("azuredisk-csi"), KnownRepository::Multi, "kubernetes-sigs/azuredisk-csi-driver"),
-    row(At::Name("azurefile-csi"), KnownRepository::Multi, "kubernetes-sigs/azurefile-csi-driver Makefile"),
-    row(At::Name("aws-ebs-csi-driver"), KnownRepository::Multi, "kubernetes-sigs/aws-ebs-csi-driver Dockerfile"),
-    row(At::Name("gcp-compute-persistent-disk-csi-driver"), KnownRepository::Multi, "kubernetes-sigs/gcp-compute-persistent-disk-csi-driver"),
-    row(At::Within("secrets-store/driver"), KnownRepository::Multi, "kubernetes-sigs/secrets-store-csi-driver docker/BASEIMAGE"),
-    row(At::Within("csi-secrets-store/driver"), KnownRepository::Multi, "kubernetes-sigs/secrets-store-csi-driver docker/BASEIMAGE"),
-    row(At::Within("secrets-store/provider-azure"), KnownRepository::Multi, "Azure/secrets-store-csi-driver-provider-azure"),
-    row(At::Name("azure-cni"), KnownRepository::Multi, AZURE_NETWORKING),
-    row(At::Name("azure-cns"), KnownRepository::Multi, AZURE_NETWORKING),
-    row(At::Name("azure-npm"), KnownRepository::Multi, AZURE_NETWORKING),
-    row(At::Name("azure-ipam"), KnownRepository::Multi, AZURE_NETWORKING),
-    row(At::Name("cni-dropgz"), KnownRepository::Multi, AZURE_NETWORKING),
-    row(At::Name("azure-cloud-node-manager"), KnownRepository::Multi, "kubernetes-sigs/cloud-provider-azure Makefile"),
-    row(At::Name("rke2-runtime"), KnownRepository::Multi, "rancher/rke2"),
-    row(At::Name("splunk-otel-collector"), KnownRepository::Multi, "signalfx/splunk-otel-collector-chart docs/advanced-configuration.md"),
-    row(At::End("newrelic/nri-kubernetes"), KnownRepository::Multi, "newrelic/nri-kubernetes windows/nri-kubernetes/README.md"),
-    row(At::End("datadog/agent"), KnownRepository::Multi, "DataDog/helm-charts"),
-    row(At::End("datadoghq/agent"), KnownRepository::Multi, "DataDog/helm-charts"),
-    row(At::Registry("registry.datadoghq.com", "agent"), KnownRepository::Multi, "DataDog/helm-charts"),
-    row(At::End("powershell"), KnownRepository::Multi, "PowerShell/PowerShell-Docker meta.json manifestLists"),
-    row(At::End("microsoft/dotnet"), KnownRepository::Multi, DOCKER_LABS),
-    row(At::Within("dotnet/samples"), KnownRepository::Multi, DOTNET),
-    row(At::Within("dotnet/core"), KnownRepository::Multi, DOTNET),
-    row(At::End("dotnet/runtime"), KnownRepository::MultiUpTo(7), DOTNET),
-    row(At::End("dotnet/aspnet"), KnownRepository::MultiUpTo(7), DOTNET),
-    row(At::End("dotnet/sdk"), KnownRepository::MultiUpTo(7), DOTNET),
-    row(At::End("dotnet/nightly/runtime"), KnownRepository::MultiUpTo(7), DOTNET),
-    row(At::End("dotnet/nightly/aspnet"), KnownRepository::MultiUpTo(7), DOTNET),
-    row(At::End("dotnet/nightly/sdk"), KnownRepository::MultiUpTo(7), DOTNET),
-    row(At::Official("caddy"), KnownRepository::Multi, OFFICIAL),
-    row(At::Official("eclipse-temurin"), KnownRepository::Multi, OFFICIAL),
-    row(At::Official("golang"), KnownRepository::Multi, OFFICIAL),
-    row(At::Official("haxe"), KnownRepository::Multi, OFFICIAL),
-    row(At::Official("hello-world"), KnownRepository::Multi, OFFICIAL),
-    row(At::Official("hylang"), KnownRepository::Multi, OFFICIAL),
-    row(At::Official("julia"), KnownRepository::Multi, OFFICIAL),
-    row(At::Official("mongo"), KnownRepository::Multi, OFFICIAL),
-    row(At::Official("nats"), KnownRepository::Multi, OFFICIAL),
-    row(At::Official("nats-streaming"), KnownRepository::Multi, OFFICIAL),
-    row(At::Official("openjdk"), KnownRepository::Multi, OFFICIAL),
-    row(At::Official("pypy"), KnownRepository::Multi, OFFICIAL),
-    row(At::Official("python"), KnownRepository::Multi, OFFICIAL),
+    row(At::Name("pause"), RepositoryOs::Multi, "kubernetes/kubernetes build/pause/CHANGELOG.md"),
+    row(At::Name("agnhost"), RepositoryOs::Multi, TESTING),
+    row(At::Within("e2e-test-images"), RepositoryOs::Multi, TESTING),
+    row(At::Within("k8s-staging-e2e-test-images"), RepositoryOs::Multi, TESTING),
+    row(At::Name("csi-node-driver-registrar"), RepositoryOs::Multi, CSI),
+    row(At::Name("livenessprobe"), RepositoryOs::Multi, CSI),
+    row(At::Name("smbplugin"), RepositoryOs::Multi, "kubernetes-csi/csi-driver-smb"),
+    row(At::Name("smb-csi"), RepositoryOs::Multi, "kubernetes-csi/csi-driver-smb charts/: mcr.microsoft.com/k8s/csi/smb-csi"),
+    row(At::Name("azuredisk-csi"), RepositoryOs::Multi, "kubernetes-sigs/azuredisk-csi-driver"),
+    row(At::Name("azurefile-csi"), RepositoryOs::Multi, "kubernetes-sigs/azurefile-csi-driver Makefile"),
+    row(At::Name("aws-ebs-csi-driver"), RepositoryOs::Multi, "kubernetes-sigs/aws-ebs-csi-driver Dockerfile"),
+    row(At::Name("gcp-compute-persistent-disk-csi-driver"), RepositoryOs::Multi, "kubernetes-sigs/gcp-compute-persistent-disk-csi-driver"),
+    row(At::Within("secrets-store/driver"), RepositoryOs::Multi, "kubernetes-sigs/secrets-store-csi-driver docker/BASEIMAGE"),
+    row(At::Within("csi-secrets-store/driver"), RepositoryOs::Multi, "kubernetes-sigs/secrets-store-csi-driver docker/BASEIMAGE"),
+    row(At::Within("secrets-store/provider-azure"), RepositoryOs::Multi, "Azure/secrets-store-csi-driver-provider-azure"),
+    row(At::Name("azure-cni"), RepositoryOs::Multi, AZURE_NETWORKING),
+    row(At::Name("azure-cns"), RepositoryOs::Multi, AZURE_NETWORKING),
+    row(At::Name("azure-npm"), RepositoryOs::Multi, AZURE_NETWORKING),
+    row(At::Name("azure-ipam"), RepositoryOs::Multi, AZURE_NETWORKING),
+    row(At::Name("cni-dropgz"), RepositoryOs::Multi, AZURE_NETWORKING),
+    row(At::Name("azure-cloud-node-manager"), RepositoryOs::Multi, "kubernetes-sigs/cloud-provider-azure Makefile"),
+    row(At::Name("rke2-runtime"), RepositoryOs::Multi, "rancher/rke2"),
+    row(At::Name("splunk-otel-collector"), RepositoryOs::Multi, "signalfx/splunk-otel-collector-chart docs/advanced-configuration.md"),
+    row(At::End("newrelic/nri-kubernetes"), RepositoryOs::Multi, "newrelic/nri-kubernetes windows/nri-kubernetes/README.md"),
+    row(At::End("datadog/agent"), RepositoryOs::Multi, "DataDog/helm-charts"),
+    row(At::End("datadoghq/agent"), RepositoryOs::Multi, "DataDog/helm-charts"),
+    row(At::Registry("registry.datadoghq.com", "agent"), RepositoryOs::Multi, "DataDog/helm-charts"),
+    row(At::End("powershell"), RepositoryOs::Multi, "PowerShell/PowerShell-Docker meta.json manifestLists"),
+    row(At::End("microsoft/dotnet"), RepositoryOs::Multi, DOCKER_LABS),
+    row(At::Within("dotnet/samples"), RepositoryOs::Multi, DOTNET),
+    row(At::Within("dotnet/core"), RepositoryOs::Multi, DOTNET),
+    row(At::End("dotnet/runtime"), RepositoryOs::MultiUpTo(7), DOTNET),
+    row(At::End("dotnet/aspnet"), RepositoryOs::MultiUpTo(7), DOTNET),
+    row(At::End("dotnet/sdk"), RepositoryOs::MultiUpTo(7), DOTNET),
+    row(At::End("dotnet/nightly/runtime"), RepositoryOs::MultiUpTo(7), DOTNET),
+    row(At::End("dotnet/nightly/aspnet"), RepositoryOs::MultiUpTo(7), DOTNET),
+    row(At::End("dotnet/nightly/sdk"), RepositoryOs::MultiUpTo(7), DOTNET),
+    row(At::Official("caddy"), RepositoryOs::Multi, OFFICIAL),
+    row(At::Official("eclipse-temurin"), RepositoryOs::Multi, OFFICIAL),
+    row(At::Official("golang"), RepositoryOs::Multi, OFFICIAL),
+    row(At::Official("haxe"), RepositoryOs::Multi, OFFICIAL),
+    row(At::Official("hello-world"), RepositoryOs::Multi, OFFICIAL),
+    row(At::Official("hylang"), RepositoryOs::Multi, OFFICIAL),
+    row(At::Official("julia"), RepositoryOs::Multi, OFFICIAL),
+    row(At::Official("mongo"), RepositoryOs::Multi, OFFICIAL),
+    row(At::Official("nats"), RepositoryOs::Multi, OFFICIAL),
+    row(At::Official("nats-streaming"), RepositoryOs::Multi, OFFICIAL),
+    row(At::Official("openjdk"), RepositoryOs::Multi, OFFICIAL),
+    row(At::Official("pypy"), RepositoryOs::Multi, OFFICIAL),
+    row(At::Official("python"), RepositoryOs::Multi, OFFICIAL),
 ];
 
 /// Repositories in which a bare `win`, `hp` or `hpc` in a tag means Windows; most write `windows-hp`, which needs no
@@ -259,11 +258,11 @@ pub(crate) fn is_toolchain(image: &ImageRef<'_>) -> bool {
 const BASE_COMPONENTS: &[&str] = &["nanoserver", "servercore", "windowsservercore"];
 
 /// The row's images for the repository; `None` for most.
-pub(crate) fn find(image: &ImageRef<'_>) -> Option<KnownRepository> {
+pub(crate) fn find(image: &ImageRef<'_>) -> Option<RepositoryOs> {
     let row = ROWS.iter().find(|row| row.at.matches(image)).map(|row| row.known);
     row.or_else(|| {
         let path = path_build(image.repository())?;
-        Some(KnownRepository::Windows { context: Context::Other, untagged: None, path: Some(path) })
+        Some(RepositoryOs::Windows { context: Context::Other, untagged: None, path: Some(path) })
     })
 }
 
@@ -341,7 +340,7 @@ mod tests {
 
     use super::*;
 
-    fn known(text: &str) -> Option<KnownRepository> {
+    fn known(text: &str) -> Option<RepositoryOs> {
         find(&ImageRef::parse(text).unwrap())
     }
 
@@ -370,7 +369,7 @@ mod tests {
     #[test]
     fn components_are_whole() {
         let path_build_of =
-            |build| KnownRepository::Windows { context: Context::Other, untagged: None, path: Some(Build::new(build)) };
+            |build| RepositoryOs::Windows { context: Context::Other, untagged: None, path: Some(Build::new(build)) };
         let cases = [
             ("mcr.microsoft.com/windows/servercore", Some(BASE)),
             ("mcr.microsoft.com/windows/servercore/iis", Some(BASE)),
@@ -381,7 +380,7 @@ mod tests {
             ("quay.io/mohashai/random/windows/servercore", Some(BASE)),
             ("registry.corp/windows", None),
             ("registry.corp/windows/api", None),
-            ("registry.corp/mywindows/servercore", Some(KnownRepository::WindowsIfReleased)),
+            ("registry.corp/mywindows/servercore", Some(RepositoryOs::WindowsIfReleased)),
             ("registry.corp/windows/servercore2", None),
             ("registry.corp/windows/serverless", None),
             ("windows.azurecr.io/api", None),
@@ -397,10 +396,10 @@ mod tests {
             ("x.io/nanoserver-1809-proxy", None),
             ("x.io/nanoserver-1809/proxy", None),
             ("x.io/app-1809", None),
-            ("registry.datadoghq.com/agent", Some(KnownRepository::Multi)),
+            ("registry.datadoghq.com/agent", Some(RepositoryOs::Multi)),
             ("jenkins/agent", None),
             ("acme/golang", None),
-            ("golang", Some(KnownRepository::Multi)),
+            ("golang", Some(RepositoryOs::Multi)),
         ];
         for (text, expected) in cases {
             assert_eq!(known(text), expected, "{text}");

@@ -47,14 +47,12 @@ pub(crate) fn node_selector(cx: &WorkloadContext<'_>, rule: &'static Rule, out: 
         add("/spec/nodeSelector", OS_LABEL, os.name(), &added);
     }
     if let Some(build) = exact_build(cx) {
-        let added =
-            |required: &str| format!("the namespace requires build {required}, so the image's {build} is not added");
+        let added = |other: &str| format!("the namespace requires build {other}, so the image's {build} is not added");
         add("/spec/nodeSelector", WINDOWS_BUILD_LABEL, &build, &added);
     }
     if let Some(class) = cx.own_runtime_class().filter(|_| cx.is_windows()) {
         for (key, value) in &class.node_selector {
-            let brought =
-                |required: &str| format!("this RuntimeClass requires {value}, the namespace {key}={required}");
+            let brought = |other: &str| format!("this RuntimeClass requires {value}, the namespace {key}={other}");
             add("/spec/runtimeClassName", key, value, &brought);
         }
     }

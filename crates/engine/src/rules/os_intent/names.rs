@@ -46,7 +46,7 @@ pub(crate) fn label(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
 
 /// Keys under `beta.kubernetes.io` in selectors and affinity, one finding for each place.
 pub(crate) fn deprecated(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
-    let mut report = |pointer: String, key: &str| {
+    let mut add = |pointer: String, key: &str| {
         if let Some((old, new)) = DEPRECATED.iter().find(|(old, _)| *old == key) {
             let mut found = cx.finding(rule, pointer, format!("{old} is deprecated since Kubernetes 1.14"));
             found.help = format!("use {new}");
@@ -55,13 +55,13 @@ pub(crate) fn deprecated(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mu
     };
     for (key, _) in cx.input.pod.strings("/spec/nodeSelector") {
         if key.starts_with("beta.") {
-            report(cx.input.pod.at(&format!("/spec/nodeSelector/{}", escape(key))), key);
+            add(cx.input.pod.at(&format!("/spec/nodeSelector/{}", escape(key))), key);
         }
     }
     for_each_expression(cx, |pointer, expression| {
         let key = expression.get("key").and_then(Value::as_str).unwrap_or_default();
         if key.starts_with("beta.") {
-            report(pointer() + "/key", key);
+            add(pointer() + "/key", key);
         }
     });
 }
@@ -69,7 +69,7 @@ pub(crate) fn deprecated(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mu
 /// Names that are neither `linux` nor `windows`: no node matches them, and in an annotation they have no effect.
 pub(crate) fn unknown(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     out.extend(spec_os(cx, rule));
-    let mut report = |pointer: String, written: &str, message: String| {
+    let mut add = |pointer: String, written: &str, message: String| {
         out.push(named(cx.finding(rule, pointer, message), written));
     };
     if node_constraints::selector_os(&cx.input.pod).0 == OsWanted::Unknown {
@@ -77,7 +77,7 @@ pub(crate) fn unknown(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut V
             let selector = cx.input.pod.strings("/spec/nodeSelector").find(|(key, _)| *key == label);
             if let Some((_, written)) = selector.filter(|(_, written)| Os::from_name(written).is_none()) {
                 let pointer = cx.input.pod.at(&format!("/spec/nodeSelector/{}", escape(label)));
-                report(pointer, written, format!("there is no operating system {written}: {}", rule.why));
+                add(pointer, written, format!("there is no operating system {written}: {}", rule.why));
             }
         }
     }
@@ -90,14 +90,14 @@ pub(crate) fn unknown(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut V
         let strange = values.enumerate().filter_map(|(at, value)| Some((at, value.as_str()?)));
         for (at, written) in strange.filter(|(_, written)| Os::from_name(written).is_none()) {
             let message = format!("there is no operating system {written}: {}", rule.why);
-            report(format!("{}/values/{at}", pointer()), written, message);
+            add(format!("{}/values/{at}", pointer()), written, message);
         }
     });
     if let Some(written) =
         cx.input.pod.annotation(OS_ANNOTATION).filter(|written| ScopeOs::from_name(written).is_none())
     {
         let pointer = cx.input.pod.at(&format!("/metadata/annotations/{}", escape(OS_ANNOTATION)));
-        report(
+        add(
             pointer,
             written,
             format!("{written} is not a value of {OS_ANNOTATION}, which takes windows, linux or any"),

@@ -20,9 +20,7 @@ const REMOVED: &str = "removed";
 
 /// Findings of `undone`: only about what Mullion would add again.
 pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
-    let Some((annotation, os)) =
-        cx.annotation.and_then(|annotation| Some((annotation, Os::from_name(&annotation.os)?)))
-    else {
+    let Some((own, os)) = cx.annotation.and_then(|own| Some((own, Os::from_name(&own.os)?))) else {
         return;
     };
     // In other modes Mullion changes nothing that others could undo.
@@ -33,34 +31,32 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
     if !cx.input.pod.pointer.is_empty() && cx.placed_on() != Some(os) {
         return;
     }
-    let mut report = |pointer: &str, what: &str, became: &str| {
+    let mut add = |pointer: &str, what: &str, became: &str| {
         let message = format!("Mullion {what}, and {OTHERS} {became} it later");
         out.push(cx.finding(rule, cx.input.pod.at(pointer), message));
     };
-    if let Some(became) = selector_became(cx, annotation) {
+    if let Some(became) = selector_became(cx, own) {
         let key = if became == CHANGED { format!("/{}", escape(OS_LABEL)) } else { String::new() };
-        report(&format!("/spec/nodeSelector{key}"), &format!("set {OS_LABEL}: {}", os.name()), became);
+        add(&format!("/spec/nodeSelector{key}"), &format!("set {OS_LABEL}: {}", os.name()), became);
     }
     let whitelist = cx.whitelist();
     for MissingToleration { value, word, .. } in cx.missing_tolerations(os) {
-        if annotation.has_placed(&word) && !whitelist.rejects(&value) {
-            report("/spec/tolerations", &format!("added {word}"), REMOVED);
+        if own.has_placed(&word) && !whitelist.rejects(&value) {
+            add("/spec/tolerations", &format!("added {word}"), REMOVED);
         }
     }
-    if annotation.has_placed("build")
-        && cx.wants_build()
-        && !node_constraints::constrains(&cx.input.pod, WINDOWS_BUILD_LABEL)
+    if own.has_placed("build") && cx.wants_build() && !node_constraints::constrains(&cx.input.pod, WINDOWS_BUILD_LABEL)
     {
-        report("/spec/affinity", "kept it off nodes that cannot run its images", REMOVED);
+        add("/spec/affinity", "kept it off nodes that cannot run its images", REMOVED);
     }
-    if annotation.has_placed("runtimeClassName") && cx.input.pod.get("/spec/runtimeClassName").is_none() {
-        report("/spec/runtimeClassName", "set it", REMOVED);
+    if own.has_placed("runtimeClassName") && cx.input.pod.get("/spec/runtimeClassName").is_none() {
+        add("/spec/runtimeClassName", "set it", REMOVED);
     }
-    if annotation.has_placed("os")
+    if own.has_placed("os")
         && !cx.input.pod.has_windows_os_field()
         && cx.input.settings.spec_os == OsFieldMode::WhenClean
     {
-        report("/spec/os", "set it", REMOVED);
+        add("/spec/os", "set it", REMOVED);
         // The fields that it forbids were removed with it. If nothing keeps the pod on Windows nodes, it could run on
         // Linux without what its author requires there.
         let guarded = cx.input.pod.strings("/spec/nodeSelector").any(|pair| pair == (OS_LABEL, Os::Windows.name()));
@@ -71,8 +67,8 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
 }
 
 /// What happened to the nodeSelector that Mullion set; `None`: it is still there.
-pub(crate) fn selector_became(cx: &WorkloadContext<'_>, annotation: &DecisionAnnotation) -> Option<&'static str> {
+pub(crate) fn selector_became(cx: &WorkloadContext<'_>, own: &DecisionAnnotation) -> Option<&'static str> {
     let now = cx.input.pod.strings("/spec/nodeSelector").find(|(key, _)| *key == OS_LABEL).map(|(_, value)| value);
     let became = if now.is_some() { CHANGED } else { REMOVED };
-    (annotation.placed_selector() && now != Some(annotation.os.as_str())).then_some(became)
+    (own.placed_selector() && now != Some(own.os.as_str())).then_some(became)
 }
