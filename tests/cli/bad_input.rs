@@ -49,7 +49,7 @@ fn every_malformed_document_is_one_line_with_place_and_remedy() {
         (b"{\"a\": 1", "<stdin>:1:1: ", "a bracket is opened and never closed"),
         (b"a: {b: 1\nc: d\n", "<stdin>:2:2: ", "look at the brackets"),
         (b"a: \"C:\\windows\"\n", "<stdin>:1:4: ", "use single quotes"),
-        (b"a: b: c\n", "<stdin>:1:5: ", "quote text that holds `: `"),
+        (b"a: b: c\n", "<stdin>:1:5: ", "quote text that contains `: `"),
         (b"a: {{ .Values.b }}\n", "<stdin>:1:5: ", "render it first"),
         (b"a: *b\n", "<stdin>:1:4: ", "write `&b` before it"),
         (b"a: &a [*a]\n", "<stdin>:1:8: ", "write the value out"),

@@ -351,7 +351,7 @@ fn nodes_that_the_pod_does_not_select_do_not_help() {
             messages(&outcome, "MUL502"),
             messages(&create_in(&outcome.stored, &cluster(nodes.clone()), policies), "MUL502")
         );
-        messages(&outcome, "MUL502").into_iter().map(|(_, advice)| advice).next()
+        messages(&outcome, "MUL502").into_iter().map(|(_, text)| text).next()
     };
     let default = PolicySet::default();
     assert_eq!(found(json!({"agentpool": "win25"}), &default), None);

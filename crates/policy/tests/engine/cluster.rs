@@ -66,9 +66,9 @@ fn a_toleration_the_namespace_rejects_is_reported_and_not_added() {
     assert_eq!(outcome.tolerations(), [""; 0]);
     // The rest is added: without the selector it would run on Linux, and the OS field needs no toleration.
     assert_eq!((outcome.selector(), &outcome.stored["spec"]["os"]["name"]), (Some("windows"), &json!("windows")));
-    let [(code, path, advice)] = &findings_of(&outcome)[..] else { panic!("{:?}", outcome.review.findings) };
+    let [(code, path, text)] = &findings_of(&outcome)[..] else { panic!("{:?}", outcome.review.findings) };
     assert_eq!((code.as_str(), path.as_str()), ("MUL704", "spec.tolerations"));
-    assert!(advice.contains("os=Windows:NoSchedule, os=windows:NoSchedule"), "{advice}");
+    assert!(text.contains("os=Windows:NoSchedule, os=windows:NoSchedule"), "{text}");
     // Existing entries come first, a quote does not end the shell's, and nothing else is admitted.
     let command = format!(
         "kubectl annotate namespace default --overwrite '{WHITELIST}=[{}]'",
@@ -79,7 +79,7 @@ fn a_toleration_the_namespace_rejects_is_reported_and_not_added() {
         ]
         .join(",")
     );
-    assert!(advice.ends_with(&command), "{advice}\n{command}");
+    assert!(text.ends_with(&command), "{text}\n{command}");
     // Under the annotation in the finding's help it is added.
     let value = command.split_once('=').unwrap().1.trim_end_matches('\'');
     let advised = create_with(&with_image(LTSC2022), &annotated(&[(WHITELIST, value)]));
@@ -165,15 +165,15 @@ fn a_selector_the_namespace_contradicts_is_reported_and_not_added() {
     let outcome = create_with(&object, &snapshot);
     assert!(!outcome.denied());
     assert_eq!(outcome.selector(), None);
-    let [(code, path, advice)] = &findings_of(&outcome)[..] else { panic!("{:?}", outcome.review.findings) };
+    let [(code, path, text)] = &findings_of(&outcome)[..] else { panic!("{:?}", outcome.review.findings) };
     assert_eq!((code.as_str(), path.as_str()), ("MUL703", "spec.nodeSelector"));
     assert!(
-        advice.contains("the namespace requires kubernetes.io/os=linux, so kubernetes.io/os=windows is not added"),
-        "{advice}"
+        text.contains("the namespace requires kubernetes.io/os=linux, so kubernetes.io/os=windows is not added"),
+        "{text}"
     );
     assert!(
-        advice.ends_with(&format!("kubectl annotate namespace default --overwrite '{NODE_SELECTOR}=team=a'")),
-        "{advice}"
+        text.ends_with(&format!("kubectl annotate namespace default --overwrite '{NODE_SELECTOR}=team=a'")),
+        "{text}"
     );
     // Without a selector the OS field is not set either.
     let spec = json!({"securityContext": {"windowsOptions": {"runAsUserName": "ContainerUser"}},

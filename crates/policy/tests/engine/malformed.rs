@@ -178,9 +178,9 @@ fn an_annotation_counts_where_it_reaches_the_pods() {
         }
         assert_eq!(outcome.review.decision.os, DetectedOs::Linux, "{kind}: as its pods");
         assert!(!outcome.denied(), "{kind}");
-        let advice = outcome.mutate.warnings.first().cloned().unwrap_or_default();
-        assert!(advice.contains("mullion.dev/os") && advice.contains(&pointer[1..].replace('/', ".")), "{advice}");
-        assert!(advice.chars().count() <= 120, "{advice}");
+        let hint = outcome.mutate.warnings.first().cloned().unwrap_or_default();
+        assert!(hint.contains("mullion.dev/os") && hint.contains(&pointer[1..].replace('/', ".")), "{hint}");
+        assert!(hint.chars().count() <= 120, "{hint}");
     }
     // The template's own annotation takes precedence.
     let mut both = workload("DaemonSet", silent(json!({})));

@@ -97,11 +97,8 @@ pub(crate) fn unknown(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut V
         cx.input.pod.annotation(OS_ANNOTATION).filter(|written| ScopeOs::from_name(written).is_none())
     {
         let pointer = cx.input.pod.at(&format!("/metadata/annotations/{}", escape(OS_ANNOTATION)));
-        add(
-            pointer,
-            written,
-            format!("{written} is not a value of {OS_ANNOTATION}, which takes windows, linux or any"),
-        );
+        let message = format!("{written} is not a value of {OS_ANNOTATION}, which takes windows, linux or any");
+        add(pointer, written, message);
     }
 }
 

@@ -20,9 +20,7 @@ const REMOVED: &str = "removed";
 
 /// Findings of `undone`: only about what Mullion would add again.
 pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
-    let Some((own, os)) = cx.annotation.and_then(|own| Some((own, Os::from_name(&own.os)?))) else {
-        return;
-    };
+    let Some((own, os)) = cx.annotation.and_then(|own| Some((own, Os::from_name(&own.os)?))) else { return };
     // In other modes Mullion changes nothing that others could undo.
     if cx.input.settings.mode != Mode::Enforce {
         return;
