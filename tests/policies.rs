@@ -180,7 +180,7 @@ fn strict_repairs_nothing_that_was_meant() {
 }
 
 #[test]
-fn nothing_of_kube_system_is_refused() {
+fn nothing_in_kube_system_is_denied() {
     for name in ["default.yaml", "compatible.yaml", "strict.yaml"] {
         let set = load(name);
         let system = set.settings("kube-system", None, &());

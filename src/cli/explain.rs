@@ -4,7 +4,7 @@ use std::io;
 
 use clap::Args;
 use mullion_engine::admission::finding_outcome::effective_action;
-use mullion_engine::admission::pod_preview::nodes;
+use mullion_engine::admission::pod_preview::find_nodes;
 use mullion_engine::admission::request_category::RequestCategory;
 use mullion_engine::admission::review::Review;
 use mullion_engine::model::change::Cause;
@@ -12,7 +12,7 @@ use mullion_engine::model::os_decision::{Basis, OsDecision};
 use mullion_engine::model::pod_view::Pod;
 use mullion_engine::model::settings::labels::Labels;
 use mullion_engine::model::settings::rule_actions::Action;
-use mullion_engine::patch::annotation::because;
+use mullion_engine::patch::annotation::decision_reason;
 use mullion_engine::rules::catalogue::catalogue;
 use mullion_engine::rules::finding::Finding;
 use mullion_policy::effective::{Entry, Setting, shape_of};
@@ -91,10 +91,10 @@ fn explain(
     let review = review_of(&request, &knowledge.snapshot, &knowledge.policies);
     let explanation = Explanation {
         subject: SubjectRecord::new(&name, &review),
-        because: because(&review.decision),
+        because: decision_reason(&review.decision),
         refused: denied(&review).map(Finding::sentence).collect(),
         settings: settings(subject, namespace, knowledge),
-        nodes: nodes(&request, &knowledge.snapshot, &knowledge.policies.resolve(&request, &knowledge.snapshot)),
+        nodes: find_nodes(&request, &knowledge.snapshot, &knowledge.policies.resolve(&request, &knowledge.snapshot)),
     };
     match args.output {
         Output::Json => write_line(io.stdout, &explanation),

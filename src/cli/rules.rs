@@ -72,7 +72,7 @@ pub fn run(args: &Rules, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
 
 impl From<&Rule> for Record {
     fn from(rule: &Rule) -> Self {
-        let Rule { code, name, summary, default, repair, translation, advice, why, instead, since, page: _ } = *rule;
+        let Rule { code, name, summary, default, repair, translation, hint, why, instead, since, page: _ } = *rule;
         Self {
             code,
             name,
@@ -80,7 +80,7 @@ impl From<&Rule> for Record {
             action: default,
             repair,
             translation,
-            advice,
+            advice: hint,
             why,
             instead,
             since,

@@ -82,8 +82,8 @@ fn bound(pod: SlimPod, policies: &PolicySet, snapshot: &ClusterSnapshot) -> Opti
     let settings = policies.settings(&namespace, known.map(|namespace| &namespace.labels), &labels);
     let conditions = status.conditions.unwrap_or_default();
     let tolerations = spec.get("tolerations").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let refused = TolerationsWhitelist::of(known, tolerations).refuses(&toleration_of(&policy_taint(&policies.nodes)));
-    let (daemon, mirror) =
+    let refused = TolerationsWhitelist::of(known, tolerations).rejects(&toleration_of(&policy_taint(&policies.nodes)));
+    let (daemon_set, mirror) =
         (daemons.next().map(|owner| format!("{namespace}/{}", owner.name)), annotations.contains_key(MIRROR));
     let (ready, covered) = (
         conditions.iter().any(|condition| condition.r#type == "Ready" && condition.status == "True"),
@@ -91,13 +91,13 @@ fn bound(pod: SlimPod, policies: &PolicySet, snapshot: &ClusterSnapshot) -> Opti
     );
     let tolerations = tolerations.iter().filter_map(|one| TolerationTerm::deserialize(one).ok()).collect();
     // The decision is asked for only where it matters.
-    let unclear = !ready && !mirror && !covered && daemon.is_none();
+    let unclear = !ready && !mirror && !covered && daemon_set.is_none();
     let windows = unclear && {
         let object = json!({"metadata": {"labels": labels, "annotations": annotations}, "spec": spec});
         let pod = WorkloadObject { kind: WorkloadKind::Pod, namespace: &namespace, object: &object };
         is_windows_pod(pod, snapshot, &settings)
     };
-    Some(BoundPod { name, daemon, ready, windows, tolerations, covered, mirror })
+    Some(BoundPod { name, daemon_set, ready, windows, tolerations, covered, mirror })
 }
 
 #[cfg(test)]
@@ -122,12 +122,12 @@ mod tests {
             "status": {"conditions": [{"type": "Ready", "status": "True"}]},
         }))
         .unwrap();
-        assert_eq!(pod.daemon.as_deref(), Some("kube-system/d"));
+        assert_eq!(pod.daemon_set.as_deref(), Some("kube-system/d"));
         assert!(pod.ready && pod.covered && !pod.mirror);
         let bare = read(
             json!({"metadata": {"name": "p", "namespace": "web", "annotations": {"kubernetes.io/config.mirror": "x"}}}),
         );
-        assert!(bare.is_some_and(|pod| pod.mirror && !pod.ready && pod.daemon.is_none()));
+        assert!(bare.is_some_and(|pod| pod.mirror && !pod.ready && pod.daemon_set.is_none()));
         // Not where the namespace refuses what its successor would be given.
         let whitelist = |text: &str| {
             let annotations =

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use mullion_engine::model::cluster::nodes::Nodes;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::settings::node_settings::{marks_windows, policy_taint};
-use mullion_engine::node::node_create::{Claimants, conceivable, taint_on_create};
+use mullion_engine::node::node_create::{Claimants, possible_taint, taint_on_create};
 use mullion_policy::policy_set::PolicySet;
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -123,13 +123,13 @@ impl Known<'_> {
         self.keep_seen(&mut state.seen);
         self.keep_policies(state);
         let policy = &self.policies.nodes;
-        let no_more = state.taint_on_create.clone().filter(|taint| conceivable(policy).as_ref() != Some(taint));
+        let no_more = state.taint_on_create.clone().filter(|taint| possible_taint(policy).as_ref() != Some(taint));
         // New nodes may have it from the webhook, and nobody has seen them yet.
         state.seen.taints.extend(no_more);
         state.taint_on_create = match self.claimants {
             Some(claimants) if claimants.policies == self.policies.hash => taint_on_create(policy, claimants),
             // Not known yet, as after a restart: what was found out before stands, if it is still about this taint.
-            _ => state.taint_on_create.take().filter(|standing| conceivable(policy).as_ref() == Some(standing)),
+            _ => state.taint_on_create.take().filter(|standing| possible_taint(policy).as_ref() == Some(standing)),
         };
     }
 

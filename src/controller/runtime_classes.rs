@@ -3,7 +3,7 @@
 //! They are made, and they gain tolerations when nodes gain taints. They lose none and are never deleted: a pool that
 //! is at zero now comes back with the taints it had, and kubelets look a pod's class up at every sandbox they make. A
 //! class of such a name that somebody else made is left alone. Another handler makes another class: see
-//! [`class_of_build`].
+//! [`runtime_class_of_build`].
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use mullion_engine::model::settings::workload_settings::Mode;
 use mullion_engine::model::windows::build::Build;
 use mullion_engine::node::facts;
 use mullion_engine::node::facts::NodeFacts;
-use mullion_engine::place::runtime_class::{ClassOfBuild, class_of_build};
+use mullion_engine::place::runtime_class::{BuildRuntimeClass, runtime_class_of_build};
 use mullion_snapshot::objects::MANAGED_BY;
 use serde_json::{Value, json};
 
@@ -66,18 +66,18 @@ pub fn plan(
     let tolerations: Vec<Value> = taints.iter().map(toleration).collect();
     for build in builds {
         let known = |name: &str| standing.get(name).map(|class| (class.ours, class.handler.as_str()));
-        match class_of_build(build, policy, known) {
-            ClassOfBuild::Missing(name) => {
+        match runtime_class_of_build(build, policy, known) {
+            BuildRuntimeClass::Missing(name) => {
                 writes.push(Write::Create { object: class(&name, build, policy, &tolerations) });
             }
-            ClassOfBuild::Foreign(name) => {
+            BuildRuntimeClass::Foreign(name) => {
                 complaints.push(format!(
                     "RuntimeClass {name} was not made by Mullion, or not with handler {}, and is left as it is: pods \
                      for {build} get no RuntimeClass; rename it, or set runtimeClasses.mode: Never",
                     policy.runtime_classes.handler
                 ));
             }
-            ClassOfBuild::Standing(name) => {
+            BuildRuntimeClass::Existing(name) => {
                 if let Some(class) = standing.get(&name) {
                     writes.extend(patch(name, class, &tolerations));
                 }

@@ -41,7 +41,7 @@ impl Admission {
             stored = object.clone();
         }
         let workload = WorkloadObject { object: &stored, ..request.workload };
-        let second = respond_to(&ReviewRequest { workload, settled: true, ..*request }, Endpoint::Validate);
+        let second = respond_to(&ReviewRequest { workload, at_validate: true, ..*request }, Endpoint::Validate);
         warnings.extend(second.warnings);
         Self { denial: second.denial, patch, stored, warnings: unique(warnings) }
     }

@@ -42,7 +42,7 @@ pub struct Failure {
 }
 
 impl fmt::Display for Failure {
-    /// `web.yaml:3:1: the key `kind` stands twice in this map; …`.
+    /// `web.yaml:3:1: the key `kind` occurs twice in this map; …`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.place {
             Some((line, column)) => write!(f, "{}:{line}:{column}: {}", self.file, self.message),

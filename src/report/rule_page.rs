@@ -19,7 +19,7 @@ pub fn page(rule: &Rule) -> String {
     let mut blocks = vec![format!("# {} {}", rule.code, rule.name), sentences(rule), table(&facts(rule, row))];
     if let Some(row) = row {
         blocks.push(table(&values(row)));
-        let refused = row.kubelet_refuses.map(refused_words);
+        let refused = row.kubelet_rejects.map(refused_words);
         blocks.extend(refused.map(|words| format!("The kubelet of a Windows node refuses a pod with {words}.")));
     }
     blocks.push(rule.page.to_owned());
@@ -68,7 +68,7 @@ fn facts(rule: &Rule, row: Option<&LinuxOnlyField>) -> Vec<[String; 2]> {
     }
     if let Some(row) = row {
         facts.push((if paths(row).len() > 1 { "Fields" } else { "Field" }, paths(row).join("; ")));
-        let forbidden = match row.server_refuses {
+        let forbidden = match row.server_rejects {
             _ if row.forbidden_by_os => "forbids it: the API server answers 422".to_owned(),
             Some(values) => format!("forbids {}: the API server answers 422", words(values)),
             None => "does not forbid it".to_owned(),
@@ -76,7 +76,7 @@ fn facts(rule: &Rule, row: Option<&LinuxOnlyField>) -> Vec<[String; 2]> {
         facts.push(("`spec.os.name: windows`", forbidden));
         facts.push(("HostProcess pods", host_process(row.host_process).to_owned()));
     }
-    if rule.advice {
+    if rule.hint {
         facts.push((
             "Pods of controllers",
             "no label for a warning: it is advice for the author of the template".to_owned(),

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mullion_engine::admission::finding_outcome::effective_action;
-use mullion_engine::admission::pod_preview::{nodes, review_of_pods};
+use mullion_engine::admission::pod_preview::{find_nodes, review_pods};
 use mullion_engine::admission::request_category::RequestCategory;
-use mullion_engine::admission::response::{Endpoint, costs_its_pods, respond};
+use mullion_engine::admission::response::{Endpoint, denies_its_pods, respond};
 use mullion_engine::admission::review::Review;
 use mullion_engine::model::change::{Cause, Change, Edit};
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
@@ -19,7 +19,7 @@ use mullion_engine::model::settings::rule_actions::Action;
 use mullion_engine::model::settings::workload_settings::{Mode, Settings};
 use mullion_engine::model::text::list;
 use mullion_engine::model::workload::WorkloadObject;
-use mullion_engine::patch::annotation::because;
+use mullion_engine::patch::annotation::decision_reason;
 use mullion_engine::rules::field_types::check;
 use mullion_engine::rules::finding::Finding;
 use mullion_policy::policy_set::PolicySet;
@@ -74,7 +74,7 @@ impl WorkloadResult {
         let findings = finding_results(workload, &review);
         let changes = if matches!(review.category, RequestCategory::Template { .. }) {
             // An annotation around a template decides for those who write into it, and not for pods.
-            let pods = review_of_pods(request, snapshot, &policies.resolve(request, snapshot));
+            let pods = review_pods(request, snapshot, &policies.resolve(request, snapshot));
             if pods.decision.os == review.decision.os { pods.changes } else { Vec::new() }
         } else {
             review.changes
@@ -83,7 +83,7 @@ impl WorkloadResult {
         let changes = changes.into_iter().filter(|change| acts && in_spec(&change.edit));
         let (placement, repairs) = changes.partition(|change| matches!(change.cause, Cause::Placement(_)));
         Self {
-            judged: review.category != RequestCategory::NotOurs,
+            judged: review.category != RequestCategory::Skipped,
             decision: review.decision,
             findings,
             placement,
@@ -98,7 +98,7 @@ impl WorkloadResult {
     /// The same with the nodes of the snapshot that could run its pods. It takes as long as there are nodes.
     #[must_use]
     pub fn with_nodes(mut self, request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Self {
-        let nodes = nodes(request, snapshot, &policies.resolve(request, snapshot));
+        let nodes = find_nodes(request, snapshot, &policies.resolve(request, snapshot));
         self.nodes = nodes.map(|names| names.into_iter().map(str::to_owned).collect());
         self
     }
@@ -170,7 +170,7 @@ impl FindingResult {
 pub fn finding_results(workload: &WorkloadObject<'_>, review: &Review) -> Vec<FindingResult> {
     let reviewed = review.findings.iter().map(|finding| FindingResult {
         action: effective_action(review, finding),
-        costs_pods: costs_its_pods(review, finding),
+        costs_pods: denies_its_pods(review, finding),
         finding: finding.clone(),
     });
     let unreadable = check::check(workload.kind, workload.object, &review.settings).into_iter();
@@ -247,7 +247,7 @@ impl Serialize for WorkloadResult {
             judged: self.judged,
             os: self.decision.os,
             basis: self.decision.basis,
-            because: because(&self.decision),
+            because: decision_reason(&self.decision),
             evidence: self.decision.evidence.iter().map(EvidenceRecord::new).collect(),
             refused: self.refused().map(Finding::sentence).collect(),
             findings: findings.collect(),

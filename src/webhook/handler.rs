@@ -70,7 +70,7 @@ pub async fn handle(
     let generate_name = outcome.generate_name.as_deref().unwrap_or("");
     let dry_run = request.dry_run.unwrap_or(false);
     if !dry_run {
-        state.metrics.came_to(request.namespace(), &outcome.effects, outcome.placement);
+        state.metrics.came_to(request.namespace(), &outcome.outcomes, outcome.placement);
     }
     state.metrics.reviewed(
         &Reviewed {
@@ -97,7 +97,7 @@ struct RequestOutcome {
     response: AdmissionResponse,
     findings: Vec<Finding>,
     /// What is counted, as [`ReviewResponse`](mullion_engine::admission::response::ReviewResponse) has it.
-    effects: Vec<(&'static str, CountedOutcome)>,
+    outcomes: Vec<(&'static str, CountedOutcome)>,
     placement: Option<(Os, CountedOutcome)>,
     generate_name: Option<String>,
     /// Images of which more could be known, and whether to wait for that.
@@ -189,7 +189,7 @@ impl Reviewer<'_> {
             workload: WorkloadObject { kind, namespace, object },
             old,
             into_templates: false,
-            settled: endpoint == Endpoint::Validate,
+            at_validate: endpoint == Endpoint::Validate,
             images: facts.images,
             namespace: facts.namespace,
         };
@@ -228,7 +228,7 @@ impl Reviewer<'_> {
                 ..AdmissionResponse::default()
             },
             findings: review.findings,
-            effects: answer.effects,
+            outcomes: answer.outcomes,
             placement: answer.placement,
             generate_name: generate_name(object),
             wanted: review.wanted,
@@ -256,7 +256,7 @@ impl RequestOutcome {
             decision,
             response: AdmissionResponse::default(),
             findings: Vec::new(),
-            effects: Vec::new(),
+            outcomes: Vec::new(),
             placement: None,
             generate_name: None,
             wanted: Vec::new(),

@@ -11,7 +11,7 @@ use mullion_engine::model::cluster::taint::Taint;
 use mullion_engine::model::names::OWNED_ANNOTATION;
 use mullion_engine::model::settings::node_settings::NodeSettings;
 use mullion_engine::node::facts::NodeFacts;
-use mullion_engine::node::node_create::{changes, on_create};
+use mullion_engine::node::node_create::{changes, plan_create};
 use mullion_engine::patch::compile::compile;
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -40,7 +40,7 @@ fn allowed(state: &State) -> Option<Taint> {
 }
 
 fn plan(object: &Value, policy: &NodeSettings, allowed: &Taint) -> Vec<PatchOperation> {
-    let patch = facts(object).and_then(|facts| on_create(&facts, policy, allowed));
+    let patch = facts(object).and_then(|facts| plan_create(&facts, policy, allowed));
     patch.map_or_else(Vec::new, |patch| compile(object, &changes(&patch)))
 }
 

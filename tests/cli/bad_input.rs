@@ -38,8 +38,8 @@ fn every_malformed_document_is_one_line_with_place_and_remedy() {
         format!("{bomb}a{n}: &a{n} [{nine}]\n")
     });
     let table: &[(&[u8], &str, &str)] = &[
-        (b"apiVersion: v1\nkind: Pod\nkind: Pod\n", "<stdin>:3:1: the key `kind` stands twice", "remove one"),
-        (b"{\"kind\": \"Pod\",\n \"kind\": \"Pod\"}", "<stdin>:2:2: the key `kind` stands twice", "remove one"),
+        (b"apiVersion: v1\nkind: Pod\nkind: Pod\n", "<stdin>:3:1: the key `kind` occurs twice", "remove one"),
+        (b"{\"kind\": \"Pod\",\n \"kind\": \"Pod\"}", "<stdin>:2:2: the key `kind` occurs twice", "remove one"),
         (b"a:\n\tb: 1\n", "<stdin>:2:2: ", "use spaces"),
         (b"a:\n  b:\n  \t- c\n", "<stdin>:3:4: ", "use spaces"),
         (b"a: \"b\nc: d\n", "<stdin>:2:1: ", "a quote is opened and never closed"),
@@ -49,7 +49,7 @@ fn every_malformed_document_is_one_line_with_place_and_remedy() {
         (b"{\"a\": 1", "<stdin>:1:1: ", "a bracket is opened and never closed"),
         (b"a: {b: 1\nc: d\n", "<stdin>:2:2: ", "look at the brackets"),
         (b"a: \"C:\\windows\"\n", "<stdin>:1:4: ", "use single quotes"),
-        (b"a: b: c\n", "<stdin>:1:5: ", "quote text that holds `: `"),
+        (b"a: b: c\n", "<stdin>:1:5: ", "quote text that contains `: `"),
         (b"a: {{ .Values.b }}\n", "<stdin>:1:5: ", "render it first"),
         (b"a: *b\n", "<stdin>:1:4: ", "write `&b` before it"),
         (b"a: &a [*a]\n", "<stdin>:1:8: ", "write the value out"),

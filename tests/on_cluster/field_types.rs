@@ -81,8 +81,8 @@ impl Fields {
         }
         lines.sort_unstable();
         format!(
-            "# Fields of the kinds Mullion judges, as the API server's OpenAPI has them. What a status holds is nobody's to write.\n\
-             # The cluster test field_types::the_table_is_the_servers compares it with a running server; UPDATE_DOCS=1 writes it anew.\n\
+            "# Fields of the kinds Mullion judges, from the API server's OpenAPI, without those of a status, which nobody writes.\n\
+             # The cluster test field_types::the_table_is_the_servers compares it with a running server; UPDATE_DOCS=1 writes it again.\n\
              kubernetes {kubernetes}\n{}\n",
             lines.join("\n")
         )

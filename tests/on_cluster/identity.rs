@@ -258,7 +258,7 @@ fn catalogue(object: &Value, old: Option<&Value>) -> Vec<Finding> {
         workload: WorkloadObject { kind, namespace: "x", object },
         old,
         into_templates: false,
-        settled: false,
+        at_validate: false,
         images: None,
         namespace: None,
     };

@@ -7,7 +7,7 @@ million for an expression (k8s.io/apiserver/pkg/apis/cel/config.go, PerCallLimit
 the configuration in the cluster.
 
 Arguments: `spec`, the pod's spec as CEL; `annotations`, a list of the maps of annotations that count, as CEL; `present`,
-how it is seen that windowsOptions are there. Empty ones say nothing, but the API server refuses them beside
+how it is seen that windowsOptions are there. Empty ones say nothing, but the API server rejects them beside
 `spec.os.name: linux`, and Mullion says it better.
 */}}
 

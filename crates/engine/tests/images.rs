@@ -1,4 +1,4 @@
-//! What names say, measured on lists of images that are really in use.
+//! The facts in image names, measured on lists of images in real use.
 //!
 //! `data/images-windows.tsv` and `data/images-linux.tsv` have four columns: image, operating system, builds or `any`, source. In the Windows list the
 //! source begins with what a name can tell: `[name]` operating system and any build given, `[name-os]` operating system only, `[registry]` nothing.
@@ -75,13 +75,13 @@ fn no_windows_image_is_linux() {
 }
 
 #[test]
-fn names_that_tell_are_understood() {
+fn names_with_an_os_are_understood() {
     let (all, missed) = misses("[name]", |row| from_text(row.image).os == ImageOs::Windows);
     assert!(all > 50 && missed * 100 <= all * 3, "{missed} of {all}: more than 3 %");
 }
 
 #[test]
-fn names_that_tell_half_are_understood() {
+fn names_with_half_of_the_facts_are_understood() {
     let (all, missed) = misses("[name-os]", |row| from_text(row.image).os == ImageOs::Windows);
     assert!(all > 5 && missed * 10 <= all, "{missed} of {all}: more than 10 %");
 }

@@ -1,5 +1,5 @@
-//! A [`Node`] as what serde reads from: a type may be read from it without a [`Value`](serde_json::Value) between them,
-//! which of ten thousand small maps takes 20 MB.
+//! Deserialization of a [`Node`] with serde: a type is read from it without a [`Value`](serde_json::Value) in between,
+//! which takes 20 MB for ten thousand small maps.
 
 use serde::de::value::{MapAccessDeserializer, MapDeserializer, SeqDeserializer};
 use serde::de::{Deserializer, IntoDeserializer, Visitor};

@@ -1,4 +1,4 @@
-//! A file cut into documents, each read on its own.
+//! Documents of a file, each parsed separately.
 
 use serde_json::Value;
 
@@ -18,11 +18,11 @@ pub struct Document {
     pub json: Value,
     /// Its bytes in the whole file, with the `---` line and the comments before it.
     pub span: Span,
-    /// How it is written.
+    /// Its format.
     pub format: Format,
 }
 
-/// Reads a file of bytes: [`documents`] for what is UTF-8, one problem for what is not.
+/// Reads a file of bytes: [`documents`] if it is UTF-8, else one problem.
 pub fn documents_from_bytes(source_name: &str, bytes: &[u8]) -> Vec<Result<Document, Problem>> {
     match text_from_bytes(source_name, bytes) {
         Ok(text) => documents(source_name, text),
@@ -46,12 +46,12 @@ pub fn text_from_bytes<'b>(source_name: &str, bytes: &'b [u8]) -> Result<&'b str
 }
 
 /// Reads the documents of a YAML or JSON file, in order. A broken one is a problem in its place and does not hide the
-/// others; those that hold only comments are left out. `source_name` is what problems call the file.
+/// others; those that contain only comments are left out. `source_name` is the file's name in problems.
 pub fn documents(source_name: &str, text: &str) -> Vec<Result<Document, Problem>> {
     Documents::new(source_name, text).collect()
 }
 
-/// As [`documents`], one at a time: of a file of many documents, only one has to be in memory.
+/// As [`documents`], one at a time: only one document must be in memory.
 #[derive(Debug)]
 pub struct Documents<'a> {
     source_name: &'a str,
@@ -63,7 +63,7 @@ pub struct Documents<'a> {
 }
 
 impl<'a> Documents<'a> {
-    /// Cuts `text` into documents and reads none of them yet.
+    /// Splits `text` into documents and parses none of them yet.
     pub fn new(source_name: &'a str, text: &'a str) -> Self {
         let bytes = text.len();
         let too_large = (bytes > MAX_BYTES).then(|| {
@@ -75,7 +75,7 @@ impl<'a> Documents<'a> {
         Self { source_name, text, spans: spans.into_iter(), lines: None, too_large }
     }
 
-    /// Only the documents whose text has `word` in it; the others are not even read.
+    /// Only the documents whose text contains `word`; the others are not even parsed.
     #[must_use]
     pub fn mentioning(mut self, word: &str) -> Self {
         let text = self.text;
@@ -84,7 +84,7 @@ impl<'a> Documents<'a> {
         self
     }
 
-    /// Only the values with their places: [`Document::json`] takes as much memory again.
+    /// Only the values with their places: [`Document::json`] takes the same amount of memory again.
     pub fn nodes(mut self) -> impl Iterator<Item = Result<Node, Problem>> + use<'a> {
         std::iter::from_fn(move || self.next_as(node))
     }
@@ -129,7 +129,7 @@ impl Iterator for Documents<'_> {
     }
 }
 
-/// Reads the document in `span`; `None` if it holds nothing.
+/// Reads the document in `span`; `None` if it is empty.
 pub(crate) fn parse(text: &str, span: Span, format: Format) -> Result<Option<Document>, Fault> {
     Ok(node(text, span, format)?.map(|node| Document { json: node.to_json(), node, span, format }))
 }
@@ -142,11 +142,11 @@ fn node(text: &str, span: Span, format: Format) -> Result<Option<Node>, Fault> {
     resolve_tree(tree, span.start).map(Some).map_err(|fault| fault.shifted(span.start))
 }
 
-/// The bytes of each document. A `---` or `...` at the start of a line ends a document wherever it stands, in block scalars too.
+/// The bytes of each document. A `---` or `...` at the start of a line ends a document anywhere, even in block scalars.
 fn split(text: &str) -> Vec<(Span, Format)> {
     let mut spans = Vec::new();
     let mut start = if text.starts_with('\u{feff}') { 3 } else { 0 };
-    // Until something other than comments and `%` lines was seen, `---` begins this document rather than the next one.
+    // Until something other than comments and `%` lines is found, `---` begins this document rather than the next one.
     let mut prologue = true;
     let mut directives = false;
     let mut at = start;
@@ -180,8 +180,8 @@ fn split(text: &str) -> Vec<(Span, Format)> {
     spans
 }
 
-/// `text` up to the notes for people that `helm install --dry-run` prints after the manifests, under a heading of its
-/// own; they are no document.
+/// `text` without the notes that `helm install --dry-run` prints after the manifests, under a heading of its own; they
+/// are no document.
 fn without_notes(text: &str) -> &str {
     let heading = |text: &str, heading: &str| text.find(heading).map(|at| at + 1);
     let manifests = heading(text, "\nMANIFEST:\n---\n");

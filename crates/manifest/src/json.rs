@@ -1,5 +1,5 @@
-//! Strict JSON as a syntax tree. The YAML parser would do for most of it, but refuses some characters JSON allows and
-//! keys over 1,024 characters, and is slower on a dump of a whole cluster.
+//! Strict JSON as a syntax tree. The YAML parser could read most of it, but rejects some characters that JSON allows
+//! and keys over 1,024 characters, and is slower on a dump of a whole cluster.
 
 use serde::de::IgnoredAny;
 
@@ -9,12 +9,12 @@ use crate::scalar::Tag;
 use crate::span::{Span, line_end};
 use crate::syntax_tree::{Kind, Pair, SeeItem, Syntax, too_deep};
 
-/// Reads the one JSON value in `text`, which a `---` line may precede.
-/// Each item of the value's list `items` is shown to `see`.
+/// Reads the one JSON value in `text`, after an optional `---` line.
+/// Calls `see` with each item of the value's list `items`.
 pub(crate) fn parse(text: &str, see: Option<&mut SeeItem<'_>>) -> Result<Syntax, Fault> {
     let start = if text.starts_with("---") { 3 } else { 0 };
     let body = text.get(start..).unwrap_or_default();
-    // serde_json judges; the walk below may then take well-formed text for granted.
+    // serde_json validates; the walk below may then assume well-formed text.
     serde_json::from_str::<IgnoredAny>(body).map_err(|error| {
         let line: usize = body.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
         Fault::new(
@@ -34,7 +34,7 @@ struct Walk<'a, 's> {
 }
 
 impl Walk<'_, '_> {
-    /// The next byte that is not white space; the walk stands on it afterwards.
+    /// The next byte that is not white space, which becomes the walk's position.
     fn peek(&mut self) -> u8 {
         let bytes = self.text.as_bytes();
         while let Some(b' ' | b'\t' | b'\r' | b'\n') = bytes.get(self.at) {
@@ -84,7 +84,7 @@ impl Walk<'_, '_> {
             self.peek();
             self.at += 1; // the colon
             let after_colon = self.at;
-            // Only the document's own list, and nothing further in.
+            // Only the document's own list, not nested ones.
             let see = if depth == 0 && key.is_items() { None } else { self.see.take() };
             let value = self.value(depth + 1)?;
             self.see = self.see.take().or(see);
@@ -108,7 +108,7 @@ impl Walk<'_, '_> {
         Ok(Kind::List { flow: true, items, dashes: Vec::new() })
     }
 
-    /// Steps over a comma, or over the bracket that ends the collection.
+    /// Skips a comma, or the bracket that ends the collection.
     fn more(&mut self, close: u8) -> bool {
         if self.peek() == b',' {
             self.at += 1;

@@ -1,4 +1,4 @@
-//! Limits of what is read.
+//! Limits of the input.
 
 /// The largest file that is read, in bytes: a dump of some 3,000 nodes.
 pub const MAX_BYTES: usize = 50 << 20;

@@ -1,4 +1,4 @@
-//! The tree of one document as `kubectl` understands it, every value with its place in the text.
+//! The values of one document as `kubectl` reads them, each with its place in the text.
 
 use std::collections::HashMap;
 use std::ops::Add;
@@ -12,19 +12,19 @@ use crate::scalar::{Tag, resolve};
 use crate::span::Span;
 use crate::syntax_tree::{Kind, Pair, Syntax};
 
-/// A value and where it stands.
+/// A value and its place.
 ///
-/// What an alias stands for has the alias's span itself and the definition's spans below; what a merge key brings in has
+/// The value of an alias has the alias's span itself and the definition's spans below; the entries of a merge key have
 /// the definition's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// The bytes in the whole source text; empty, after the colon or dash, for a value left out.
+    /// The bytes in the whole source text; for a missing value an empty span after the colon or dash.
     pub span: Span,
     /// The value.
     pub value: NodeValue,
 }
 
-/// What a node holds.
+/// The value of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeValue {
     /// `null`, `~` or nothing.
@@ -46,7 +46,7 @@ pub enum NodeValue {
 pub struct Entry {
     /// The key as a string.
     pub key: String,
-    /// Where the key stands.
+    /// The place of the key.
     pub key_span: Span,
     /// The value.
     pub value: Node,
@@ -83,7 +83,8 @@ impl Node {
         }
     }
 
-    /// The node an RFC 6901 pointer such as `/spec/containers/0` names; `None` where it does not exist or the pointer is malformed.
+    /// The node that an RFC 6901 pointer such as `/spec/containers/0` names; `None` if it does not exist or the pointer
+    /// is malformed.
     pub fn at_pointer(&self, pointer: &str) -> Option<&Self> {
         match self.walk(pointer)? {
             (node, true) => Some(node),
@@ -91,12 +92,12 @@ impl Node {
         }
     }
 
-    /// The node a pointer names, or its closest ancestor that exists: where to show a finding about an absent field.
+    /// The node that a pointer names, or its closest existing ancestor: the place of a finding about an absent field.
     pub fn nearest(&self, pointer: &str) -> &Self {
         self.walk(pointer).map_or(self, |(node, _)| node)
     }
 
-    /// The last node on the way, and whether the way was walked to its end.
+    /// The last node on the way, and whether it is the end of the pointer.
     fn walk(&self, pointer: &str) -> Option<(&Self, bool)> {
         let mut node = self;
         for token in Pointer::parse(pointer).ok()?.tokens() {
@@ -135,7 +136,7 @@ impl Node {
     }
 }
 
-/// How much a tree holds.
+/// The size of a tree.
 #[derive(Clone, Copy, Default)]
 struct Size {
     values: usize,
@@ -157,8 +158,8 @@ pub(crate) fn index(token: &str) -> Option<usize> {
     if canonical { token.parse().ok() } else { None }
 }
 
-/// Resolves aliases, merge keys and scalars; spans move by `offset` bytes. What is resolved is given up at once: both
-/// trees of a large document, whole, would be the most that a process ever needs.
+/// Resolves aliases, merge keys and scalars; spans move by `offset` bytes. What is resolved is freed at once: two whole
+/// trees of a large document would be the peak of a process's memory.
 pub(crate) fn resolve_tree(root: Syntax, offset: usize) -> Result<Node, Fault> {
     let mut used = Vec::new();
     root.walk(&mut |node| {
@@ -176,7 +177,7 @@ pub(crate) fn resolve_tree(root: Syntax, offset: usize) -> Result<Node, Fault> {
     Ok(node)
 }
 
-/// The key of a pair as a string, as sigs.k8s.io/yaml makes one of it.
+/// The key of a pair as a string, as in sigs.k8s.io/yaml.
 pub(crate) fn key_text(key: &Syntax) -> Result<String, Fault> {
     let Kind::Scalar { text, plain, tag } = &key.kind else {
         return Err(Fault::new(key.span, "a key must be plain text")
@@ -224,7 +225,7 @@ impl Resolver {
                 _ => NodeValue::Null,
             },
             Kind::List { items, .. } => {
-                // Not collected: that would keep the room of the syntax for the nodes.
+                // Not collected: that would reuse the allocation of the syntax for the nodes.
                 let mut nodes = Vec::with_capacity(items.len());
                 for item in items {
                     nodes.push(self.node(item, depth + 1)?);
@@ -256,11 +257,11 @@ impl Resolver {
         }
         let size = target.size();
         self.charge(size, at)?;
-        // Charged before it is copied, so that it is still there.
+        // Counted before it is copied, while it is still there.
         Ok(self.anchors.get(&id).map_or(NodeValue::Null, |target| target.value.clone()))
     }
 
-    /// Counts values that are copied, so that a few bytes of aliases cannot fill the memory.
+    /// Counts copied values, so that a few bytes of aliases cannot fill the memory.
     fn charge(&mut self, size: Size, at: Span) -> Result<(), Fault> {
         self.aliased = self.aliased + size;
         let (more, hint) = if self.aliased.values > MAX_ALIASED_NODES {
@@ -281,7 +282,7 @@ impl Resolver {
 
     fn map(&mut self, pairs: Vec<Pair>, depth: usize) -> Result<Vec<Entry>, Fault> {
         let mut entries: Vec<Entry> = Vec::with_capacity(pairs.len());
-        // Where each key stands in `entries`, and whether it was written here rather than merged in.
+        // The position of each key in `entries`, and whether it was written here or merged in.
         let mut seen: HashMap<String, (usize, bool)> = HashMap::with_capacity(pairs.len());
         for pair in pairs {
             if pair.key.is_merge_key() {
@@ -299,8 +300,8 @@ impl Resolver {
                     }
                     _ => format!("the key `{}`", shown(&key)),
                 };
-                return Err(Fault::new(pair.key.span, format!("{what} stands twice in this map"))
-                    .related(first, "it stands first")
+                return Err(Fault::new(pair.key.span, format!("{what} occurs twice in this map"))
+                    .related(first, "it occurs first")
                     .hint("remove one; readers disagree which of them counts"));
             }
             let entry = Entry { key, key_span: pair.key.span, value: self.node(pair.value, depth + 1)? };
@@ -309,7 +310,7 @@ impl Resolver {
         Ok(entries)
     }
 
-    /// What a `<<` brings in, later entries overriding earlier ones.
+    /// The entries of a `<<`, later ones overriding earlier ones.
     fn merged(&mut self, value: Syntax, depth: usize) -> Result<Vec<Entry>, Fault> {
         let (at, is_alias) = (value.span, matches!(value.kind, Kind::Alias(_)));
         let node = self.node(value, depth)?;
@@ -318,7 +319,7 @@ impl Resolver {
             NodeValue::Map(entries) => Ok(entries),
             NodeValue::List(items) if !is_alias => {
                 let mut all = Vec::new();
-                // The earlier item of a merged list wins.
+                // The earlier item of a merged list takes precedence.
                 for item in items.into_iter().rev() {
                     match item.value {
                         NodeValue::Map(entries) => all.extend(entries),
@@ -332,10 +333,10 @@ impl Resolver {
     }
 }
 
-/// Adds an entry, or puts it in the place of the one with the same key.
+/// Adds an entry, or replaces the one with the same key.
 fn put(entries: &mut Vec<Entry>, seen: &mut HashMap<String, (usize, bool)>, entry: Entry, here: bool) {
     if let Some((at, own)) = seen.get_mut(&entry.key) {
-        // As in go-yaml v2, whatever comes later counts: a merge below a key overrides that key.
+        // As in go-yaml v2 the later one counts: a merge below a key overrides that key.
         *own |= here;
         if let Some(slot) = entries.get_mut(*at) {
             *slot = entry;

@@ -21,7 +21,7 @@ pub struct Object {
     pub generate_name: Option<String>,
     /// The whole object.
     pub value: Value,
-    /// Where it stands in its document: empty, or as in `/items/3`.
+    /// Its place in its document: empty, or as in `/items/3`.
     pub pointer_prefix: String,
     /// Its bytes in the whole file.
     pub span: Span,
@@ -30,16 +30,17 @@ pub struct Object {
 /// A document, or an item of a list, without `apiVersion` and `kind`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotAnObject {
-    /// Where it stands in its document: empty, or as in `/items/3`.
+    /// Its place in its document: empty, or as in `/items/3`.
     pub pointer_prefix: String,
     /// Its bytes in the whole file.
     pub span: Span,
 }
 
-/// Lists nest once in what people write by hand; a list of lists of lists is not looked into.
+/// Lists that people write nest once; deeper ones are not searched.
 const MAX_LISTS: usize = 4;
 
-/// The objects of a document in order. `kind: List`, and any kind that ends in `List` and has an `items` list, stands for
+/// The objects of a document in order. `kind: List`, and any kind that ends in `List` and has an `items` list, stands
+/// for
 /// its items, as `kubectl get -o json` prints them; items of a typed list (`PodList`) may leave out their own
 /// `apiVersion` and `kind`.
 pub fn objects(document: &Document) -> Vec<Result<Object, NotAnObject>> {

@@ -1,4 +1,4 @@
-//! What is wrong with a document, and where.
+//! Problems: what is wrong with a document, and where.
 
 use std::fmt;
 
@@ -15,11 +15,11 @@ pub struct Problem {
     pub span: Span,
     /// Where: the line, from 1; 0 for a file or a directory as a whole.
     pub line: usize,
-    /// Where: the column in characters, from 1; 0 as the line is.
+    /// Where: the column in characters, from 1; 0 if the line is 0.
     pub column: usize,
     /// A second place that explains the first: the earlier of two equal keys.
     pub related: Option<Related>,
-    /// What to do about it, where that can be guessed.
+    /// What to do about it, if a cause is likely.
     pub hint: Option<String>,
 }
 
@@ -28,7 +28,7 @@ pub struct Problem {
 pub struct Related {
     /// The file as the user named it.
     pub source: String,
-    /// What is there, as the beginning of a sentence that ends with the place: `it stands first`.
+    /// What is there, as the beginning of a sentence that ends with the place: `it occurs first`.
     pub what: String,
     /// Where, in bytes of the whole file.
     pub span: Span,
@@ -57,15 +57,15 @@ impl Problem {
         (self.line > 0).then_some((self.line, self.column))
     }
 
-    /// What is wrong, what the second place is and what to do, without the place itself: `the key stands twice; it stands
-    /// first on line 5 (remove one of them)`.
+    /// What is wrong, what the second place is and what to do, without the place itself: `the key occurs twice; it
+    /// occurs first on line 5 (remove one of them)`.
     pub fn explanation(&self) -> String {
         let related = self.related_text().map(|related| format!("; {related}")).unwrap_or_default();
         let hint = self.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
         format!("{}{related}{hint}", self.message)
     }
 
-    /// What the second place is, and where: `it stands first on line 5`.
+    /// The second place as a sentence: `it occurs first on line 5`.
     pub fn related_text(&self) -> Option<String> {
         let Related { source, what, line, .. } = self.related.as_ref()?;
         Some(if *source == self.source {
@@ -76,7 +76,7 @@ impl Problem {
     }
 }
 
-/// A problem before its place is known in lines: what the parsers return.
+/// A problem before its lines are known: the error of the parsers.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
     pub(crate) message: String,

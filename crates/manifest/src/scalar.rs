@@ -1,11 +1,11 @@
-//! What a scalar means to `kubectl`, and how to write a string so that every YAML reader takes it for one.
+//! YAML scalars: how `kubectl` reads them, and how to write a string so that every YAML reader reads it as one.
 //!
 //! `kubectl` reads YAML through sigs.k8s.io/yaml, which resolves plain scalars by YAML 1.1 as `resolve.go` of go-yaml v2
 //! does: `y`, `yes` and `on` are booleans, a leading zero is octal, underscores in numbers are skipped, base 60 is text.
 
 use serde_json::{Number, Value};
 
-/// The type a tag asks for.
+/// The type that a tag requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tag {
     /// No tag: a plain scalar is resolved, a quoted one is a string.
@@ -20,11 +20,11 @@ pub(crate) enum Tag {
     Int,
     /// `!!float`.
     Float,
-    /// `!!binary`: refused, since its bytes need not be text.
+    /// `!!binary`: an error, because its bytes need not be text.
     Binary,
 }
 
-/// The value of a scalar that stands unquoted, or under a tag.
+/// The value of a scalar that is unquoted, or has a tag.
 pub(crate) fn resolve(text: &str, tag: Tag) -> Result<Value, String> {
     let value = match tag {
         Tag::None => return plain(text),
@@ -66,7 +66,7 @@ fn plain(text: &str) -> Result<Value, String> {
     })
 }
 
-/// The number that an unquoted scalar is, if it is one.
+/// The number in an unquoted scalar, if it is one.
 fn number(text: &str) -> Option<Number> {
     if !text.starts_with(['+', '-', '.', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) {
         return None;
@@ -93,7 +93,7 @@ fn integer(text: &str) -> Option<Number> {
         [b'0', _, ..] => (8, magnitude.get(1..)?),
         _ => (10, magnitude),
     };
-    // `from_str_radix` takes a sign of its own, so `--1` must not get that far.
+    // `from_str_radix` accepts a sign of its own, so `--1` must not get that far.
     if !digits.bytes().all(|b| b.is_ascii_alphanumeric()) {
         return None;
     }
@@ -147,11 +147,11 @@ pub(crate) fn needs_quotes(text: &str, flow: bool) -> bool {
     if text.contains(": ") || text.contains(" #") {
         return true;
     }
-    // go-yaml v2 ends a plain scalar in a flow collection at `?` too; keep to what no reader takes for an indicator.
+    // go-yaml v2 ends a plain scalar in a flow collection at `?` too; keep to what no reader treats as an indicator.
     if flow && !text.chars().all(|c| c.is_alphanumeric() || matches!(c, '.' | '_' | '/' | '-' | '+' | '=' | ' ')) {
         return true;
     }
-    // Everything else a reader could trip over: control characters, line separators, byte-order marks.
+    // Everything else that readers may misread: control characters, line separators, byte-order marks.
     if !text.chars().all(|c| (' '..='~').contains(&c) || (c.is_alphanumeric() && c > '\u{a0}')) {
         return true;
     }

@@ -1,4 +1,4 @@
-//! Places in a source text.
+//! Spans and line numbers of a source text.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ pub struct Span {
     pub end: usize,
 }
 
-/// A place as an editor shows it: both numbers count from 1, columns in characters.
+/// A place in the form that editors show: both numbers count from 1, columns in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LineColumn {
     /// The line.
@@ -26,16 +26,16 @@ pub struct LineColumn {
 #[derive(Clone, Debug)]
 pub struct LineIndex<'a> {
     text: &'a str,
-    /// For each block of [`BLOCK`] bytes, what ended or began before it. Not a place for each line: a file may be 50 MB
-    /// of empty lines, or one line of 50 MB.
+    /// For each block of [`BLOCK`] bytes the counts before it. There is no entry for each line: a file may be 50 MB of
+    /// empty lines, or one line of 50 MB.
     blocks: Vec<Before>,
     total: Before,
 }
 
-/// Bytes that are looked through for one place.
+/// Bytes to search for one place.
 const BLOCK: usize = 4096;
 
-/// What stands before a byte.
+/// The counts before a byte.
 #[derive(Clone, Copy, Debug, Default)]
 struct Before {
     /// How many lines ended.
@@ -50,7 +50,7 @@ impl Span {
         Self { start, end }
     }
 
-    /// The place between two bytes.
+    /// The empty span between two bytes.
     pub const fn empty(at: usize) -> Self {
         Self { start: at, end: at }
     }
@@ -84,7 +84,8 @@ impl<'a> LineIndex<'a> {
         index
     }
 
-    /// The line and column of the byte at `offset`; an offset past the end gives the end, one inside a character that character.
+    /// The line and column of the byte at `offset`; an offset past the end is the end, one inside a character that
+    /// character.
     pub fn line_column(&self, offset: usize) -> LineColumn {
         let offset = offset.min(self.text.len());
         let offset = (0..=offset).rev().find(|at| self.text.is_char_boundary(*at)).unwrap_or(0);
@@ -95,12 +96,12 @@ impl<'a> LineIndex<'a> {
         LineColumn { line: line + 1, column: column + 1 }
     }
 
-    /// How many lines there are; the place after a final line break counts as one.
+    /// The number of lines; the place after a final line break counts as one.
     pub fn lines(&self) -> usize {
         self.total.breaks + 1
     }
 
-    /// Where the line that `offset` is in begins, after `breaks` line breaks.
+    /// The start of the line that contains `offset`, after `breaks` line breaks.
     fn line_start(&self, breaks: usize, offset: usize) -> usize {
         if breaks == 0 {
             return if self.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
@@ -111,13 +112,13 @@ impl<'a> LineIndex<'a> {
         (block * BLOCK..end).rev().find(|at| self.ends_line(*at)).map_or(0, |at| at + 1)
     }
 
-    /// How many characters begin before `offset`, which is no place inside one.
+    /// How many characters begin before `offset`, which is not inside a character.
     fn characters_before(&self, offset: usize) -> usize {
         let rest = self.text.as_bytes().get(offset / BLOCK * BLOCK..offset).unwrap_or_default();
         self.before(offset / BLOCK).characters + characters(rest)
     }
 
-    /// What stands before a block; for the one after the last, before the end.
+    /// The counts before a block; for the one after the last, before the end.
     fn before(&self, block: usize) -> Before {
         self.blocks.get(block).copied().unwrap_or(self.total)
     }
@@ -154,7 +155,7 @@ pub(crate) fn next_line(text: &str, at: usize) -> usize {
     end + line_break(text, end).len()
 }
 
-/// The line break that stands at `at`: `"\n"`, `"\r\n"`, `"\r"`, or nothing.
+/// The line break at `at`: `"\n"`, `"\r\n"`, `"\r"`, or nothing.
 pub(crate) fn line_break(text: &str, at: usize) -> &'static str {
     match text.get(at..).unwrap_or_default().as_bytes() {
         [b'\r', b'\n', ..] => "\r\n",

@@ -1,7 +1,7 @@
-//! The tree of one YAML document as it is written: aliases stay aliases, merge keys stay keys, every node knows its bytes.
+//! The parser of one YAML document to a tree: aliases stay aliases, merge keys stay keys, every node has its bytes.
 //!
-//! Built from the parser's events rather than through serde, because edits need what serde cannot carry: flow or block,
-//! where a dash or a colon stands, where an anchor is.
+//! Built from the parser's events and not with serde, because edits need what serde cannot carry: flow or block style,
+//! and the places of dashes, colons and anchors.
 
 use std::borrow::Cow;
 
@@ -17,19 +17,19 @@ use crate::scalar::Tag;
 use crate::span::{Span, line_end, line_start, next_line};
 use crate::syntax_tree::{Kind, Pair, SeeItem, Syntax, too_deep};
 
-/// A collection whose end has not been seen.
+/// A collection that has not ended yet.
 struct Open {
     node: Syntax,
     /// The key of a map whose value comes next.
     key: Option<Syntax>,
 }
 
-/// Reads the one document in `text`; `None` if it holds nothing but comments.
+/// Reads the one document in `text`; `None` if it contains only comments.
 pub(crate) fn parse(text: &str, format: Format) -> Result<Option<Syntax>, Fault> {
     parse_seeing(text, format, None)
 }
 
-/// As [`parse`], with each item shown to `see`: of a document of thousands of objects, only one has to be in memory.
+/// As [`parse`], and calls `see` with each item: of a document of thousands of objects only one must be in memory.
 pub(crate) fn parse_seeing(text: &str, format: Format, see: Option<&mut SeeItem<'_>>) -> Result<Option<Syntax>, Fault> {
     if format == Format::Json {
         return json::parse(text, see).map(Some);
@@ -56,17 +56,17 @@ pub(crate) fn parse_seeing(text: &str, format: Format, see: Option<&mut SeeItem<
     if let Some(root) = &builder.root
         && let Some(tab) = indenting_tab(text, root)
     {
-        let message = "a tab stands where only spaces may indent";
+        let message = "a tab is used where only spaces may indent";
         return Err(Fault::new(Span::new(tab, tab + 1), message).hint(NO_TABS));
     }
-    // A `---` line with nothing below it holds a null that nobody wrote.
+    // A `---` line with nothing below it contains a null that nobody wrote.
     Ok(builder.root.filter(|root| !root.is_absent() || root.start < root.span.start))
 }
 
 const NO_TABS: &str = "YAML does not allow tabs in indentation; use spaces";
 
-/// `text` with line breaks in place of a byte-order mark after its `---` line, which comes of files put together.
-/// Nothing moves, because they take as many bytes.
+/// `text` with line breaks instead of a byte-order mark after its `---` line, which results from concatenated files.
+/// Offsets stay, because both have the same number of bytes.
 fn without_mark(text: &str) -> Cow<'_, str> {
     let start = if text.starts_with("---") { next_line(text, 0) } else { 0 };
     match text.get(start..).and_then(|rest| rest.strip_prefix('\u{feff}')) {
@@ -75,15 +75,15 @@ fn without_mark(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The first tab that go-yaml, and so `kubectl`, refuses and the parser here does not: before what begins a line or
-/// follows a dash, outside of scalars and brackets.
+/// The first tab that go-yaml, and so `kubectl`, rejects and the parser here does not: before the first token of a line
+/// or after a dash, outside of scalars and brackets.
 fn indenting_tab(text: &str, root: &Syntax) -> Option<usize> {
     if !text.contains('\t') {
         return None;
     }
     let mut inside = Vec::new();
     let mut dashes = Vec::new();
-    note_tabs(text, root, &mut inside, &mut dashes);
+    record_tabs(text, root, &mut inside, &mut dashes);
     let is_inside = |at: usize| {
         let before = inside.partition_point(|span: &Span| span.start <= at);
         before.checked_sub(1).and_then(|last| inside.get(last)).is_some_and(|span| at < span.end)
@@ -103,26 +103,26 @@ fn indenting_tab(text: &str, root: &Syntax) -> Option<usize> {
     behind_dash.into_iter().chain(before_line).min()
 }
 
-/// The first tab of the blanks at `from`.
+/// The first tab in the white space at `from`.
 fn first_tab(text: &str, from: usize) -> Option<usize> {
     let rest = text.get(from..)?;
     let blanks = rest.len() - rest.trim_start_matches(' ').len();
     rest.get(blanks..)?.starts_with('\t').then_some(from + blanks)
 }
 
-/// Collects where tabs are harmless, in order, and the dashes of block lists.
-fn note_tabs(text: &str, node: &Syntax, inside: &mut Vec<Span>, dashes: &mut Vec<usize>) {
+/// Collects the places where tabs are harmless, in order, and the dashes of block lists.
+fn record_tabs(text: &str, node: &Syntax, inside: &mut Vec<Span>, dashes: &mut Vec<usize>) {
     match &node.kind {
         Kind::Map { flow: false, pairs } => {
             for pair in pairs {
-                note_tabs(text, &pair.key, inside, dashes);
-                note_tabs(text, &pair.value, inside, dashes);
+                record_tabs(text, &pair.key, inside, dashes);
+                record_tabs(text, &pair.value, inside, dashes);
             }
         }
         Kind::List { flow: false, items, dashes: here } => {
             dashes.extend(here);
             for item in items {
-                note_tabs(text, item, inside, dashes);
+                record_tabs(text, item, inside, dashes);
             }
         }
         // Blank lines at the end of a block scalar may be part of it.
@@ -133,7 +133,7 @@ fn note_tabs(text: &str, node: &Syntax, inside: &mut Vec<Span>, dashes: &mut Vec
     }
 }
 
-/// Past white space and line breaks.
+/// Skips white space and line breaks.
 fn skip_white(text: &str, from: usize) -> usize {
     let rest = text.get(from..).unwrap_or_default();
     from + (rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len())
@@ -237,7 +237,7 @@ impl Builder<'_, '_> {
         let mut text = value;
         let plain = style == ScalarStyle::Plain;
         if plain && at.is_empty() {
-            // The parser writes `~` for a value left out, and may place it anywhere before the next token.
+            // The parser writes `~` for a missing value, and may place it anywhere before the next token.
             text.clear();
             span = Span::empty(at.start.max(after_properties));
         }
@@ -252,7 +252,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// The bytes of a block scalar: the parser gives only its content, and that with the blanks that follow it.
+    /// The bytes of a block scalar: the parser returns only its content, with the blank lines that follow it.
     fn block_scalar(&self, content: Span, after_properties: usize) -> Span {
         let header = skip_properties(self.text, after_properties.max(self.value_start()));
         let header_end = self.text.get(header..).map_or(header, |rest| {
@@ -272,7 +272,7 @@ impl Builder<'_, '_> {
         Span::new(header, end.max(header_end))
     }
 
-    /// Where the text of the next value begins: after the colon or the dash before it.
+    /// The start of the next value's text: after the colon or the dash before it.
     fn value_start(&self) -> usize {
         let Some(open) = self.stack.last() else {
             return after_marker(self.text);
@@ -286,7 +286,8 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// The dash that follows `last`, or the first one of the innermost open list, which the parser says begins at `span`.
+    /// The dash that follows `last`, or the first one of the innermost open list, which begins at `span` for the
+    /// parser.
     fn next_dash(&self, last: Option<&Syntax>, span: Span) -> Option<usize> {
         let at = if let Some(last) = last {
             skip_blanks(self.text, last.span.end)
@@ -301,7 +302,7 @@ impl Builder<'_, '_> {
         (self.text.as_bytes().get(at) == Some(&b'-')).then_some(at)
     }
 
-    /// Sets the end of a collection: its bracket, or the end of the last thing in it.
+    /// Sets the end of a collection: its bracket, or the end of its last node.
     fn ended(mut node: Syntax, at: Span) -> Syntax {
         node.kind.shrink();
         node.span.end = match &node.kind {
@@ -315,7 +316,7 @@ impl Builder<'_, '_> {
         node
     }
 
-    /// Whether what comes next is an item of the document's list `items`.
+    /// Whether the next node is an item of the document's list `items`.
     fn is_in_items(&self) -> bool {
         match self.stack.as_slice() {
             [Open { key: Some(key), .. }, Open { node, .. }] => {
@@ -325,7 +326,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Adds a finished node to the collection it is in.
+    /// Adds a finished node to its collection.
     fn close(&mut self, mut node: Syntax) -> Result<(), Fault> {
         let text = self.text;
         let dash = match self.stack.last() {
@@ -385,7 +386,7 @@ fn properties_start(content: usize, anchor: Option<(usize, Span)>, tag: Option<S
     [anchor.map(|(_, span)| span.start), tag.map(|span| span.start)].into_iter().flatten().fold(content, usize::min)
 }
 
-/// Past white space, line breaks and comments.
+/// Skips white space, line breaks and comments.
 pub(crate) fn skip_blanks(text: &str, from: usize) -> usize {
     let bytes = text.as_bytes();
     let mut at = from;
@@ -400,7 +401,7 @@ pub(crate) fn skip_blanks(text: &str, from: usize) -> usize {
     }
 }
 
-/// Past white space, comments, anchors and tags.
+/// Skips white space, comments, anchors and tags.
 fn skip_properties(text: &str, from: usize) -> usize {
     let mut at = skip_blanks(text, from);
     while let Some(b'&' | b'!') = text.as_bytes().get(at) {
@@ -411,20 +412,20 @@ fn skip_properties(text: &str, from: usize) -> usize {
     at
 }
 
-/// After the colon that follows `key`, or after `key` if none does.
+/// The place after the colon that follows `key`, or after `key` if there is none.
 fn after_colon(text: &str, key: &Syntax) -> usize {
     let at = skip_blanks(text, key.span.end);
     if text.as_bytes().get(at) == Some(&b':') { at + 1 } else { key.span.end }
 }
 
-/// Where a pair begins: at its key, or at the `?` before it.
+/// The start of a pair: its key, or the `?` before it.
 fn pair_start(text: &str, key: &Syntax) -> usize {
     let before = text.get(..key.start).unwrap_or_default();
     let trimmed = before.trim_end_matches([' ', '\t']);
     if trimmed.len() < before.len() && trimmed.ends_with('?') { trimmed.len() - 1 } else { key.start }
 }
 
-/// After the `---` line's marker, or the start of the text.
+/// The place after the `---` line's marker, or the start of the text.
 fn after_marker(text: &str) -> usize {
     if text.starts_with("---") {
         return 3;
@@ -449,7 +450,7 @@ fn tag_kind(tag: &ParserTag) -> Tag {
     }
 }
 
-/// The parser's error in our words, with what most often causes it.
+/// The parser's error in Mullion's words, with its most frequent cause.
 fn fault(error: &ScanError, text: &str) -> Fault {
     let marker = error.marker();
     let at = marker.byte_offset().unwrap_or(text.len()).min(text.len());
@@ -463,7 +464,7 @@ fn fault(error: &ScanError, text: &str) -> Fault {
     Fault::new(span, error.info()).hint(hint)
 }
 
-/// What most often causes an error, and what to do about it.
+/// The most frequent cause of an error, and what to do about it.
 fn hint(error: &ErrorKind) -> &'static str {
     match error {
         ErrorKind::UnclosedQuotedScalar
@@ -483,7 +484,7 @@ fn hint(error: &ErrorKind) -> &'static str {
         }
         ErrorKind::UnexpectedCharacter { .. } => "no plain text begins with it; quote the text",
         ErrorKind::MappingValueNotAllowed => {
-            "quote text that holds `: `, and compare the indentation with the lines above"
+            "quote text that contains `: `, and compare the indentation with the lines above"
         }
         ErrorKind::TabNotAllowed
         | ErrorKind::TabInIndentation

@@ -1,4 +1,4 @@
-//! The syntax tree of a document: what stands where in the text, before scalars are read.
+//! The syntax tree of a document: the places of all its parts in the text, before scalars are read.
 
 use crate::limits::MAX_DEPTH;
 use crate::problem::Fault;
@@ -8,17 +8,18 @@ use crate::span::Span;
 /// A node as written.
 #[derive(Debug)]
 pub(crate) struct Syntax {
-    /// Where its anchor or tag begins, or else the node itself.
+    /// The start of its anchor or tag, or else of the node itself.
     pub(crate) start: usize,
-    /// Its content: from the first to after the last byte, without the line break a block scalar ends with. Empty for a value left out.
+    /// Its content: from the first to after the last byte, without the line break that ends a block scalar. Empty for a
+    /// missing value.
     pub(crate) span: Span,
     /// The anchor it defines.
     pub(crate) anchor: Option<usize>,
-    /// What it holds.
+    /// Its contents.
     pub(crate) kind: Kind,
 }
 
-/// What a node holds.
+/// The contents of a node.
 #[derive(Debug)]
 pub(crate) enum Kind {
     /// A scalar after unescaping.
@@ -27,7 +28,7 @@ pub(crate) enum Kind {
         text: String,
         /// True unless quoted or a block scalar.
         plain: bool,
-        /// The type its tag asks for.
+        /// The type that its tag requires.
         tag: Tag,
     },
     /// A map, in source order.
@@ -43,7 +44,7 @@ pub(crate) enum Kind {
         flow: bool,
         /// The items.
         items: Vec<Syntax>,
-        /// Where the dash of each item stands, in a block list.
+        /// The place of each item's dash, in a block list.
         dashes: Vec<usize>,
     },
     /// `*name`.
@@ -51,8 +52,8 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Gives back what a collection that is complete reserved for more: a vector starts with room for four pairs, and
-    /// most maps of a manifest have one or two.
+    /// Frees the unused capacity of a complete collection: a vector starts with room for four pairs, and most maps of a
+    /// manifest have one or two.
     pub(crate) fn shrink(&mut self) {
         match self {
             Self::Map { pairs, .. } => pairs.shrink_to_fit(),
@@ -68,11 +69,11 @@ impl Kind {
 /// A key and its value.
 #[derive(Debug)]
 pub(crate) struct Pair {
-    /// Where the pair begins: the key, its anchor or tag, or a `?`.
+    /// The start of the pair: the key, its anchor or tag, or a `?`.
     pub(crate) start: usize,
     /// The key.
     pub(crate) key: Syntax,
-    /// After the colon; after the key where there is none.
+    /// After the colon; after the key if there is none.
     pub(crate) after_colon: usize,
     /// The value.
     pub(crate) value: Syntax,
@@ -86,27 +87,27 @@ impl Pair {
 }
 
 impl Syntax {
-    /// True for a key that merges another map in: an unquoted `<<`.
+    /// Whether the key merges another map in: an unquoted `<<`.
     pub(crate) fn is_merge_key(&self) -> bool {
         matches!(&self.kind, Kind::Scalar { text, plain: true, tag: Tag::None } if text == "<<")
     }
 
-    /// True for the key under which a List has its objects.
+    /// Whether the key is the one of a List's objects.
     pub(crate) fn is_items(&self) -> bool {
         matches!(&self.kind, Kind::Scalar { text, .. } if text == "items")
     }
 
-    /// Gives back the memory of what it holds.
+    /// Frees the memory of its contents.
     pub(crate) fn forget(&mut self) {
         self.kind = Kind::Scalar { text: String::new(), plain: false, tag: Tag::None };
     }
 
-    /// True for a value that is not written at all, as in `key:`.
+    /// Whether the value is missing, as in `key:`.
     pub(crate) fn is_absent(&self) -> bool {
         self.span.is_empty() && matches!(&self.kind, Kind::Scalar { plain: true, .. })
     }
 
-    /// True for a map or list in block style.
+    /// Whether it is a map or list in block style.
     pub(crate) fn is_block_collection(&self) -> bool {
         matches!(self.kind, Kind::Map { flow: false, .. } | Kind::List { flow: false, .. })
     }
@@ -127,7 +128,8 @@ impl Syntax {
     }
 }
 
-/// Sees each item of the list `items` of a document when it is complete; what it holds is forgotten after that.
+/// Is called with each item of the list `items` of a document when it is complete; the item's contents are freed after
+/// that.
 pub(crate) type SeeItem<'a> = dyn FnMut(&Syntax) + 'a;
 
 pub(crate) fn too_deep(at: Span) -> Fault {

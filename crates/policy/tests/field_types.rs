@@ -1,4 +1,4 @@
-//! Manifests that the API server could not take as written.
+//! Manifests that the API server could not decode.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 use std::fs;
@@ -25,7 +25,7 @@ const KINDS: [&str; 9] = [
     "CronJob",
 ];
 
-/// What is found in the objects of a file.
+/// The findings in the objects of a file.
 fn in_yaml(text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     for document in mullion_manifest::document::documents("t.yaml", text) {
@@ -55,7 +55,7 @@ fn pod(container: &str, spec: &str) -> String {
 }
 
 #[test]
-fn containers_are_told_what_to_write() {
+fn help_for_containers() {
     let c = "spec.containers[0]";
     for (lines, path, sentence) in [
         ("command: dir", "command", "expected a list of strings, found a string; write command: [\"dir\"]"),
@@ -112,12 +112,12 @@ fn containers_are_told_what_to_write() {
         ),
         ("stdin: \"true\"", "stdin", "expected a boolean, found a string; write true without quotes"),
         ("stdin: 1", "stdin", "expected a boolean, found an integer; write true or false"),
-        ("resources: {limits: {memory: 512MB}}", "resources.limits.memory", "`512MB` is no quantity; write 512M"),
-        ("resources: {limits: {memory: 1 GiB}}", "resources.limits.memory", "`1 GiB` is no quantity; write 1Gi"),
+        ("resources: {limits: {memory: 512MB}}", "resources.limits.memory", "`512MB` is not a quantity; write 512M"),
+        ("resources: {limits: {memory: 1 GiB}}", "resources.limits.memory", "`1 GiB` is not a quantity; write 1Gi"),
         (
             "resources: {limits: {memory: lots}}",
             "resources.limits.memory",
-            "`lots` is no quantity; write a number, or one with a unit such as 500m, 512Mi or 2G",
+            "`lots` is not a quantity; write a number, or one with a unit such as 500m, 512Mi or 2G",
         ),
         (
             "resources: {limit: {cpu: 1}}",
@@ -146,7 +146,7 @@ fn containers_are_told_what_to_write() {
         let found = in_yaml(&pod(lines, ""));
         assert_eq!(found.len(), 1, "{lines}: {found:#?}");
         assert_eq!(
-            (found[0].path.as_str(), found[0].advice().as_str()),
+            (found[0].path.as_str(), found[0].message_with_help().as_str()),
             (&*format!("{c}.{path}"), sentence),
             "{lines}"
         );
@@ -154,7 +154,7 @@ fn containers_are_told_what_to_write() {
 }
 
 #[test]
-fn pods_are_told_what_to_write() {
+fn help_for_pods() {
     for (lines, path, sentence) in [
         (
             "tolerations: [{key: os, Effect: NoSchedule}]",
@@ -201,7 +201,7 @@ fn pods_are_told_what_to_write() {
     ] {
         let found = in_yaml(&pod("", lines));
         assert_eq!(found.len(), 1, "{lines}: {found:#?}");
-        assert_eq!((found[0].path.as_str(), found[0].advice().as_str()), (path, sentence), "{lines}");
+        assert_eq!((found[0].path.as_str(), found[0].message_with_help().as_str()), (path, sentence), "{lines}");
     }
 }
 
@@ -252,7 +252,7 @@ fn every_kind_is_walked_to_its_pod() {
         for token in spec.split('/').skip(1).collect::<Vec<_>>().into_iter().rev() {
             object = json!({ token: object });
         }
-        // The version matters to the server, which refuses an old one whole, and not to what is wrong.
+        // The version matters to the server, which rejects an old one as a whole, and not to the findings.
         for version in ["v1", "apps/v1", "batch/v1", "extensions/v1beta1"] {
             object["apiVersion"] = json!(version);
             object["kind"] = json!(kind);
@@ -276,11 +276,11 @@ fn every_kind_is_walked_to_its_pod() {
 fn a_level_that_was_left_out_is_named() {
     let mut object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "nodeSelector": {}, "labels": {},
         "spec": {"tolerations": [], "template": {"containers": [], "replicas": 1, "spec": {"selector": {}}}}});
-    let mut said: Vec<String> =
+    let mut messages: Vec<String> =
         in_object(&object).iter().map(|finding| format!("{}: {}", finding.path, finding.help)).collect();
-    said.sort();
+    messages.sort();
     assert_eq!(
-        said,
+        messages,
         [
             "labels: write it as metadata.labels",
             "nodeSelector: write it as spec.template.spec.nodeSelector",
@@ -299,13 +299,13 @@ fn a_level_that_was_left_out_is_named() {
 }
 
 #[test]
-fn the_server_refuses_a_wrong_type_and_nobody_an_unknown_field() {
+fn the_server_rejects_a_wrong_type_and_nothing_an_unknown_field() {
     let found = in_yaml(&pod("command: dir\nfoo: bar", ""));
     let [wrong, unknown] = found.as_slice() else { panic!("{found:#?}") };
     assert_eq!((wrong.code, wrong.rule), ("MUL801", "wrong-type"));
     assert_eq!((wrong.action, wrong.rejected_by), (Action::Deny, RejectedBy::ApiServer));
     assert_eq!((unknown.code, unknown.rule), ("MUL802", "unknown-field"));
-    assert_eq!((unknown.action, unknown.rejected_by), (Action::Warn, RejectedBy::Nobody));
+    assert_eq!((unknown.action, unknown.rejected_by), (Action::Warn, RejectedBy::None));
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn policies_decide_and_denials_do_not() {
     assert_eq!(actions(&object, "").len(), 2, "only where a policy lets it");
 }
 
-/// So that nobody scrolls through what a generator got wrong everywhere, and no error hides behind warnings.
+/// So that one mistake of a generator does not fill the screen, and no error is hidden behind warnings.
 #[test]
 fn a_hundred_of_a_kind_are_enough() {
     let mut object = json!({"kind": "Pod", "spec": {"hostNetwork": "true", "containers": []}});
@@ -351,14 +351,14 @@ fn a_hundred_of_a_kind_are_enough() {
     let last = found.last().unwrap();
     assert_eq!((last.pointer.as_str(), last.code), ("/spec/a100", "MUL802"));
     assert_eq!(last.message, "this and 149 more like it are not listed");
-    // Saying that there is one more would be no shorter than saying what it is.
+    // A message that there is one more would be no shorter than the finding.
     object["spec"] = (0..101).map(|number| (format!("a{number:03}"), json!(1))).collect();
     let found = in_object(&object);
     assert_eq!((found.len(), found[100].message.as_str()), (101, "no field a100 in a Pod spec of Kubernetes 1.36"));
 }
 
 #[test]
-fn odd_keys_stay_on_one_line() {
+fn unprintable_keys_stay_on_one_line() {
     let long = "k".repeat(100_000);
     let object = json!({"kind": "Pod", "metadata": {"labels": {"a\nb": 1, long.clone(): 1, "x/y": 1}},
         "spec": {"\u{1b}[31mred": 1, long.clone(): [1], "": 1, "~/": 1, "é": 1}, "containers\u{202e}": 1});
@@ -442,7 +442,7 @@ proptest! {
         }
     }
 
-    /// Once everything found is taken away nothing is left to find.
+    /// Once everything found is removed nothing is left to find.
     #[test]
     fn what_is_left_is_clean(object in any_json(), kind in prop::sample::select(KINDS.to_vec())) {
         let kind = WorkloadKind::from_name(kind).unwrap();

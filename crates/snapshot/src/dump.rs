@@ -1,16 +1,16 @@
-//! The snapshot as a file: what `kubectl get nodes,runtimeclasses,namespaces -o json` (or `-o yaml`) prints, and what
-//! registries say of images, which no dump of a cluster has:
+//! Snapshot files: what `kubectl get nodes,runtimeclasses,namespaces -o json` (or `-o yaml`) prints, and what
+//! registries report about images, which no dump of a cluster contains:
 //!
 //! ```yaml
 //! apiVersion: mullion.dev/v1alpha1
 //! kind: ImagePlatforms           # any number of them
-//! images:                        # by the reference as pods write it, letter for letter
+//! images:                        # by the reference as pods write it, with the same spelling
 //!   registry.example.com/web:1:
 //!     index:                     # the platforms of its entries, in their order, attestations left out
 //!       - {os: linux, architecture: amd64}
 //!       - {os: windows, architecture: amd64, os.version: 10.0.20348.2655}
 //!   registry.example.com/job:1:
-//!     manifest: {os: windows, architecture: amd64, os.version: 10.0.17763.5830}   # what its config says
+//!     manifest: {os: windows, architecture: amd64, os.version: 10.0.17763.5830}   # from its config
 //! ```
 //!
 //! Names are those of the OCI image specification: `os`, `architecture`, `variant`, `os.version`, `os.features`.
@@ -27,27 +27,27 @@ use serde_json::value::RawValue;
 
 use crate::{image_platforms, objects};
 
-/// A snapshot, and what else the file held.
+/// A snapshot, and a count of the file's other objects.
 #[derive(Debug, Clone, Default)]
 pub struct Loaded {
     /// The facts.
     pub snapshot: ClusterSnapshot,
-    /// Objects of kinds that are no part of a snapshot; they were ignored.
+    /// Objects of kinds that are not part of a snapshot; they were ignored.
     pub ignored: usize,
 }
 
 /// How to make a snapshot file, for messages.
 const RECIPE: &str = "make one with: kubectl get nodes,runtimeclasses,namespaces -o json";
 
-/// Reads a snapshot file, JSON or YAML, one object or many or Lists of them. `name` is what messages call the file.
+/// Reads a snapshot file, JSON or YAML, one object or many or Lists of them. `name` is the file's name in messages.
 ///
-/// `nodes` is known as soon as the file has a Node or a `NodeList`, an empty one too; without either it stays `None`,
-/// and the engine treats the nodes as unknown rather than as absent. The same holds for `runtime_classes`.
+/// `nodes` is known if the file has a Node or a `NodeList`, even an empty one; otherwise it stays `None`, and the
+/// engine treats the nodes as unknown rather than as absent. The same holds for `runtime_classes`.
 pub fn from_text(name: &str, bytes: &[u8]) -> Result<ClusterSnapshot, Box<Problem>> {
     load(name, bytes).map(|loaded| loaded.snapshot)
 }
 
-/// As [`from_text`], with a count of what was ignored.
+/// As [`from_text`], with a count of ignored objects.
 pub fn load(name: &str, bytes: &[u8]) -> Result<Loaded, Box<Problem>> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mut reader = Reader::new(name);
@@ -73,14 +73,14 @@ pub fn load(name: &str, bytes: &[u8]) -> Result<Loaded, Box<Problem>> {
     Ok(reader.finish())
 }
 
-/// Takes objects one by one, from wherever they come.
+/// Collects objects one by one, from any source.
 #[derive(Debug)]
 pub struct Reader<'a> {
     name: &'a str,
     nodes: Option<Vec<Node>>,
     parts: NodeParts,
     loaded: Loaded,
-    /// Objects and lists of the kinds that make a snapshot.
+    /// Objects and lists of the kinds in a snapshot.
     taken: usize,
 }
 
@@ -93,20 +93,20 @@ struct List<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Knows nothing yet. `name` is what messages call the file.
+    /// An empty reader. `name` is the file's name in messages.
     pub fn new(name: &'a str) -> Self {
         Self { name, nodes: None, parts: NodeParts::default(), loaded: Loaded::default(), taken: 0 }
     }
 
-    /// What the objects come to.
+    /// The snapshot of all objects.
     pub fn finish(self) -> Loaded {
         let Self { nodes, mut loaded, .. } = self;
         loaded.snapshot.nodes = nodes.map(Nodes::new);
         loaded
     }
 
-    /// Takes a JSON document. The items of a List are taken one by one: parsed together, a dump of 20,000 nodes is ten
-    /// times the memory of what is kept of them, and the process never gives it back.
+    /// Adds a JSON document. The items of a List are read one by one: parsed together, a dump of 20,000 nodes takes ten
+    /// times the memory of the snapshot, and the process never gives it back.
     fn text(&mut self, document: &RawValue) -> Result<(), Box<Problem>> {
         match serde_json::from_str(document.get()) {
             Ok(List { kind, items }) if kind == "List" => {
@@ -122,8 +122,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes one object or a list of them. `kind` is what the list around it says: the items of a `NodeList` from the
-    /// API itself (`kubectl get --raw`) have no `kind` of their own.
+    /// Adds one object or a list of them. `kind` is that of the list around it: the items of a `NodeList` from the API
+    /// itself (`kubectl get --raw`) have no `kind` of their own.
     pub fn object(&mut self, object: &Value, kind: &str) -> Result<(), Box<Problem>> {
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or(kind);
         let items = object.get("items").and_then(Value::as_array);
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
             ("Node", _) => {
                 let node = objects::node_from_value(object, &mut self.parts)
                     .map_err(|error| self.unreadable(kind, object, &error))?;
-                // A virtual node is no part of a snapshot, yet proves that nodes were dumped.
+                // A virtual node is not part of a snapshot, but proves that nodes were dumped.
                 self.nodes.get_or_insert_default().extend(node);
                 self.taken += 1;
             }
@@ -184,7 +184,7 @@ fn problem(file: &str, message: String) -> Box<Problem> {
     Box::new(Problem::of_file(file, message, RECIPE))
 }
 
-/// The documents of a JSON file as text; `None` for what is to be read as YAML.
+/// The documents of a JSON file as text; `None` if it must be read as YAML.
 fn json_documents<'a>(name: &str, bytes: &'a [u8]) -> Result<Option<Vec<&'a RawValue>>, Box<Problem>> {
     if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return Ok(None);
@@ -196,7 +196,7 @@ fn json_documents<'a>(name: &str, bytes: &'a [u8]) -> Result<Option<Vec<&'a RawV
             let whole = *problem(name, format!("not JSON: {error}"));
             Err(Box::new(Problem { line: error.line(), column: error.column(), ..whole }))
         }
-        // YAML may start with a brace too; and as YAML, broken JSON gets a better answer.
+        // YAML may start with a brace too; and as YAML, broken JSON gets a better error.
         Err(_) => Ok(None),
     }
 }
@@ -264,7 +264,7 @@ items:
     }
 
     #[test]
-    fn nodes_are_known_once_the_file_speaks_of_them() {
+    fn nodes_are_known_if_the_file_contains_them() {
         let virtual_node = r#"{"kind": "Node", "metadata": {"name": "aci", "labels": {"type": "virtual-kubelet"}}}"#;
         let cases = [
             (r#"{"kind": "NodeList", "items": []}"#, Some(0)),
@@ -280,7 +280,7 @@ items:
     }
 
     #[test]
-    fn runtime_classes_are_known_once_the_file_speaks_of_them() {
+    fn runtime_classes_are_known_if_the_file_contains_them() {
         let cases = [
             (r#"{"kind": "RuntimeClassList", "items": []}"#, Some(0)),
             (r#"{"kind": "RuntimeClassList", "items": [{"metadata": {"name": "a"}, "handler": "h"}]}"#, Some(1)),
@@ -323,7 +323,7 @@ images: {c: {index: []}}
     }
 
     #[test]
-    fn malformed_images_are_said() {
+    fn malformed_images_are_reported() {
         for (images, expected) in [
             ("{a: {index: [{os: windows, osVersion: 10.0.1.1}]}}", "unknown field `osVersion`"),
             ("{a: {index: [{architecture: amd64}]}}", "missing field `os`"),
@@ -346,7 +346,7 @@ images: {c: {index: []}}
     }
 
     #[test]
-    fn bad_files_say_what_to_do() {
+    fn errors_of_bad_files_have_a_hint() {
         let cases: [(&[u8], &str); 9] = [
             (b"", "empty"),
             (b"   \n", "empty"),
@@ -371,7 +371,7 @@ images: {c: {index: []}}
         #[test]
         fn half_a_file_never_panics(cut in 0usize..400, byte in any::<u8>()) {
             let mut bytes = format!("{{\"kind\": \"List\", \"items\": [{NODE}]}}").into_bytes();
-            // All but the last brace may become whole again by the byte.
+            // Without the last brace it may be valid again.
             let whole = cut + 1 >= bytes.len();
             bytes.truncate(cut);
             bytes.push(byte);

@@ -1,4 +1,4 @@
-//! What a snapshot file says of images: see [`file`](crate::dump).
+//! Platforms of images in a snapshot file: see [`dump`](crate::dump).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ struct ImagesObject {
     images: BTreeMap<String, Image>,
 }
 
-/// What stands under one reference.
+/// The entry of one reference.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Image {
@@ -20,7 +20,7 @@ enum Image {
     Manifest(Entry),
 }
 
-/// A platform in the words of the OCI image specification.
+/// A platform with the names of the OCI image specification.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {

@@ -1,7 +1,7 @@
-//! Raw Kubernetes objects to facts of the engine.
+//! Facts of the engine from raw Kubernetes objects.
 //!
-//! The wire types here name only the fields that become facts; everything else an API server or a file holds
-//! (managedFields, image lists, conditions) is skipped while parsing and never kept.
+//! The wire types here name only the fields that become facts; everything else in an API object (managedFields, image
+//! lists, conditions) is skipped while parsing and never kept.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub type Map = BTreeMap<String, String>;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeSpec {
-    /// Raw, so that what this Mullion does not know (`timeAdded`, later fields) goes back as it came.
+    /// Raw, so that unknown members (`timeAdded`, later fields) are written back as they came.
     #[serde(deserialize_with = "or_default")]
     pub taints: Vec<Value>,
     /// Cordoned.
@@ -51,12 +51,12 @@ pub struct NodeInfo {
     pub container_runtime_version: String,
 }
 
-/// A Node as a fact; `None` for a virtual-kubelet node, and for what is no Node with a name.
+/// A Node as a fact; `None` for a virtual-kubelet node, and for anything but a Node with a name.
 pub fn node_from_json(object: &Value) -> Option<Node> {
     node_from_value(object, &mut NodeParts::default()).ok().flatten()
 }
 
-/// What a plan for a node reads of it; `None` for what is no Node with a name.
+/// The facts that a plan reads from a node; `None` for anything but a Node with a name.
 pub fn facts_from_json(object: &Value) -> Option<NodeFacts> {
     let NodeObject { metadata, spec, status } = read(object).ok()?;
     Some(NodeFacts {
@@ -68,12 +68,12 @@ pub fn facts_from_json(object: &Value) -> Option<NodeFacts> {
     })
 }
 
-/// A RuntimeClass by name; `None` for what is no RuntimeClass with a name.
+/// A RuntimeClass by name; `None` for anything but a RuntimeClass with a name.
 pub fn runtime_class_from_json(object: &Value) -> Option<(String, RuntimeClass)> {
     runtime_class_from_value(object).ok()
 }
 
-/// A Namespace by name; `None` for what has no name.
+/// A Namespace by name; `None` if it has no name.
 pub fn namespace_from_json(object: &Value) -> Option<(String, Namespace)> {
     namespace_from_value(object).ok()
 }
@@ -101,15 +101,16 @@ pub(crate) fn namespace_from_value(object: &Value) -> Result<(String, Namespace)
     Ok((metadata.name, namespace(metadata.labels, metadata.annotations)))
 }
 
-/// Reads an object that has a name. Asked for first, because serde takes a list of the right length for a struct.
+/// Reads an object that has a name. The name is checked first, because serde reads a list of the right length as a
+/// struct.
 fn read<'a, T: Deserialize<'a>>(object: &'a Value) -> Result<T, serde_json::Error> {
     match object.pointer("/metadata/name") {
         Some(Value::String(_)) if object.is_object() => T::deserialize(object),
-        _ => Err(serde::de::Error::custom("metadata.name is missing or no text")),
+        _ => Err(serde::de::Error::custom("metadata.name is missing or not text")),
     }
 }
 
-/// Puts a node together; `None` for a virtual-kubelet node.
+/// Builds a node; `None` for a virtual-kubelet node.
 pub fn node(name: String, labels: Map, spec: &NodeSpec, status: NodeStatus, parts: &mut NodeParts) -> Option<Node> {
     if facts::is_virtual(&labels, &spec.taints) {
         return None;
@@ -127,7 +128,7 @@ pub fn node(name: String, labels: Map, spec: &NodeSpec, status: NodeStatus, part
     })
 }
 
-/// Puts a namespace together, without the annotations that no review reads.
+/// Builds a namespace, without the annotations that no review reads.
 pub fn namespace(labels: Map, annotations: Map) -> Namespace {
     let read = |key: &str| Namespace::ANNOTATIONS.contains(&key);
     Namespace { labels, annotations: annotations.into_iter().filter(|(key, _)| read(key)).collect() }
@@ -138,15 +139,15 @@ fn quantity_text(quantity: &Value) -> String {
     quantity.as_str().map_or_else(|| quantity.to_string(), ToOwned::to_owned)
 }
 
-/// The label, and its value, of objects that Mullion made.
+/// The label, and its value, of objects that Mullion created.
 pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "mullion");
 
-/// Whether Mullion made the object.
+/// Whether Mullion created the object.
 pub fn is_ours(labels: &Map) -> bool {
     labels.get(MANAGED_BY.0).is_some_and(|by| by == MANAGED_BY.1)
 }
 
-/// `null` is what an absent member is: `kubectl` and hand-written YAML both have `labels: null`.
+/// `null` counts as absent: `kubectl` and hand-written YAML both have `labels: null`.
 pub fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(from: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
@@ -226,7 +227,7 @@ mod tests {
         let os = json!({"kubernetes.io/os": "windows"});
         let cases = [
             (json!({"kubernetes.io/os": "windows", "node.kubernetes.io/windows-build": "10.0.20348"}), "", Some(20348)),
-            // The label decides: it is what selectors see.
+            // The label decides, because selectors use it.
             (
                 json!({"kubernetes.io/os": "windows", "node.kubernetes.io/windows-build": "10.0.17763"}),
                 "10.0.20348.1",
@@ -239,14 +240,14 @@ mod tests {
             (os.clone(), "10.0 17763 (17763.1.amd64fre.rs5_release.180914-1434)", Some(17763)),
             (os.clone(), "10.0.17763", Some(17763)),
             (os.clone(), "10.0.20348.x", None),
-            // A label that is no build says nothing; the kernel does.
+            // A label that is no build has no effect; the kernel version decides.
             (
                 json!({"kubernetes.io/os": "windows", "node.kubernetes.io/windows-build": "ltsc2022"}),
                 "10.0.26100.1",
                 Some(26100),
             ),
             (json!({"kubernetes.io/os": "windows", "node.kubernetes.io/windows-build": ""}), "", None),
-            // Windows 10's and the AKS annual channel's `osImage` say something else (K2s, Azure/AKS VHD notes).
+            // The `osImage` of Windows 10 and of the AKS annual channel differs (K2s, Azure/AKS VHD notes).
             (os.clone(), "10.0.22631.4317", Some(22631)),
             (os.clone(), "", None),
             (os, "6.1.0-18-amd64", None),
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_without_an_os_is_kept_and_says_so() {
+    fn a_node_without_an_os_is_kept() {
         for labels in [json!({}), json!(null), json!({"kubernetes.io/os": "darwin"})] {
             assert_eq!(windows(&labels, "").os, None);
         }
@@ -353,7 +354,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn anything_at_all_is_read_or_refused(value in any_json()) {
+        fn anything_is_read_or_an_error(value in any_json()) {
             let name = value.pointer("/metadata/name").and_then(Value::as_str).map(str::to_owned);
             prop_assert!(node_from_json(&value).is_none_or(|node| Some(node.name) == name));
             prop_assert!(runtime_class_from_json(&value).is_none_or(|(found, _)| Some(found) == name));

@@ -8,7 +8,7 @@ use mullion_engine::model::names::OS_ANNOTATION;
 use mullion_engine::model::review_request::ReviewRequest;
 use mullion_engine::model::scheduling::node_fit::SchedulingConstraints;
 use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
-use mullion_engine::node::taint_blockers::{Daemon, belongs, selects_linux};
+use mullion_engine::node::taint_blockers::{DaemonSetFacts, belongs, selects_linux};
 use mullion_policy::policy_set::PolicySet;
 use mullion_snapshot::objects::or_default;
 use serde::Deserialize;
@@ -87,11 +87,11 @@ impl SlimDaemonSet {
 
 impl KnownDaemonSet {
     /// The DaemonSet as the engine wants it, for this snapshot.
-    pub(crate) fn judge(&self, name: &str, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Daemon {
+    pub(crate) fn judge(&self, name: &str, snapshot: &ClusterSnapshot, policies: &PolicySet) -> DaemonSetFacts {
         let object = serde_json::from_str(&self.object).unwrap_or(Value::Null);
         let daemon = WorkloadObject { kind: WorkloadKind::DaemonSet, namespace: &self.namespace, object: &object };
         let settings = policies.resolve(&ReviewRequest::creation(daemon), snapshot).new;
-        Daemon {
+        DaemonSetFacts {
             name: name.to_owned(),
             placement: self.placement.clone(),
             belongs: belongs(daemon, snapshot, &settings),

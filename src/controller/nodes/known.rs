@@ -8,7 +8,7 @@ use mullion_engine::model::cluster::nodes::Node;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::names::OWNED_ANNOTATION;
 use mullion_engine::node::facts::{NodeFacts, is_read};
-use mullion_engine::node::taint_blockers::Daemon;
+use mullion_engine::node::taint_blockers::DaemonSetFacts;
 use mullion_policy::policy_set::PolicySet;
 use mullion_policy::toleration_coverage::all_covered;
 use mullion_snapshot::objects;
@@ -68,7 +68,7 @@ impl Kept {
 #[derive(Debug)]
 pub(crate) struct Neighbours {
     /// Those that could be for a Windows node.
-    pub(crate) daemons: Arc<Vec<Daemon>>,
+    pub(crate) daemons: Arc<Vec<DaemonSetFacts>>,
     pub(crate) snapshot: Arc<ClusterSnapshot>,
     /// Whether no pod's successor would lack the toleration, whatever the pod: see [`all_covered`].
     pub(crate) covered: bool,

@@ -247,7 +247,7 @@ fn said(review: &Review, codes: &str) -> Vec<(&'static str, String)> {
     let codes: Vec<&str> = codes.split('.').collect();
     let found = missed::findings(review, FindingOutcome::Labelled).filter(|finding| codes.contains(&finding.code));
     let mut said: Vec<(&'static str, String)> = found.map(|finding| (finding.code, finding.sentence())).collect();
-    if review.settings.lookup != Lookup::Never && review.category != RequestCategory::NotOurs {
+    if review.settings.lookup != Lookup::Never && review.category != RequestCategory::Skipped {
         for rule in codes.iter().filter_map(|code| catalogue::find(code)) {
             let known = review.findings.iter().any(|finding| finding.code == rule.code);
             let let_be = review.settings.effective_action(rule.code, rule.name, rule.default) == Action::Allow;

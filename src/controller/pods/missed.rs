@@ -136,7 +136,7 @@ fn lacks(review: &Review, snapshot: &ClusterSnapshot) -> Vec<String> {
             (Cause::Rule(code), Edit::Remove { pointer }) => {
                 let found = review.findings.iter().find(|one| one.code == *code && one.pointer == *pointer);
                 let Some(finding) =
-                    found.filter(|one| one.action == Action::Repair && one.rejected_by > RejectedBy::Nobody)
+                    found.filter(|one| one.action == Action::Repair && one.rejected_by > RejectedBy::None)
                 else {
                     continue;
                 };

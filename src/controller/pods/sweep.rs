@@ -12,7 +12,7 @@ use kube::api::ListParams;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::names::OS_LABEL;
 use mullion_engine::model::operating_system::Os;
-use mullion_engine::patch::annotation::because;
+use mullion_engine::patch::annotation::decision_reason;
 use tokio::time::timeout;
 
 use crate::controller::pods::missed::misplaced;
@@ -79,7 +79,7 @@ impl Found {
         self.pods += 1;
         if self.by_owner.len() < MAX_OWNERS {
             let owner = owner_uid(&pod.metadata);
-            let entry = || (pod.metadata, meant, because(&review.decision));
+            let entry = || (pod.metadata, meant, decision_reason(&review.decision));
             self.by_owner.entry(owner).or_insert_with(entry);
         }
     }

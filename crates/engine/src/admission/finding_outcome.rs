@@ -10,10 +10,11 @@
 //! | template, changed | the same, but only warned for what the old one had, and of a Job | changed | warned |
 //! | any other request | nothing | nothing | nothing |
 //!
-//! `Allow` is nothing everywhere, and so is mere advice on a controller's pod: nobody is there to take it. Which changes a
-//! request category has is for [`review`](crate::admission::review::review()) to say: a template has only those without which the API server would
-//! refuse it. Two request categories have no findings: a `Rewrite` is changed and nothing is said, and a `Resize` is denied, or
-//! warned under `denials: Warn`. Under `mode: Audit` it is said what would be, and nothing is changed or denied.
+//! `Allow` has no outcome. A hint has none on a controller's pod either, because no person reads the response. Which
+//! changes a request category has is decided by [`review`](crate::admission::review::review()): a template gets only
+//! those without which the API server would reject it. Two request categories have no findings: a `Rewrite` is changed
+//! without a warning, and a `Resize` is denied, or warned under `denials: Warn`. Under `mode: Audit` the response
+//! reports what would happen, and nothing is changed or denied.
 
 use crate::admission::request_category::RequestCategory;
 use crate::admission::review::Review;
@@ -22,41 +23,43 @@ use crate::model::settings::workload_settings::{Mode, TemplateDenials};
 use crate::model::workload::WorkloadKind;
 use crate::rules::finding::{Finding, RejectedBy};
 
-/// What a finding comes to in its request category.
+/// The outcome of a finding in its request category.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FindingOutcome {
-    /// Nothing is said or done.
+    /// Nothing is reported or done.
     Nothing,
-    /// Changed; said unless it is quiet.
+    /// Changed; reported unless the finding is quiet.
     Repaired,
-    /// Said to whoever asks.
+    /// Reported to the requester as a warning.
     Warned,
-    /// Said on the pod itself, by the label [`FINDINGS_LABEL`](crate::model::names::FINDINGS_LABEL): whoever asks is a controller.
+    /// Reported on the pod itself, by the label [`FINDINGS_LABEL`](crate::model::names::FINDINGS_LABEL), because the
+    /// requester is a controller.
     Labelled,
     /// Denied.
     Denied,
 }
 
-/// The table: what a finding comes to, by its action and its request category.
+/// The table: the outcome of a finding, by its action and its request category.
 pub fn outcome_of(finding: &Finding, category: RequestCategory, workloads: TemplateDenials) -> FindingOutcome {
     use FindingOutcome::{Denied, Labelled, Nothing, Repaired, Warned};
     match (finding.action, category) {
         (Action::Allow, _)
         | (
             _,
-            RequestCategory::NotOurs
+            RequestCategory::Skipped
             | RequestCategory::OtherUpdate
             | RequestCategory::Rewrite
             | RequestCategory::Resize,
         ) => Nothing,
         (Action::Deny, RequestCategory::Pod | RequestCategory::EphemeralContainers) => Denied,
         (Action::Deny, RequestCategory::OwnedPod { by }) if denies_pods(finding, by) => Denied,
-        // Nobody is there to take it, and the author of the template had it.
-        (Action::Warn, RequestCategory::OwnedPod { .. }) if finding.advice => Nothing,
+        // No person reads the response, and the author of the template got the hint.
+        (Action::Warn, RequestCategory::OwnedPod { .. }) if finding.hint => Nothing,
         (Action::Deny | Action::Warn, RequestCategory::OwnedPod { .. }) => Labelled,
         (Action::Deny, RequestCategory::Template { of, update }) => {
-            // Of a Job only where its pods go can be written again, and that while it is suspended (`validateJobUpdate`,
-            // pkg/apis/batch/validation/validation.go). Who does so is a queue, and could but try again.
+            // The template of a Job can change only in its scheduling fields, and only while the Job is suspended
+            // (`validateJobUpdate`, pkg/apis/batch/validation/validation.go). A queue does that, and could only try
+            // again.
             let stands = update && (finding.pre_existing || of == WorkloadKind::Job);
             if workloads == TemplateDenials::Refuse && !stands { Denied } else { Warned }
         }
@@ -65,7 +68,7 @@ pub fn outcome_of(finding: &Finding, category: RequestCategory, workloads: Templ
     }
 }
 
-/// What a finding comes to, as an action: what its policy says, softened where a cluster would not go that far.
+/// The outcome of a finding as an action: the action of its policy, softened where a cluster would not deny.
 pub fn effective_action(review: &Review, finding: &Finding) -> Action {
     let audit = review.settings.mode == Mode::Audit;
     match outcome_of(finding, review.category, review.settings.workloads) {
@@ -76,19 +79,19 @@ pub fn effective_action(review: &Review, finding: &Finding) -> Action {
     }
 }
 
-/// Whether a pod that an object of that kind makes is denied for what is denied: where it comes to no more without
-/// Mullion.
+/// Whether a denied finding denies the pods that an object of that kind creates: only where the pod would not run
+/// without Mullion either.
 pub fn denies_pods(finding: &Finding, by: WorkloadKind) -> bool {
     match by {
         // A denied pod of a DaemonSet starves the others: its controller counts it as failed and backs off.
         WorkloadKind::DaemonSet => false,
-        // A pod that the kubelet refuses is a failed one and counts towards `backoffLimit`, which ends the Job. One that
-        // is denied here was never there: the controller tries again every minute, for ever (`manageJob` and
+        // A pod that the kubelet rejects is a failed one and counts towards `backoffLimit`, which ends the Job. A pod
+        // that is denied here never existed: the controller tries again every minute, for ever (`manageJob` and
         // `MaxJobApiBackOff`, pkg/controller/job/job_controller.go).
         WorkloadKind::Job | WorkloadKind::CronJob => finding.rejected_by == RejectedBy::ApiServer,
-        // Whatever makes pods of it is no built-in controller: they are judged like bare ones.
+        // No built-in controller creates pods from it: such pods are judged like bare ones.
         WorkloadKind::PodTemplate => true,
-        _ => finding.rejected_by != RejectedBy::Nobody,
+        _ => finding.rejected_by != RejectedBy::None,
     }
 }
 
@@ -98,8 +101,8 @@ mod tests {
     use super::*;
     use crate::admission::finding_outcome::FindingOutcome::{Denied, Labelled, Nothing, Repaired, Warned};
 
-    /// What `Deny` comes to for findings that nobody, the kubelet and the API server would refuse, then `Repair`, `Warn`
-    /// and a `Warn` that is mere advice.
+    /// The outcomes of `Deny` for findings that nothing, the kubelet and the API server would reject, then of `Repair`,
+    /// `Warn` and a `Warn` that is only a hint.
     #[test]
     #[allow(clippy::too_many_lines, reason = "a table")]
     fn each_cell_of_the_table() {
@@ -177,15 +180,15 @@ mod tests {
             (RequestCategory::Rewrite, false, TemplateDenials::Refuse, [Nothing; 6]),
             (RequestCategory::Resize, false, TemplateDenials::Refuse, [Nothing; 6]),
             (RequestCategory::OtherUpdate, false, TemplateDenials::Refuse, [Nothing; 6]),
-            (RequestCategory::NotOurs, false, TemplateDenials::Refuse, [Nothing; 6]),
+            (RequestCategory::Skipped, false, TemplateDenials::Refuse, [Nothing; 6]),
         ] {
-            let comes_to = |action, rejected_by, advice| {
+            let outcome = |action, rejected_by, hint| {
                 let finding = Finding {
                     code: "MUL201",
                     rule: "run-as-user",
                     action,
                     quiet: false,
-                    advice,
+                    hint,
                     pointer: String::new(),
                     path: String::new(),
                     message: String::new(),
@@ -199,15 +202,15 @@ mod tests {
                 outcome_of(&finding, category, workloads)
             };
             let got = [
-                comes_to(Action::Deny, RejectedBy::Nobody, false),
-                comes_to(Action::Deny, RejectedBy::Kubelet, false),
-                comes_to(Action::Deny, RejectedBy::ApiServer, false),
-                comes_to(Action::Repair, RejectedBy::Nobody, false),
-                comes_to(Action::Warn, RejectedBy::Nobody, false),
-                comes_to(Action::Warn, RejectedBy::Nobody, true),
+                outcome(Action::Deny, RejectedBy::None, false),
+                outcome(Action::Deny, RejectedBy::Kubelet, false),
+                outcome(Action::Deny, RejectedBy::ApiServer, false),
+                outcome(Action::Repair, RejectedBy::None, false),
+                outcome(Action::Warn, RejectedBy::None, false),
+                outcome(Action::Warn, RejectedBy::None, true),
             ];
             assert_eq!(got, expected, "{category:?}, known {known}");
-            assert_eq!(comes_to(Action::Allow, RejectedBy::ApiServer, false), Nothing);
+            assert_eq!(outcome(Action::Allow, RejectedBy::ApiServer, false), Nothing);
         }
     }
 }

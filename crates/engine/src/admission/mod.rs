@@ -1,7 +1,7 @@
 //! From a request to a review, and from a review to the response at an endpoint.
 //!
-//! [`review::review`] and [`response::respond`] are total and synchronous. What a finding comes to is one table,
-//! [`finding_outcome`]. Imports every other room but `node`; no room imports it.
+//! [`review::review`] and [`response::respond`] are total and synchronous. One table, [`finding_outcome`], decides the
+//! outcome of a finding. Imports every other room but `node`; no room imports it.
 
 pub mod finding_outcome;
 pub mod pod_preview;

@@ -1,7 +1,7 @@
-//! The pods of a workload: how they are placed once they are made, and where they could run then.
+//! A preview of a workload's pods: how they are placed once they are created, and where they could run then.
 //!
-//! A template that is applied is left alone but for what the API server would refuse; its pods are placed one by one, when
-//! their controller makes them.
+//! A template at its own request is changed only where the API server would reject it; its pods are placed one by one,
+//! when their controller creates them.
 
 use serde::Deserialize;
 
@@ -14,30 +14,26 @@ use crate::model::review_request::ReviewRequest;
 use crate::model::scheduling::node_fit::SchedulingConstraints;
 use crate::model::settings::review_settings::ReviewSettings;
 
-/// The review whose changes are those of the pods: of a template, what its pods get.
-pub fn review_of_pods(
-    request: &ReviewRequest<'_>,
-    snapshot: &ClusterSnapshot,
-    settings: &ReviewSettings<'_>,
-) -> Review {
+/// The review with the changes of the pods: for a template, what its pods get.
+pub fn review_pods(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings: &ReviewSettings<'_>) -> Review {
     review(&ReviewRequest { into_templates: true, ..*request }, snapshot, settings)
 }
 
-/// The nodes of the snapshot on which the scheduler could put the pods as Mullion leaves them; `None` where nothing is known
-/// of nodes.
-pub fn nodes<'w>(
+/// The nodes of the snapshot on which the scheduler could put the pods with Mullion's changes; `None` if the snapshot
+/// contains no nodes.
+pub fn find_nodes<'w>(
     request: &ReviewRequest<'_>,
     snapshot: &'w ClusterSnapshot,
     settings: &ReviewSettings<'_>,
 ) -> Option<Vec<&'w str>> {
     let nodes = snapshot.nodes.as_ref()?;
-    let subject = &request.workload;
-    let mut placed = subject.object.clone();
-    let patch = respond(&review_of_pods(request, snapshot, settings), &placed, Endpoint::Mutate).patch;
-    // What cannot be applied leaves the object as its author wrote it.
+    let workload = &request.workload;
+    let mut placed = workload.object.clone();
+    let patch = respond(&review_pods(request, snapshot, settings), &placed, Endpoint::Mutate).patch;
+    // If the patch does not apply, the object stays as its author wrote it.
     let applied = json_patch::patch(&mut placed, &patch).is_ok();
-    let object = if applied { &placed } else { subject.object };
-    let pod = Pod::of(subject.kind, object)?;
+    let object = if applied { &placed } else { workload.object };
+    let pod = Pod::of(workload.kind, object)?;
     let mut placement = SchedulingConstraints::deserialize(pod.get("/spec")?).ok()?;
     let class = pod.text("/spec/runtimeClassName").and_then(|name| snapshot.runtime_class(name));
     if class.is_some_and(|class| !placement.takes_over(class)) {

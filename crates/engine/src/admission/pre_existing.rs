@@ -1,11 +1,11 @@
-//! Pre-existing findings: what the object before an UPDATE had already. They deny no update.
+//! Pre-existing findings: those that the object had before an UPDATE. They deny no update.
 
 use crate::model::pod_view::Pod;
 use crate::model::review_request::ReviewRequest;
 use crate::rules::finding::Finding;
 
-/// Marks findings that the old object had in the same place and no better; `before`: the old object's. Containers are
-/// known by name: an index means nothing once another container is put before it.
+/// Marks findings that the old object had in the same place with an action at least as severe; `before`: the old
+/// object's findings. Containers are matched by name: an index changes once another container is inserted before it.
 pub(crate) fn mark_pre_existing(findings: &mut [Finding], before: &[Finding], request: &ReviewRequest<'_>) {
     let kind = request.workload.kind;
     let Some((old, new)) =

@@ -1,4 +1,4 @@
-//! Whose workload a request is about, and what is done to it.
+//! The category of a request: which kind of workload, and which operation.
 
 use serde_json::Value;
 
@@ -10,12 +10,12 @@ use crate::model::workload::WorkloadKind;
 /// The kubelet's mark on the API object of a static pod; a changed one would not match the pod that runs.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// Whose workload it is, and what is done to it: the columns of the answer table.
+/// Which kind of workload, and which operation: the rows of the outcome table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestCategory {
-    /// Nothing Mullion speaks to: an unknown subresource, a mirror pod, a ReplicaSet of a Deployment or a Job of a CronJob,
-    /// an opted-out namespace, a disabled policy.
-    NotOurs,
+    /// A request that Mullion does not review: an unknown subresource, a mirror pod, a ReplicaSet of a Deployment or a
+    /// Job of a CronJob, an opted-out namespace, a disabled policy.
+    Skipped,
     /// CREATE of a bare pod, or of a pod whose owner has no template Mullion judges.
     Pod,
     /// CREATE of a pod of a built-in controller.
@@ -27,12 +27,12 @@ pub enum RequestCategory {
     Template {
         /// The object's kind.
         of: WorkloadKind,
-        /// Whether it is an UPDATE: only findings that the old object lacks refuse.
+        /// Whether it is an UPDATE: only findings that the old object lacks deny it.
         update: bool,
     },
     /// UPDATE of `pods/ephemeralcontainers`.
     EphemeralContainers,
-    /// UPDATE of a DaemonSet that drops nothing but what Mullion had put there: that is put back, and nothing is said.
+    /// UPDATE of a DaemonSet that only drops what Mullion had put there: that is restored without a warning.
     Rewrite,
     /// UPDATE of `pods/resize`.
     Resize,
@@ -41,34 +41,35 @@ pub enum RequestCategory {
 }
 
 impl RequestCategory {
-    /// That of a request; `pod`: its workload's.
+    /// The category of a request; `pod`: its workload's.
     pub fn of(request: &ReviewRequest<'_>, pod: &Pod<'_>) -> Self {
-        let subject = &request.workload;
-        match (subject.kind, request.operation, request.subresource) {
+        let workload = &request.workload;
+        match (workload.kind, request.operation, request.subresource) {
             (WorkloadKind::Pod, Operation::Update, Some("ephemeralcontainers")) => RequestCategory::EphemeralContainers,
             (WorkloadKind::Pod, Operation::Update, Some("resize")) => RequestCategory::Resize,
-            (_, _, Some(_)) | (_, Operation::Delete | Operation::Connect, None) => RequestCategory::NotOurs,
+            (_, _, Some(_)) | (_, Operation::Delete | Operation::Connect, None) => RequestCategory::Skipped,
             (WorkloadKind::Pod, Operation::Create, None) => {
                 if pod.annotation(MIRROR).is_some() {
-                    return RequestCategory::NotOurs;
+                    return RequestCategory::Skipped;
                 }
-                match controller(subject.object) {
+                match controller(workload.object) {
                     Some(by) => RequestCategory::OwnedPod { by },
                     None => RequestCategory::Pod,
                 }
             }
             (WorkloadKind::Pod, Operation::Update, None) => RequestCategory::OtherUpdate,
-            // What a Deployment or CronJob makes was judged when they were written; refusing it here would only make
-            // their controllers try again for ever. Whatever else names a built-in as its controller an operator made.
-            (WorkloadKind::ReplicaSet, ..) if controller(subject.object) == Some(WorkloadKind::Deployment) => {
-                RequestCategory::NotOurs
+            // The objects that a Deployment or CronJob creates were judged with their template; to deny them here would
+            // only make their controllers try again for ever. Any other object that names a built-in controller comes
+            // from an operator.
+            (WorkloadKind::ReplicaSet, ..) if controller(workload.object) == Some(WorkloadKind::Deployment) => {
+                RequestCategory::Skipped
             }
-            (WorkloadKind::Job, ..) if controller(subject.object) == Some(WorkloadKind::CronJob) => {
-                RequestCategory::NotOurs
+            (WorkloadKind::Job, ..) if controller(workload.object) == Some(WorkloadKind::CronJob) => {
+                RequestCategory::Skipped
             }
             (of, Operation::Create, None) => RequestCategory::Template { of, update: false },
             (of, Operation::Update, None) => {
-                let same = request.old.is_some_and(|old| same_at(of.pod_pointer(), old, subject.object));
+                let same = request.old.is_some_and(|old| same_at(of.pod_pointer(), old, workload.object));
                 if same { RequestCategory::OtherUpdate } else { RequestCategory::Template { of, update: true } }
             }
         }

@@ -1,10 +1,11 @@
-//! `pods/resize`: what nobody can do on Windows.
+//! `pods/resize`: why a pod on Windows cannot be resized.
 //!
-//! The kubelet there calls every resize Infeasible (`pkg/kubelet/allocation/features_windows.go`). The API server refuses
-//! one of a pod that says `spec.os.name: windows` (`ValidatePodResize` in pkg/apis/core/validation/validation.go), and
-//! from 1.36 on one of any pod that is bound to a node of another OS than Linux (admission plugin `PodResizeValidator`):
-//! after the mutating webhooks and before the validating ones, in words that say what and not what instead. So it is at
-//! the mutating endpoint that Mullion says it. A pod that waits for a node is resized as any other.
+//! The kubelet on Windows reports every resize as Infeasible (`pkg/kubelet/allocation/features_windows.go`). The API
+//! server rejects the resize of a pod with `spec.os.name: windows` (`ValidatePodResize` in
+//! pkg/apis/core/validation/validation.go), and from 1.36 on of any pod that is bound to a node of another OS than
+//! Linux (admission plugin `PodResizeValidator`): after the mutating webhooks and before the validating ones, with a
+//! message that gives no alternative. Therefore Mullion denies it at the mutating endpoint. A pod that waits for a node
+//! is resized like any other.
 
 use serde_json::Value;
 
@@ -14,17 +15,16 @@ use crate::model::operating_system::Os;
 use crate::model::pod_view::Pod;
 use crate::model::scheduling::node_constraints::{OsWanted, selector_os};
 
-/// What the admission plugin `PodResizeValidator` gives as the reason of its cause.
-pub const REASON: &str = "UnsupportedPlatform";
+/// The reason in the cause that the admission plugin `PodResizeValidator` returns.
+pub const RESIZE_REASON: &str = "UnsupportedPlatform";
 
-/// Why the pod cannot be resized, and what to do instead; `None`: it can, or nothing of it changes.
-pub fn advice(pod: &Pod<'_>, old: Option<&Value>, snapshot: &ClusterSnapshot) -> Option<String> {
+/// Why the pod cannot be resized, and what to do instead; `None`: it can, or the request changes nothing.
+pub fn denial_reason(pod: &Pod<'_>, old: Option<&Value>, snapshot: &ClusterSnapshot) -> Option<String> {
     let changes = old.and_then(|old| old.get("spec")) != pod.get("/spec");
     let bound = pod.text("/spec/nodeName").is_some();
-    // A node that nobody knows has the OS that the scheduler was told to look for.
+    // A node that is not in the snapshot has the OS that the pod's selector names.
     let there = || place_of(pod, snapshot).map_or_else(|| selector_os(pod).0, OsWanted::Only);
-    let on_windows = pod.says_windows_os() || (bound && there() == OsWanted::Only(Os::Windows));
-    let text =
-        "Windows nodes resize no pod in place; write resources in its controller's template, or make the pod anew";
+    let on_windows = pod.has_windows_os_field() || (bound && there() == OsWanted::Only(Os::Windows));
+    let text = "Windows nodes cannot resize a pod in place; change the resources in its controller's template, or recreate the pod";
     (changes && on_windows).then(|| text.to_owned())
 }

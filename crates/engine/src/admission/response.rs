@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::admission::finding_outcome::{FindingOutcome, denies_pods, outcome_of};
 use crate::admission::request_category::RequestCategory;
-use crate::admission::resize::REASON;
+use crate::admission::resize::RESIZE_REASON;
 use crate::admission::review::Review;
 use crate::model::change::{Cause, Change, Edit};
 use crate::model::decision_annotation::DecisionAnnotation;
@@ -18,7 +18,7 @@ use crate::model::os_decision::DetectedOs;
 use crate::model::settings::rule_actions::{Action, Denials};
 use crate::model::settings::workload_settings::Mode;
 use crate::model::text::{list_within, shorten};
-use crate::patch::annotation::because;
+use crate::patch::annotation::decision_reason;
 use crate::patch::compile::compile;
 use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::os_intent::rules::UNDONE;
@@ -30,10 +30,10 @@ pub const WARNING_LIMIT: usize = 120;
 /// as many findings as fit into it.
 pub const AUDIT_LIMIT: usize = 2_048;
 
-/// How many codes of six characters, with dots between them, the 63 of a label's value hold.
+/// How many codes of six characters, separated by dots, fit into a label value of 63.
 const LABEL_CODES: usize = 9;
 
-/// Where the question is asked.
+/// The endpoint that received the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Endpoint {
     /// `/mutate`.
@@ -52,7 +52,7 @@ impl Endpoint {
     }
 }
 
-/// What is said.
+/// The response to one request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReviewResponse {
     /// `None`: allowed.
@@ -63,9 +63,9 @@ pub struct ReviewResponse {
     pub patch: Vec<PatchOperation>,
     /// Audit annotations: plain key, value. Each value is at most [`AUDIT_LIMIT`] bytes long.
     pub audit: BTreeMap<&'static str, String>,
-    /// What is counted of it, at this endpoint: the code of each finding that came to something here.
-    pub effects: Vec<(&'static str, CountedOutcome)>,
-    /// What its placement is counted as, at this endpoint.
+    /// The outcomes to count at this endpoint: the code of each finding that has one here.
+    pub outcomes: Vec<(&'static str, CountedOutcome)>,
+    /// The outcome to count for the placement, at this endpoint.
     pub placement: Option<(Os, CountedOutcome)>,
 }
 
@@ -81,7 +81,7 @@ pub struct Denial {
 /// One entry of `status.details.causes`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DenialCause {
-    /// Rule code, [`REASON`], or Kubernetes' own word: the cause's `reason`.
+    /// Rule code, [`RESIZE_REASON`], or Kubernetes' own reason: the cause's `reason`.
     pub reason: &'static str,
     /// API field path: the cause's `field`.
     pub field: String,
@@ -89,11 +89,11 @@ pub struct DenialCause {
     pub message: String,
 }
 
-/// What came of a finding or a placement, for counting. Each is counted once in the course of a request, at the endpoint where
-/// it takes place: changes at `/mutate`, a denial where it is made, all else at `/validate`, which sees the object once
-/// and as it will be stored.
+/// The outcome of a finding or a placement, for metrics. Each is counted once per request, at the endpoint where it
+/// takes place: changes at `/mutate`, a denial where it is made, everything else at `/validate`, which sees the object
+/// once and as it will be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "they are what they say; those with `Would` are of `mode: Audit`")]
+#[allow(missing_docs, reason = "the names explain them; those with `Would` are of `mode: Audit`")]
 pub enum CountedOutcome {
     Denied,
     Repaired,
@@ -107,7 +107,7 @@ pub enum CountedOutcome {
 }
 
 impl CountedOutcome {
-    /// `refused`, `would_deny`, …
+    /// `denied`, `would_deny`, …
     pub const fn name(self) -> &'static str {
         match self {
             Self::Denied => "denied",
@@ -122,7 +122,7 @@ impl CountedOutcome {
         }
     }
 
-    /// The same where nothing is done.
+    /// The outcome in audit mode, where nothing is done.
     const fn under_audit(self) -> Self {
         match self {
             Self::Denied => Self::WouldDeny,
@@ -146,7 +146,7 @@ pub fn respond(review: &Review, object: &Value, endpoint: Endpoint) -> ReviewRes
     let mut response = ReviewResponse::default();
     let audit_only = review.settings.mode == Mode::Audit;
     match review.category {
-        RequestCategory::NotOurs | RequestCategory::OtherUpdate => return response,
+        RequestCategory::Skipped | RequestCategory::OtherUpdate => return response,
         RequestCategory::Rewrite => {
             if endpoint == Endpoint::Mutate && !audit_only {
                 response.patch = compile(object, &review.changes);
@@ -162,55 +162,57 @@ pub fn respond(review: &Review, object: &Value, endpoint: Endpoint) -> ReviewRes
     let weighed: Vec<(&Finding, FindingOutcome)> = review
         .findings
         .iter()
-        // At /mutate it is put there again.
+        // At /mutate the placement is restored.
         .filter(|finding| endpoint == Endpoint::Validate || finding.code != UNDONE)
         .map(|finding| (finding, outcome_of(finding, review.category, review.settings.workloads)))
         .collect();
     annotate(review, &weighed, &mut response);
     let with = |wanted: FindingOutcome| weighed.iter().filter(move |(_, c)| *c == wanted).map(|(finding, _)| *finding);
-    let refused: Vec<&Finding> = with(FindingOutcome::Denied).collect();
-    // The server validates between the two endpoints: what it would reject must be reported before, in words that help.
-    let server_first = refused.iter().any(|finding| finding.rejected_by == RejectedBy::ApiServer);
-    let speaks_up = !refused.is_empty() && (endpoint == Endpoint::Validate || server_first);
-    if speaks_up && !audit_only {
-        response.denial = Some(denial(review, object, &refused));
-        response.effects = refused.iter().map(|finding| (finding.code, CountedOutcome::Denied)).collect();
+    let denied: Vec<&Finding> = with(FindingOutcome::Denied).collect();
+    // The server validates between the two endpoints: what it would reject must be reported before, with a message that
+    // helps.
+    let server_first = denied.iter().any(|finding| finding.rejected_by == RejectedBy::ApiServer);
+    let denies_here = !denied.is_empty() && (endpoint == Endpoint::Validate || server_first);
+    if denies_here && !audit_only {
+        response.denial = Some(denial(review, object, &denied));
+        response.outcomes = denied.iter().map(|finding| (finding.code, CountedOutcome::Denied)).collect();
         return response;
     }
     if endpoint == Endpoint::Mutate && !audit_only {
         response.patch = compile(object, &with_label(review, object, with(FindingOutcome::Labelled)));
     }
     count(review, &weighed, endpoint, &mut response);
-    // Both endpoints warn: /validate alone sees kinds that are not mutated, and the server says equal texts once.
+    // Both endpoints warn: only /validate sees kinds that are not mutated, and the server prints equal texts once.
     warn(review, &weighed, &mut response);
     response
 }
 
-fn denial(review: &Review, object: &Value, refused: &[&Finding]) -> Denial {
-    // At /validate the decisive field may be one that Mullion wrote at /mutate; the note has what decided then.
-    let note = || DecisionAnnotation::of(object).filter(|note| Os::from_name(&note.os) == review.decision.decided());
-    let reason = || note().map_or_else(|| because(&review.decision), |note| note.because);
+fn denial(review: &Review, object: &Value, denied: &[&Finding]) -> Denial {
+    // At /validate the decisive field may be one that Mullion wrote at /mutate; the annotation contains what decided
+    // then.
+    let own = || DecisionAnnotation::of(object).filter(|own| Os::from_name(&own.os) == review.decision.decided());
+    let reason = || own().map_or_else(|| decision_reason(&review.decision), |own| own.because);
     let mut message = match review.decision.os {
-        DetectedOs::Windows => format!("{} must be changed to run on Windows ({}):", called(review, object), reason()),
+        DetectedOs::Windows => format!("{} must be changed to run on Windows ({}):", name_of(review, object), reason()),
         DetectedOs::Linux | DetectedOs::Undecided | DetectedOs::Conflict => {
-            format!("{} must be changed to run:", called(review, object))
+            format!("{} must be changed to run:", name_of(review, object))
         }
     };
-    for finding in refused {
+    for finding in denied {
         message.push_str("\n- ");
         message.push_str(&finding.sentence());
     }
-    let causes = refused.iter().map(|finding| DenialCause {
+    let causes = denied.iter().map(|finding| DenialCause {
         reason: finding.code,
         field: finding.path.clone(),
-        message: finding.advice(),
+        message: finding.message_with_help(),
     });
     Denial { message, causes: causes.collect() }
 }
 
-/// `Deployment web`: who applies a file with many objects is told by nobody else which it was. A generated name is
-/// `web-…`: it means nothing to anybody, and Events of equal text are counted and not repeated.
-fn called(review: &Review, object: &Value) -> String {
+/// `Deployment web`: if you apply a file with many objects, only this name tells them apart. A generated name is
+/// `web-…`: the full name means nothing to a reader, and Events of equal text are counted and not repeated.
+fn name_of(review: &Review, object: &Value) -> String {
     let text = |pointer| member(object, pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
     let new = review.category != RequestCategory::EphemeralContainers;
     let name = match text("/metadata/generateName").filter(|_| new) {
@@ -220,8 +222,9 @@ fn called(review: &Review, object: &Value) -> String {
     format!("{} {name}", text("/kind").unwrap_or("Pod"))
 }
 
-/// A resize that cannot be done is refused, as API servers of 1.36 do by themselves: Infeasible, which the kubelet would
-/// make of it, nobody sees who does not look. Vertical Pod Autoscalers evict the pod then (kubernetes/autoscaler#8303).
+/// Denies a resize that cannot be done, as API servers of 1.36 do by themselves: otherwise the kubelet reports
+/// Infeasible in the pod's status, where it is easily missed. Vertical Pod Autoscalers evict the pod then
+/// (kubernetes/autoscaler#8303).
 fn resize(review: &Review, object: &Value, response: &mut ReviewResponse) {
     let Some(why) = &review.hint else { return };
     if review.settings.mode == Mode::Audit {
@@ -229,13 +232,13 @@ fn resize(review: &Review, object: &Value, response: &mut ReviewResponse) {
     } else if review.settings.denials == Denials::Warn {
         response.warnings.push(shorten(why, WARNING_LIMIT));
     } else {
-        let cause = DenialCause { reason: REASON, field: "spec.containers".to_owned(), message: why.clone() };
+        let cause = DenialCause { reason: RESIZE_REASON, field: "spec.containers".to_owned(), message: why.clone() };
         let name = member(object, "/metadata/name").and_then(Value::as_str).unwrap_or_default();
         response.denial = Some(Denial { message: format!("pod {name} cannot be resized: {why}"), causes: vec![cause] });
     }
 }
 
-/// The review's changes, and the label where somebody must be told by it.
+/// The review's changes, and the label if a finding is reported by it.
 fn with_label<'f>(review: &Review, object: &Value, labelled: impl Iterator<Item = &'f Finding>) -> Vec<Change> {
     let mut changes = review.changes.clone();
     let mut codes: Vec<&str> = labelled.map(|finding| finding.code).collect();
@@ -244,19 +247,19 @@ fn with_label<'f>(review: &Review, object: &Value, labelled: impl Iterator<Item 
     codes.truncate(LABEL_CODES);
     let pointer = format!("/metadata/labels/{}", escape(FINDINGS_LABEL));
     let present = member(object, &pointer).and_then(Value::as_str).unwrap_or_default();
-    // A second call sees the pod as the first changed it: what ended a finding there takes no word about it back.
-    if codes.iter().any(|code| !present.split('.').any(|said| said == *code)) {
+    // A second call sees the pod as the first changed it: a finding that is gone by then keeps its code in the label.
+    if codes.iter().any(|code| !present.split('.').any(|listed| listed == *code)) {
         let edit = Edit::Set { pointer, value: Value::from(codes.join(".")) };
-        changes.push(Change { cause: Cause::Placement("its findings are for whoever owns it"), edit });
+        changes.push(Change { cause: Cause::Placement("reports findings to the owner of the pod"), edit });
     }
     changes
 }
 
 fn warn(review: &Review, weighed: &[(&Finding, FindingOutcome)], response: &mut ReviewResponse) {
     let audit_only = review.settings.mode == Mode::Audit;
-    let mut said: Vec<(&Finding, FindingOutcome)> = weighed.to_vec();
-    said.sort_by_key(|(_, outcome)| std::cmp::Reverse(*outcome));
-    for (finding, outcome) in said {
+    let mut sorted: Vec<(&Finding, FindingOutcome)> = weighed.to_vec();
+    sorted.sort_by_key(|(_, outcome)| std::cmp::Reverse(*outcome));
+    for (finding, outcome) in sorted {
         let text = match outcome {
             FindingOutcome::Denied if audit_only => finding.line("would deny: ", "", WARNING_LIMIT),
             FindingOutcome::Denied | FindingOutcome::Nothing | FindingOutcome::Labelled => continue,
@@ -272,8 +275,8 @@ fn warn(review: &Review, weighed: &[(&Finding, FindingOutcome)], response: &mut 
                 };
                 if audit_only { finding.line(would, "", WARNING_LIMIT) } else { finding.line("", done, WARNING_LIMIT) }
             }
-            // Stored all the same, and then no pod comes of it.
-            FindingOutcome::Warned if costs_its_pods(review, finding) => {
+            // The template is stored, but its pods are denied.
+            FindingOutcome::Warned if denies_its_pods(review, finding) => {
                 finding.line("pods denied: ", "", WARNING_LIMIT)
             }
             FindingOutcome::Repaired | FindingOutcome::Warned => finding.line("", "", WARNING_LIMIT),
@@ -282,15 +285,15 @@ fn warn(review: &Review, weighed: &[(&Finding, FindingOutcome)], response: &mut 
     }
     if !audit_only {
         response.warnings.extend(review.hint.as_deref().map(|hint| shorten(hint, WARNING_LIMIT)));
-    } else if let Some(os) = review.decision.decided().filter(|_| places(review)) {
+    } else if let Some(os) = review.decision.decided().filter(|_| is_placed(review)) {
         response.warnings.push(format!("Mullion (audit) would place this on {} nodes", os.title()));
     }
 }
 
-/// Whether the pods of a template are refused for a finding, though it is not.
-pub fn costs_its_pods(review: &Review, finding: &Finding) -> bool {
+/// Whether a finding that does not deny the template denies its pods.
+pub fn denies_its_pods(review: &Review, finding: &Finding) -> bool {
     match review.category {
-        // What the API server refuses is not stored either.
+        // What the API server rejects is not stored either.
         RequestCategory::Template { of, .. } if finding.rejected_by != RejectedBy::ApiServer => {
             finding.action == Action::Deny && review.settings.mode == Mode::Enforce && denies_pods(finding, of)
         }
@@ -303,17 +306,17 @@ fn removes(review: &Review, finding: &Finding) -> bool {
     review.changes.iter().any(|change| matches!(&change.edit, Edit::Remove { pointer } if *pointer == finding.pointer))
 }
 
-/// Whether the review's changes say where the workload may run.
-fn places(review: &Review) -> bool {
+/// Whether the review's changes place the workload.
+fn is_placed(review: &Review) -> bool {
     review.changes.iter().any(|change| matches!(change.cause, Cause::Placement(_)))
 }
 
-/// What is counted at `endpoint` of a response that denies nothing.
+/// Counts the outcomes at `endpoint` of a response that denies nothing.
 fn count(review: &Review, weighed: &[(&Finding, FindingOutcome)], endpoint: Endpoint, response: &mut ReviewResponse) {
     let audit_only = review.settings.mode == Mode::Audit;
-    let here = |effect: CountedOutcome| {
-        let effect = if audit_only { effect.under_audit() } else { effect };
-        (effect.endpoint() == endpoint).then_some(effect)
+    let here = |outcome: CountedOutcome| {
+        let outcome = if audit_only { outcome.under_audit() } else { outcome };
+        (outcome.endpoint() == endpoint).then_some(outcome)
     };
     let of = |finding: &Finding, outcome| match outcome {
         FindingOutcome::Nothing => None,
@@ -325,15 +328,18 @@ fn count(review: &Review, weighed: &[(&Finding, FindingOutcome)], endpoint: Endp
         FindingOutcome::Repaired if finding.quiet => None,
         FindingOutcome::Repaired | FindingOutcome::Warned => here(CountedOutcome::Warned),
     };
-    response.effects =
+    response.outcomes =
         weighed.iter().filter_map(|(finding, outcome)| Some((finding.code, of(finding, *outcome)?))).collect();
-    response.placement =
-        review.decision.decided().filter(|_| places(review)).and_then(|os| Some((os, here(CountedOutcome::Placed)?)));
+    response.placement = review
+        .decision
+        .decided()
+        .filter(|_| is_placed(review))
+        .and_then(|os| Some((os, here(CountedOutcome::Placed)?)));
 }
 
 fn annotate(review: &Review, weighed: &[(&Finding, FindingOutcome)], response: &mut ReviewResponse) {
     if let Some(os) = review.decision.decided() {
-        let decision = format!("{} by {}", os.name(), because(&review.decision));
+        let decision = format!("{} by {}", os.name(), decision_reason(&review.decision));
         response.audit.insert("decision", list_within(&[decision], ", ", AUDIT_LIMIT));
     }
     let place = |finding: &Finding| format!("{} {}", finding.code, finding.path);
@@ -350,7 +356,8 @@ fn annotate(review: &Review, weighed: &[(&Finding, FindingOutcome)], response: &
     }
 }
 
-/// The place of each change with its reason, each place once. No values: they may be secret, and they are in the object.
+/// The place of each change with its reason, each place once, without values: they may be secret, and the object
+/// contains them.
 fn would_change(review: &Review) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for Change { cause, edit } in &review.changes {

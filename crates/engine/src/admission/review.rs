@@ -10,9 +10,9 @@ use crate::detect::author_fields::read_os_annotation;
 use crate::detect::container_images::images_of;
 use crate::detect::decide::decide;
 use crate::detect::input::DetectionInput;
-use crate::detect::linux_default::{Asker, check_linux_default};
+use crate::detect::linux_default::{Requester, check_linux_default};
 use crate::model::change::{Change, Edit};
-use crate::model::cluster::namespace::{Namespace, says_ignore};
+use crate::model::cluster::namespace::{Namespace, opts_out};
 use crate::model::cluster::snapshot::ClusterSnapshot;
 use crate::model::decision_annotation::DecisionAnnotation;
 use crate::model::json_pointer::{field_path, member};
@@ -34,7 +34,7 @@ use crate::place::context::{ContainerScope, WorkloadContext};
 use crate::rules::catalogue;
 use crate::rules::finding::{Finding, RejectedBy};
 
-/// Everything there is to say about one request.
+/// The result of reviewing one request.
 #[derive(Debug, Clone)]
 pub struct Review {
     /// What the policies set for this workload.
@@ -45,34 +45,34 @@ pub struct Review {
     pub decision: OsDecision,
     /// What is wrong, most important first.
     pub findings: Vec<Finding>,
-    /// What should be written differently.
+    /// The changes to make.
     pub changes: Vec<Change>,
-    /// Image references, as written, of which registries could say something that changes the result; none if the
-    /// policies let nobody ask. What is known of one of them never makes another wanted that was not.
+    /// Image references, as the workload writes them, for which a registry could change the result; empty if the
+    /// policies allow no look-ups. A registry's report about one of them never makes another one wanted.
     pub wanted: Vec<String>,
-    /// A sentence for the author of a template: that a DaemonSet was given the default, and the way out, or that an
-    /// annotation stands where no pod has it. Of a resize: why it cannot be done.
+    /// A sentence for the author of a template: that a DaemonSet got the default, and how to change it, or that an
+    /// annotation is set where no pod has it. For a resize: why it cannot be done.
     pub hint: Option<String>,
-    /// Whether nothing is known of the workload's namespace, and something of it could change the result: policies that
-    /// select namespaces by labels did not match, and its annotations were not read.
+    /// Whether the workload's namespace is unknown and could change the result: policies that select namespaces by
+    /// labels did not match, and its annotations were not read.
     pub namespace_unknown: bool,
 }
 
-/// Reviews one request. Total: whatever is missing or malformed is a value or a finding, never an error.
+/// Reviews one request. Total: missing or malformed input is a value or a finding, never an error.
 pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings: &ReviewSettings<'_>) -> Review {
     let workload = &request.workload;
     let Some(pod) = Pod::of(workload.kind, workload.object) else {
-        return Review::nothing(Arc::default(), RequestCategory::NotOurs);
+        return Review::nothing(Arc::default(), RequestCategory::Skipped);
     };
     let namespace = snapshot.namespaces.get(workload.namespace).or(request.namespace);
     let ReviewSettings { new, nodes, by_namespace_labels, .. } = settings;
     let mut category = RequestCategory::of(request, &pod);
-    let asks = |category| !matches!(category, RequestCategory::NotOurs | RequestCategory::OtherUpdate);
-    // Where policies are silent, too, the one that applies may select namespaces by their labels.
+    let is_reviewed = |category| !matches!(category, RequestCategory::Skipped | RequestCategory::OtherUpdate);
+    // If no policy applies now, one that selects namespaces by their labels may.
     let matters = || new.mode != Mode::Disabled || *by_namespace_labels;
-    let namespace_unknown = namespace.is_none() && asks(category) && matters();
-    if new.mode == Mode::Disabled || ignored(&pod, namespace, new) {
-        category = RequestCategory::NotOurs;
+    let namespace_unknown = namespace.is_none() && is_reviewed(category) && matters();
+    if new.mode == Mode::Disabled || opted_out(&pod, namespace, new) {
+        category = RequestCategory::Skipped;
     }
     let nothing = |category| Review { namespace_unknown, ..Review::nothing(Arc::clone(new), category) };
     let update = DaemonSetUpdate::of(request);
@@ -81,11 +81,11 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
     {
         return Review::rewrite(Arc::clone(new), vec![annotation]);
     }
-    if !asks(category) {
+    if !is_reviewed(category) {
         return nothing(category);
     }
     if category == RequestCategory::Resize {
-        return Review { hint: resize::advice(&pod, request.old, snapshot), ..nothing(category) };
+        return Review { hint: resize::denial_reason(&pod, request.old, snapshot), ..nothing(category) };
     }
     let update_annotation = update.as_ref().and_then(DaemonSetUpdate::annotation);
     let images = images_of(&pod, new, request.images, snapshot);
@@ -102,12 +102,12 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
             .map(|(annotation, update)| update.earlier(annotation)),
         ignores_default: false,
     };
-    let own =
-        DecisionAnnotation::of_our_own(workload.object).filter(|_| category != RequestCategory::EphemeralContainers);
-    let mut decision = decide_again(&input, own.as_ref().filter(|_| !request.settled));
-    let no_default = match asker(category, &input) {
+    let own = DecisionAnnotation::written_by_mullion(workload.object)
+        .filter(|_| category != RequestCategory::EphemeralContainers);
+    let mut decision = decide_again(&input, own.as_ref().filter(|_| !request.at_validate));
+    let no_default = match requester(category, &input) {
         None => None,
-        Some(asker) => match check_linux_default(&input, &decision, nodes, asker) {
+        Some(requester) => match check_linux_default(&input, &decision, nodes, requester) {
             Ok(()) => {
                 (decision.os, decision.basis) = (DetectedOs::Linux, Basis::Default);
                 None
@@ -131,25 +131,25 @@ pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, settings:
             _ => ContainerScope::Everything,
         },
     };
-    let mut findings = find(&cx);
+    let mut findings = find_findings(&cx);
     if let Some(update) = &update {
         let mut repairs = Vec::new();
         repair(rejected_by_server(&findings), &mut repairs);
-        if let Some(changes) = update.put_back(repairs, read_os_annotation(&input).map(|(os, _)| os)) {
+        if let Some(changes) = update.restore_template(repairs, read_os_annotation(&input).map(|(os, _)| os)) {
             return Review::rewrite(Arc::clone(new), changes);
         }
     }
-    deny_what_stays(&cx, &mut findings);
+    deny_unrepaired(&cx, &mut findings);
     let mut wanted = wanted_images(&cx);
     if matches!(category, RequestCategory::Template { update: true, .. })
-        && let Some(Review { findings: old, wanted: more, .. }) = review_of_old(request, snapshot, settings)
+        && let Some(Review { findings: old, wanted: more, .. }) = review_old(request, snapshot, settings)
     {
         mark_pre_existing(&mut findings, &old, request);
         wanted.extend(more);
     }
     let wanted = wanted.into_iter().collect();
     let changes = changes(&cx, category, update.as_ref(), &findings);
-    // Not before: a field that is allowed to stay is one that the OS field would forbid.
+    // Not earlier: a field that is allowed to stay may be one that the OS field forbids.
     findings.retain(|finding| finding.action != Action::Allow);
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.action));
     let hint = hint(&cx, category, &changes);
@@ -175,9 +175,9 @@ impl Review {
     }
 }
 
-fn ignored(pod: &Pod<'_>, namespace: Option<&Namespace>, settings: &Settings) -> bool {
+fn opted_out(pod: &Pod<'_>, namespace: Option<&Namespace>, settings: &Settings) -> bool {
     let by_namespace =
-        || namespace.is_some_and(|namespace| [&namespace.annotations, &namespace.labels].into_iter().any(says_ignore));
+        || namespace.is_some_and(|namespace| [&namespace.annotations, &namespace.labels].into_iter().any(opts_out));
     let by_pod = || [pod.annotation(IGNORE_ANNOTATION), pod.label(IGNORE_ANNOTATION)].contains(&Some("true"));
     match settings.ignore {
         HonourIgnore::Never => false,
@@ -186,8 +186,8 @@ fn ignored(pod: &Pod<'_>, namespace: Option<&Namespace>, settings: &Settings) ->
     }
 }
 
-/// Decides. The Linux default was given only because nothing else decided: where others have made it a Windows pod since,
-/// the default counts for nothing.
+/// Decides. The Linux default was given only because nothing else decided: if another webhook has made it a Windows pod
+/// since, the default no longer counts.
 fn decide_again(input: &DetectionInput<'_>, own: Option<&DecisionAnnotation>) -> OsDecision {
     if own.is_some_and(|annotation| annotation.basis == Basis::Default) {
         let decision = decide(&DetectionInput { ignores_default: true, ..*input });
@@ -198,33 +198,34 @@ fn decide_again(input: &DetectionInput<'_>, own: Option<&DecisionAnnotation>) ->
     decide(input)
 }
 
-/// Who asks for the Linux default; `None`: the request gives none.
-fn asker(category: RequestCategory, input: &DetectionInput<'_>) -> Option<Asker> {
+/// Who requests the Linux default; `None`: the request gives none.
+fn requester(category: RequestCategory, input: &DetectionInput<'_>) -> Option<Requester> {
     match category {
         RequestCategory::EphemeralContainers => None,
-        RequestCategory::OwnedPod { by: WorkloadKind::DaemonSet } => Some(Asker::SettledDaemonSet),
-        RequestCategory::Template { update: true, .. } if input.is_daemon_set() => Some(Asker::SettledDaemonSet),
-        RequestCategory::Template { .. } if input.is_daemon_set() => Some(Asker::NewDaemonSet),
-        _ => Some(Asker::Ordinary),
+        RequestCategory::OwnedPod { by: WorkloadKind::DaemonSet } => Some(Requester::ExistingDaemonSet),
+        RequestCategory::Template { update: true, .. } if input.is_daemon_set() => Some(Requester::ExistingDaemonSet),
+        RequestCategory::Template { .. } if input.is_daemon_set() => Some(Requester::NewDaemonSet),
+        _ => Some(Requester::Ordinary),
     }
 }
 
-fn find(cx: &WorkloadContext<'_>) -> Vec<Finding> {
-    let mut found = catalogue::check(cx);
+fn find_findings(cx: &WorkloadContext<'_>) -> Vec<Finding> {
+    let mut findings = catalogue::check(cx);
     if cx.decision.basis == Basis::Place {
-        for finding in &mut found {
-            // Nothing is repaired then, and a harmless value is not worth a word.
+        for finding in &mut findings {
+            // Nothing is repaired then, and a harmless value is not reported.
             finding.action = finding.action.min(if finding.quiet { Action::Allow } else { Action::Warn });
         }
     }
-    found
+    findings
 }
 
-/// Some fields go only with the OS field. Where that does not come to the pod, or to the template's pods, those for which
-/// the kubelet rejects the pod are no repair: without a denial here they would come back as one failed pod after another.
-fn deny_what_stays(cx: &WorkloadContext<'_>, findings: &mut [Finding]) {
+/// Denies what no repair removes. Some fields are removed only together with the OS field. If the pod, or the
+/// template's pods, do not get it, a field for which the kubelet rejects the pod stays: without a denial here they
+/// would come back as one failed pod after another.
+fn deny_unrepaired(cx: &WorkloadContext<'_>, findings: &mut [Finding]) {
     let due = |finding: &Finding| finding.action == Action::Repair && finding.rejected_by == RejectedBy::Kubelet;
-    // The kubelet looks at a pod as a whole only when it comes.
+    // The kubelet checks a pod as a whole only when it starts it.
     if !cx.is_whole_pod() || !findings.iter().any(due) {
         return;
     }
@@ -240,18 +241,18 @@ fn deny_what_stays(cx: &WorkloadContext<'_>, findings: &mut [Finding]) {
 
 /// See [`Review::wanted`].
 fn wanted_images(cx: &WorkloadContext<'_>) -> BTreeSet<String> {
-    // What a pool of nodes means for a DaemonSet depends on whether its images exist for both.
+    // Which OS a pool of nodes implies for a DaemonSet depends on whether its images exist for both.
     let by_pool = || cx.input.is_daemon_set() && !matches!(selector_os(&cx.input.pod).0, OsWanted::Only(_));
     let never = cx.input.settings.lookup == Lookup::Never;
-    if never || !(cx.is_windows() || cx.decision.heeds_images() || by_pool()) {
+    if never || !(cx.is_windows() || cx.decision.depends_on_images() || by_pool()) {
         return BTreeSet::new();
     }
     let open = cx.input.images.iter().filter(|image| image.facts.open);
     open.map(|image| image.image.to_owned()).collect()
 }
 
-/// The review of the object before an UPDATE, judged like a new one; `None` where there is none.
-fn review_of_old(
+/// The review of the object before an UPDATE, as if it were new; `None` where there is none.
+fn review_old(
     request: &ReviewRequest<'_>,
     snapshot: &ClusterSnapshot,
     settings: &ReviewSettings<'_>,
@@ -269,11 +270,11 @@ fn changes(
     findings: &[Finding],
 ) -> Vec<Change> {
     match category {
-        RequestCategory::NotOurs
+        RequestCategory::Skipped
         | RequestCategory::OtherUpdate
         | RequestCategory::Rewrite
         | RequestCategory::Resize => Vec::new(),
-        // New entries only, and only what the API server would reject.
+        // New containers only, and only what the API server would reject.
         RequestCategory::EphemeralContainers => {
             let mut changes = Vec::new();
             repair(rejected_by_server(findings), &mut changes);
@@ -292,7 +293,7 @@ fn changes(
 fn hint(cx: &WorkloadContext<'_>, category: RequestCategory, changes: &[Change]) -> Option<String> {
     let RequestCategory::Template { update, .. } = category else { return None };
     if cx.input.is_daemon_set() {
-        // Set later the annotation changes nothing: a template that stays as it is is never touched.
+        // Set later, the annotation changes nothing, because an unchanged template is never touched.
         let text =
             "Mullion keeps this DaemonSet on Linux nodes; for all nodes create it with annotation mullion.dev/os: any";
         let default = cx.decision.basis == Basis::Default;

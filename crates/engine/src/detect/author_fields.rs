@@ -1,5 +1,5 @@
-//! Evidence that the author wrote: node selector, node affinity, RuntimeClass, the OS field, `windowsOptions` and the annotation
-//! `mullion.dev/os`.
+//! Evidence from the author: node selector, node affinity, RuntimeClass, the OS field, `windowsOptions` and the
+//! annotation `mullion.dev/os`.
 
 use serde_json::Value;
 
@@ -17,13 +17,13 @@ use crate::model::pod_view::Pod;
 use crate::model::scheduling::node_constraints;
 use crate::model::scheduling::node_constraints::OsWanted;
 
-/// What the workload's own fields and its annotation say; `None` if they say nothing.
+/// The decision from the workload's own fields and its annotation; `None` if they give no evidence.
 pub(crate) fn decide_by_author(input: &DetectionInput<'_>) -> Option<OsDecision> {
     let pod = &input.pod;
     let mut placements = explicit_placements(input);
     let annotation = read_os_annotation(input);
     if let Some((ScopeOs::Any, evidence)) = annotation {
-        // `any` asks for no placement; what the fields say still decides which rules speak.
+        // `any` declines placement; the fields still decide which rules apply.
         let mut decision = agree(placements).unwrap_or_else(|| OsDecision::undecided(Vec::new(), false));
         decision.placement = false;
         decision.evidence.push(evidence);
@@ -54,7 +54,7 @@ pub(crate) fn decide_by_author(input: &DetectionInput<'_>) -> Option<OsDecision>
     implied(input)
 }
 
-/// Placements that are written out: they cannot both hold if they differ.
+/// Explicit placements: if they differ, they conflict.
 fn explicit_placements(input: &DetectionInput<'_>) -> Vec<Evidence> {
     let (pod, snapshot) = (&input.pod, input.snapshot);
     let mut found = Vec::new();
@@ -62,7 +62,7 @@ fn explicit_placements(input: &DetectionInput<'_>) -> Vec<Evidence> {
         found.push(Evidence::field(pod, os, "/spec/os/name"));
     }
     let (selector, pointer) = if placed_by_mullion(input) {
-        // What its author says beside that counts as it did before.
+        // The author's other constraints still count.
         node_constraints::selector_os_without(pod, OS_LABEL)
     } else {
         node_constraints::selector_os(pod)
@@ -92,7 +92,7 @@ pub fn read_os_annotation(input: &DetectionInput<'_>) -> Option<(ScopeOs, Eviden
     })
 }
 
-/// What follows from fields that name no operating system: `windowsOptions`, and pool labels whose nodes all have one.
+/// The decision from fields that name no operating system: `windowsOptions`, and pool labels whose nodes all have one.
 fn implied(input: &DetectionInput<'_>) -> Option<OsDecision> {
     let mut found: Vec<Evidence> = windows_options(&input.pod)
         .map(|pointer| Evidence::field(&input.pod, Os::Windows, &pointer))
@@ -104,7 +104,7 @@ fn implied(input: &DetectionInput<'_>) -> Option<OsDecision> {
     if found.iter().all(|evidence| evidence.os == first) {
         return agree(found);
     }
-    // Pools change and options are copied: no reason to refuse anything, none to place it either.
+    // Pools change and options are copied: no reason to deny the workload, and none to place it.
     Some(OsDecision::undecided(found, false))
 }
 
@@ -119,7 +119,7 @@ pub fn windows_options(pod: &Pod<'_>) -> Option<String> {
     Some(container.pointer() + OPTIONS)
 }
 
-/// The OS that the namespace's own node selector names.
+/// The OS that the namespace's node selector names.
 fn namespace_selector_os(input: &DetectionInput<'_>) -> Option<Evidence> {
     namespace_restrictions::node_selector(input.namespace).find(|(_, key, _)| OS_LABELS.contains(key)).and_then(
         |(annotation, _, value)| {

@@ -1,4 +1,4 @@
-//! What is known of each container's image: the first that answers of policy pattern, registry and name.
+//! The facts about each container's image, from policy pattern, registry or name, in this order.
 
 use std::sync::Arc;
 
@@ -13,51 +13,51 @@ use crate::model::settings::image_patterns::{ImagePatterns, PatternOs};
 use crate::model::settings::workload_settings::Settings;
 use crate::model::windows::build::Build;
 
-/// One container's image and what is known of it.
+/// One container's image and its facts.
 #[derive(Debug, Clone)]
 pub struct ContainerImage<'a> {
     /// The container.
     pub container: Container<'a>,
-    /// Its image, as written.
+    /// Its image, as the workload writes it.
     pub image: &'a str,
-    /// What is known.
+    /// The facts.
     pub facts: ImageFacts,
 }
 
-/// What is known of an image.
+/// The facts about an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageFacts {
     /// Its operating system.
     pub os: ImageOs,
     /// Its Windows builds; several for an index with several, none if unknown.
     pub builds: Vec<Build>,
-    /// What says the operating system.
+    /// The source of the operating system.
     pub source: ImageSource,
-    /// What its registry says; `None` also where a policy's pattern answers before it.
+    /// What its registry reports; also `None` if a policy's pattern decides first.
     pub platforms: Option<Arc<Platforms>>,
-    /// Whether a registry could say more: it was not found, and no pattern answers before it.
+    /// Whether a registry could add something: the image was not found, and no pattern decides first.
     pub open: bool,
 }
 
-/// The images of all containers. `found`, what registries report now, goes before what the snapshot holds of images.
+/// The images of all containers. `report`, what registries report now, takes precedence over the snapshot's images.
 pub fn images_of<'a>(
     pod: &Pod<'a>,
     settings: &Settings,
-    found: Option<&KnownImages>,
+    report: Option<&KnownImages>,
     snapshot: &ClusterSnapshot,
 ) -> Vec<ContainerImage<'a>> {
-    let known = |image: &str| found.and_then(|found| found.get(image)).or_else(|| snapshot.images.get(image));
+    let platforms = |image: &str| report.and_then(|report| report.get(image)).or_else(|| snapshot.images.get(image));
     pod.containers()
         .filter_map(|container| {
             let image = container.image()?;
-            let facts = image_facts(image, &settings.images, known(image));
+            let facts = image_facts(image, &settings.images, platforms(image));
             Some(ContainerImage { container, image, facts })
         })
         .collect()
 }
 
-/// What policy patterns, the registry and at last its name say of an image: the first that says an operating system, and
-/// the first that says builds. A string that is no reference is unknown.
+/// The facts about an image from policy patterns, the registry and its name: the first source that gives an operating
+/// system, and the first that gives builds. A string that is no reference is unknown.
 pub fn image_facts(image: &str, patterns: &ImagePatterns, platforms: Option<&Arc<Platforms>>) -> ImageFacts {
     if let Some(pattern) = patterns.find(image) {
         let os = match pattern.os {
@@ -69,7 +69,7 @@ pub fn image_facts(image: &str, patterns: &ImagePatterns, platforms: Option<&Arc
         let platforms = platforms.filter(|_| silent).cloned();
         let reference = if silent { ImageRef::parse(image).ok() } else { None };
         let mut builds = platforms.as_ref().map_or_else(|| pattern.builds.clone(), |platforms| platforms.builds());
-        // One pattern for a mirror of Windows images covers all their releases: their tags say which.
+        // One pattern for a mirror of Windows images covers all their releases: their tags name the release.
         if builds.is_empty()
             && os == ImageOs::Windows
             && let Some(name) = reference.as_ref().map(from_name).filter(|name| name.os == ImageOs::Windows)
@@ -95,7 +95,7 @@ pub fn image_facts(image: &str, patterns: &ImagePatterns, platforms: Option<&Arc
         return ImageFacts { os: name.os, builds: name.builds, source: name.source.into(), platforms: None, open };
     };
     let (os, mut builds) = (platforms.os(), platforms.builds());
-    // An entry without os.version says nothing of the build, and the tag is the better guess of the two.
+    // An entry without os.version has no build, and the tag is the better guess.
     if builds.is_empty() && os != ImageOs::Linux {
         builds = name.builds;
     }
@@ -103,7 +103,7 @@ pub fn image_facts(image: &str, patterns: &ImagePatterns, platforms: Option<&Arc
 }
 
 impl ContainerImage<'_> {
-    /// The image as a signal about the pod's OS; `None` if nothing is known of it.
+    /// The image as evidence about the pod's OS; `None` if its OS is unknown.
     pub fn evidence(&self, pod: &Pod<'_>) -> Option<Evidence> {
         let os = match self.facts.os {
             ImageOs::Windows => EvidenceOs::Os(Os::Windows),

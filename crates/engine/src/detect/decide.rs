@@ -1,8 +1,8 @@
-//! Which operating system a workload needs, and how that is known.
+//! The decision about the operating system of a workload, from all evidence but the Linux default.
 //!
-//! Four levels, and a lower one speaks only where those above are silent: what the workload itself says, what its
-//! namespace or policy says, what its images are, and the node it is bound to. Then the Linux default. A wrong
-//! "Windows" or a wrong "Linux" costs a pod, "Undecided" costs little: in doubt nothing decides.
+//! There are four levels, and a lower one counts only if those above give no evidence: the workload itself, its
+//! namespace or policy, its images, and the node it is bound to. Then the Linux default. A wrong "Windows" or a wrong
+//! "Linux" costs a pod, "Undecided" costs little: in doubt nothing decides.
 
 use crate::detect::author_fields::decide_by_author;
 use crate::detect::earlier_placement::decide_by_earlier_placement;
@@ -13,7 +13,7 @@ use crate::detect::scope::decide_by_scope;
 use crate::detect::windows_hints::looks_windows;
 use crate::model::os_decision::OsDecision;
 
-/// Decides from everything but the Linux default, which depends on who asks: see
+/// Decides from everything but the Linux default, which depends on the requester: see
 /// [`linux_default`](crate::detect::linux_default).
 pub fn decide(input: &DetectionInput<'_>) -> OsDecision {
     decide_by_author(input)
@@ -22,6 +22,6 @@ pub fn decide(input: &DetectionInput<'_>) -> OsDecision {
         .or_else(|| decide_by_node(input))
         .or_else(|| decide_by_earlier_placement(input))
         .unwrap_or_else(|| OsDecision::undecided(Vec::new(), true))
-        .with_more(image_evidence(input))
-        .with_more(looks_windows(&input.pod).into_iter().collect())
+        .with_evidence(image_evidence(input))
+        .with_evidence(looks_windows(&input.pod).into_iter().collect())
 }

@@ -1,4 +1,4 @@
-//! What Mullion itself placed earlier: it decides only where nothing else does.
+//! Evidence from Mullion's own earlier placement: it decides only if nothing else does.
 
 use crate::detect::input::{DetectionInput, EarlierPlacement};
 use crate::detect::node_evidence::place_of;
@@ -10,30 +10,30 @@ use crate::model::os_decision::{Basis, Evidence, OsDecision};
 use crate::model::scheduling::node_constraints;
 use crate::model::scheduling::node_constraints::OsWanted;
 
-/// Whether the OS selector is one that Mullion wrote and that nobody meant: a bound pod got it for its place, a
-/// DaemonSet because nothing else decides, or for reasons that may be gone from a template that changes. It decides no more
-/// the second time than it did the first.
+/// Whether the OS selector is Mullion's and not the author's intent: a bound pod got it for its node, a DaemonSet
+/// because nothing else decided, or for reasons that a changed template may no longer have. It decides no more the
+/// second time than it did the first.
 pub(crate) fn placed_by_mullion(input: &DetectionInput<'_>) -> bool {
     let stands = node_constraints::selector_os(&input.pod).0;
-    let its_own = |note: &DecisionAnnotation| {
-        note.placed_selector() && Os::from_name(&note.os).map(OsWanted::Only) == Some(stands)
+    let its_own = |annotation: &DecisionAnnotation| {
+        annotation.placed_selector() && Os::from_name(&annotation.os).map(OsWanted::Only) == Some(stands)
     };
     if let Some(earlier) = input.earlier_placement {
         return its_own(earlier.annotation);
     }
-    let Some(note) = DecisionAnnotation::of(input.object()).filter(its_own) else { return false };
-    match note.basis {
-        Basis::Place => place_of(&input.pod, input.snapshot).map(Os::name) == Some(&note.os),
+    let Some(annotation) = DecisionAnnotation::of(input.object()).filter(its_own) else { return false };
+    match annotation.basis {
+        Basis::Place => place_of(&input.pod, input.snapshot).map(Os::name) == Some(&annotation.os),
         Basis::Default => !input.pod.pointer.is_empty() || input.ignores_default,
         Basis::Intent | Basis::None => false,
     }
 }
 
-/// What was decided for a DaemonSet before, where nothing speaks of it any more; a default decides nothing again.
+/// The earlier decision for a DaemonSet, if nothing else gives evidence; a default does not decide again.
 pub(crate) fn decide_by_earlier_placement(input: &DetectionInput<'_>) -> Option<OsDecision> {
-    let EarlierPlacement { annotation: note, selector_returns } = input.earlier_placement?;
+    let EarlierPlacement { annotation, selector_returns } = input.earlier_placement?;
     let stands = selector_returns || placed_by_mullion(input);
-    let os = Os::from_name(&note.os).filter(|_| stands && note.basis != Basis::Default)?;
+    let os = Os::from_name(&annotation.os).filter(|_| stands && annotation.basis != Basis::Default)?;
     let (_, pointer) = node_constraints::selector_os(&input.pod);
     let pointer = pointer.unwrap_or_else(|| format!("/spec/nodeSelector/{}", json_pointer::escape(OS_LABEL)));
     Some(OsDecision::os(os, Basis::Intent, vec![Evidence::field(&input.pod, os, &pointer)]))

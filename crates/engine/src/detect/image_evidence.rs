@@ -1,9 +1,9 @@
-//! Evidence by images: what is known of each container's image.
+//! Evidence from images: the operating system of each container's image.
 
 use crate::detect::input::DetectionInput;
 use crate::model::os_decision::{Basis, Evidence, EvidenceOs, OsDecision};
 
-/// What the image of each container means.
+/// The evidence of each container's image.
 pub(crate) fn image_evidence(input: &DetectionInput<'_>) -> Vec<Evidence> {
     input.images.iter().filter_map(|image| image.evidence(&input.pod)).collect()
 }

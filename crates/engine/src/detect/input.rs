@@ -12,7 +12,7 @@ use crate::model::review_request::ReviewRequest;
 use crate::model::settings::workload_settings::Settings;
 use crate::model::workload::WorkloadKind;
 
-/// What the decision is made from.
+/// The input of a decision.
 #[derive(Clone, Copy)]
 pub struct DetectionInput<'a> {
     /// The request.
@@ -25,21 +25,21 @@ pub struct DetectionInput<'a> {
     pub snapshot: &'a ClusterSnapshot,
     /// What the policies set for the workload.
     pub settings: &'a Settings,
-    /// What is known of the images.
+    /// The facts about the images.
     pub images: &'a [ContainerImage<'a>],
-    /// What Mullion put into a DaemonSet's template that changes now: its author may mean something else by now, so the
-    /// selector that the annotation names decides only where nothing else does.
+    /// What Mullion put into a DaemonSet's template that changes now: its author may intend something else by now, so
+    /// the selector that the annotation names decides only if nothing else does.
     pub earlier_placement: Option<EarlierPlacement<'a>>,
-    /// Whether a selector that Mullion gave the pod by default counts for nothing, as if it had not been given.
+    /// Whether a selector that Mullion gave the pod by default is ignored.
     pub ignores_default: bool,
 }
 
-/// What Mullion had put into a template before it changed.
+/// What Mullion put into a template before it changed.
 #[derive(Clone, Copy)]
 pub struct EarlierPlacement<'a> {
     /// Mullion's annotation on it.
     pub annotation: &'a DecisionAnnotation,
-    /// Whether the selector that the annotation names is missing now, and comes back.
+    /// Whether the selector that the annotation names is missing now, and will be restored.
     pub selector_returns: bool,
 }
 
@@ -54,14 +54,14 @@ impl<'a> DetectionInput<'a> {
         self.request.workload.kind == WorkloadKind::DaemonSet
     }
 
-    /// Whether the annotation `mullion.dev/os` counts on the object around a template too: only where placement is written
-    /// into that template, because no pod carries it.
+    /// Whether the annotation `mullion.dev/os` on the object around a template counts too: only if placement is written
+    /// into that template, because no pod carries the annotation.
     pub fn reads_annotation_around_template(&self) -> bool {
         !self.pod.pointer.is_empty() && (self.is_daemon_set() || self.request.into_templates)
     }
 
-    /// Whether it is a DaemonSet whose images exist for both systems: it may mean every node of its pool, and those that
-    /// come tomorrow too.
+    /// Whether it is a DaemonSet whose images exist for both systems: it may be meant for every node of its pool,
+    /// including those that join later.
     pub fn may_mean_every_node(&self) -> bool {
         self.is_daemon_set() && self.images.iter().any(|image| image.facts.os == ImageOs::Multi)
     }

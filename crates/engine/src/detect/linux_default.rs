@@ -1,7 +1,7 @@
 //! The Linux default: what an undecided workload gets in a cluster that has Windows nodes too.
 //!
-//! Most charts say nothing about operating systems because they never met a cluster with two. They mean Linux. The
-//! default gives them that, unless anything at all hints at something else.
+//! Most charts set no operating system because they were written for clusters with one. They mean Linux. The default
+//! gives them that, unless any hint contradicts it.
 
 use crate::detect::input::DetectionInput;
 use crate::detect::node_pool::node_constraints;
@@ -14,70 +14,70 @@ use crate::model::scheduling::tolerations::marks;
 use crate::model::settings::node_settings::NodeSettings;
 use crate::model::settings::workload_settings::LinuxDefault;
 
-/// Who asks for the default.
+/// Which kind of workload requests the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asker {
-    /// A pod, or a template that is no DaemonSet's.
+pub enum Requester {
+    /// A pod, or a template of any kind but DaemonSet.
     Ordinary,
     /// A DaemonSet that is created.
     NewDaemonSet,
     /// A DaemonSet that is updated, or a DaemonSet's pod: its nodes are chosen already.
-    SettledDaemonSet,
+    ExistingDaemonSet,
 }
 
 /// Why an undecided workload is not given Linux.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoDefault {
-    /// Somebody decided, or wants no placement.
+    /// Something decided, or declined placement.
     Decided,
     /// `detect.default: Nothing`.
     Policy,
     /// There are no Windows nodes to keep it off.
     NotMixed,
-    /// A path or a program in it is one of Windows, or its label says Windows.
+    /// A path, a program or a label in it looks like Windows.
     LooksWindows,
-    /// The nodes of a DaemonSet that exists are chosen already.
-    SettledDaemonSet,
-    /// A DaemonSet whose images exist for both systems may mean every node.
+    /// The nodes of an existing DaemonSet are chosen already.
+    ExistingDaemonSet,
+    /// A DaemonSet whose images exist for both systems may be meant for every node.
     EveryNode,
     /// It is bound to a node already.
     Bound,
-    /// Its RuntimeClass may name an operating system, and is not known.
+    /// Its RuntimeClass may name an operating system, and is unknown.
     UnknownRuntimeClass,
-    /// The handler of its RuntimeClass is one of Windows.
+    /// The handler of its RuntimeClass is for Windows.
     WindowsHandler,
-    /// It has node constraints or a RuntimeClass, and nothing is known of the cluster's.
+    /// It has node constraints or a RuntimeClass, and the cluster's are unknown.
     UnknownCluster,
     /// No live Linux node satisfies its node constraints.
     NoLinuxNode,
-    /// Every Linux node carries a taint that marks it as one: in such a cluster a pod without selector means Windows.
+    /// Every Linux node carries a taint that marks it as Linux: in such a cluster a pod without selector means Windows.
     LinuxIsMarked,
-    /// A schedulable node does not say its operating system.
+    /// A schedulable node has no operating system label.
     UnlabelledNode,
 }
 
 impl NoDefault {
-    /// As a clause.
+    /// The reason as a clause.
     pub fn clause(self) -> &'static str {
         match self {
             Self::Decided => "something else decided",
             Self::Policy => "the policy gives no default",
             Self::NotMixed => "the cluster has no Windows nodes",
             Self::LooksWindows => "something in it looks like Windows",
-            Self::SettledDaemonSet => "a DaemonSet's nodes are chosen already",
+            Self::ExistingDaemonSet => "a DaemonSet's nodes are chosen already",
             Self::EveryNode => "its images exist for Windows too, and a DaemonSet may mean every node",
             Self::Bound => "its node is chosen already",
             Self::UnknownRuntimeClass => "its RuntimeClass is not known",
             Self::WindowsHandler => "the handler of its RuntimeClass is for Windows",
             Self::UnknownCluster => "its node constraints or its RuntimeClass cannot be checked",
             Self::NoLinuxNode => "no Linux node satisfies its node constraints",
-            Self::LinuxIsMarked => "every Linux node is tainted as one, so no selector means Windows",
-            Self::UnlabelledNode => "a node does not say its operating system",
+            Self::LinuxIsMarked => "every Linux node has a taint that marks it, so no selector means Windows",
+            Self::UnlabelledNode => "a node has no operating system label",
         }
     }
 
-    /// Whether it is worth a finding: the others are somebody's choice, or leave nothing to do.
-    pub fn deserves_a_word(self) -> bool {
+    /// Whether it is reported as a finding: the others are a choice, or leave nothing to do.
+    pub fn is_reported(self) -> bool {
         match self {
             Self::LooksWindows
             | Self::UnknownRuntimeClass
@@ -87,7 +87,7 @@ impl NoDefault {
             Self::Decided
             | Self::Policy
             | Self::NotMixed
-            | Self::SettledDaemonSet
+            | Self::ExistingDaemonSet
             | Self::EveryNode
             | Self::Bound
             | Self::UnknownCluster
@@ -96,12 +96,12 @@ impl NoDefault {
     }
 }
 
-/// Whether an undecided workload gets Linux; if not, why.
+/// Checks whether an undecided workload gets Linux; the error is the reason against it.
 pub fn check_linux_default(
     input: &DetectionInput<'_>,
     decision: &OsDecision,
     nodes: &NodeSettings,
-    whose: Asker,
+    requester: Requester,
 ) -> Result<(), NoDefault> {
     let DetectionInput { pod, snapshot, .. } = input;
     if decision.os != DetectedOs::Undecided || !decision.placement {
@@ -115,12 +115,12 @@ pub fn check_linux_default(
     if decision.evidence.iter().any(|evidence| evidence.os == EvidenceOs::LooksWindows) {
         return Err(NoDefault::LooksWindows);
     }
-    match whose {
-        Asker::SettledDaemonSet => return Err(NoDefault::SettledDaemonSet),
-        Asker::NewDaemonSet if input.images.iter().any(|image| image.facts.os == ImageOs::Multi) => {
+    match requester {
+        Requester::ExistingDaemonSet => return Err(NoDefault::ExistingDaemonSet),
+        Requester::NewDaemonSet if input.images.iter().any(|image| image.facts.os == ImageOs::Multi) => {
             return Err(NoDefault::EveryNode);
         }
-        Asker::NewDaemonSet | Asker::Ordinary => {}
+        Requester::NewDaemonSet | Requester::Ordinary => {}
     }
     if pod.text("/spec/nodeName").is_some() || scheduling::node_constraints::affinity_node_name(pod).is_some() {
         return Err(NoDefault::Bound);

@@ -1,7 +1,7 @@
 //! Which operating system a workload needs: evidence, the decision, and the Linux default.
 //!
-//! A wrong "Windows" or a wrong "Linux" costs a pod, "Undecided" costs little: in doubt nothing decides. Imports `model`; every
-//! other room may import it.
+//! A wrong "Windows" or a wrong "Linux" costs a pod, "Undecided" costs little: in doubt nothing decides. Imports
+//! `model`; every other room may import it.
 
 pub mod author_fields;
 pub mod container_images;

@@ -1,4 +1,4 @@
-//! Evidence by node: the operating system of the node that a pod is bound to.
+//! Evidence from nodes: the operating system of the node that a pod is bound to.
 
 use crate::detect::input::DetectionInput;
 use crate::model::cluster::nodes::Nodes;
@@ -8,7 +8,7 @@ use crate::model::os_decision::{Basis, Evidence, EvidenceOs, EvidenceSource, OsD
 use crate::model::pod_view::Pod;
 use crate::model::scheduling::node_constraints;
 
-/// The node the pod is already bound to by name, where it is known.
+/// The evidence of the node that the pod is bound to by name, if the node is known.
 pub(crate) fn bound_node(pod: &Pod<'_>, snapshot: &ClusterSnapshot) -> Option<Evidence> {
     let name = pod.text("/spec/nodeName")?;
     let os = snapshot.nodes.as_ref().and_then(|nodes| nodes.get(name)).and_then(|node| node.os)?;
@@ -29,7 +29,7 @@ fn node_os(nodes: Option<&Nodes>, name: &str) -> Option<Os> {
     nodes.and_then(|nodes| nodes.get(name)).and_then(|node| node.os)
 }
 
-/// The OS of the node a pod is bound to, by `nodeName` or by a DaemonSet's affinity, whatever else says.
+/// The OS of the node a pod is bound to, by `nodeName` or by a DaemonSet's affinity, regardless of other evidence.
 pub fn place_of(pod: &Pod<'_>, snapshot: &ClusterSnapshot) -> Option<Os> {
     let name = pod.text("/spec/nodeName").or_else(|| node_constraints::affinity_node_name(pod))?;
     node_os(snapshot.nodes.as_ref(), name)

@@ -1,4 +1,4 @@
-//! Evidence by node pool: the one operating system of all nodes that satisfy the node constraints.
+//! Evidence from a node pool: the one operating system of all nodes that satisfy the node constraints.
 
 use crate::detect::earlier_placement::placed_by_mullion;
 use crate::detect::input::DetectionInput;
@@ -9,7 +9,7 @@ use crate::model::os_decision::{Basis, Evidence, EvidenceOs, EvidenceSource};
 use crate::model::scheduling::node_constraints;
 use crate::model::scheduling::node_constraints::NodeConstraints;
 
-/// Everything the workload asks of its node, its namespace's selector included.
+/// All node constraints of the workload, including its namespace's selector.
 pub fn node_constraints<'a>(input: &DetectionInput<'a>) -> NodeConstraints<'a> {
     NodeConstraints::of(
         &input.pod,
@@ -22,7 +22,7 @@ pub(crate) fn find_pool_os(input: &DetectionInput<'_>) -> Option<Evidence> {
     let pod = &input.pod;
     let mut constraints = node_constraints(input);
     if placed_by_mullion(input) {
-        // Beside a default the other constraints have had their say.
+        // A default was given only because these constraints did not decide.
         input.earlier_placement.filter(|earlier| earlier.annotation.basis != Basis::Default)?;
         constraints = constraints.without(OS_LABEL);
     }

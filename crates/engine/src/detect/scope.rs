@@ -1,11 +1,11 @@
-//! Evidence by scope: the annotation `mullion.dev/os` of the namespace, and `detect.os` of policies.
+//! Evidence from the scope: the annotation `mullion.dev/os` of the namespace, and `detect.os` of policies.
 
 use crate::detect::input::DetectionInput;
 use crate::model::names::OS_ANNOTATION;
 use crate::model::operating_system::{Os, ScopeOs};
 use crate::model::os_decision::{Basis, Evidence, EvidenceSource, OsDecision};
 
-/// What the namespace's annotation says, else what a policy sets under `detect.os`.
+/// The decision by the namespace's annotation, else by `detect.os` of a policy.
 pub(crate) fn decide_by_scope(input: &DetectionInput<'_>) -> Option<OsDecision> {
     let annotation = input.namespace.and_then(|namespace| namespace.annotations.get(OS_ANNOTATION));
     let by_namespace = annotation

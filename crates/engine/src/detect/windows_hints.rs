@@ -1,4 +1,4 @@
-//! Hints at Windows: paths, shells and labels that never decide for Windows, and always speak against the Linux default.
+//! Windows hints: paths, shells and labels that never decide for Windows, and always block the Linux default.
 
 use serde_json::Value;
 
@@ -9,10 +9,11 @@ use crate::model::operating_system::Os;
 use crate::model::os_decision::{Evidence, EvidenceOs, EvidenceSource};
 use crate::model::pod_view::Pod;
 
-/// Programs that a command line names only on Windows; `pwsh` exists on Linux, but never speaks against Windows.
+/// Programs that a command line names only on Windows; `pwsh` exists on Linux too, but is never evidence against
+/// Windows.
 const WINDOWS_SHELLS: [&str; 3] = ["powershell", "pwsh", "cmd"];
 
-/// Where a container names programs.
+/// Fields of a container that name programs.
 const COMMANDS: [&str; 6] = [
     "/command",
     "/livenessProbe/exec/command",
@@ -22,8 +23,8 @@ const COMMANDS: [&str; 6] = [
     "/lifecycle/preStop/exec/command",
 ];
 
-/// The first thing that looks like Windows: a drive or pipe path, a Windows shell, or a label with which no kubelet on
-/// Linux takes the pod.
+/// The first hint at Windows: a drive or pipe path, a Windows shell, or a label with which a kubelet on Linux rejects
+/// the pod.
 pub(crate) fn looks_windows(pod: &Pod<'_>) -> Option<Evidence> {
     if pod.label(OS_LABEL) == Some(Os::Windows.name()) {
         let pointer = pod.at(&format!("/metadata/labels/{}", json_pointer::escape(OS_LABEL)));

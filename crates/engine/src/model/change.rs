@@ -1,4 +1,4 @@
-//! Intended edits, and the one JSON Patch they become.
+//! Changes to a workload: edits with their causes, before they are compiled to one JSON Patch.
 //!
 //! Hand-built operations rather than a diff: audit logs store the patch as it is, and index-wise diffs of lists are
 //! unreadable there and dangerous beside other webhooks.
@@ -10,9 +10,9 @@ use crate::model::json_pointer::member;
 /// One intended edit with its cause.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// Why.
+    /// Its cause.
     pub cause: Cause,
-    /// What.
+    /// The edit.
     pub edit: Edit,
 }
 
@@ -35,9 +35,9 @@ pub enum Edit {
         /// Its new value.
         value: Value,
     },
-    /// Removes a member of an object or an item of a list; nothing happens where there is none.
+    /// Removes a member of an object or an item of a list, if it exists.
     Remove {
-        /// Of what goes.
+        /// Of the member or item.
         pointer: String,
     },
     /// Adds an item at the end of a list; a missing list is made.
@@ -50,13 +50,13 @@ pub enum Edit {
 }
 
 impl Edit {
-    /// Of what is set or goes, or of the list that gets an item.
+    /// The pointer of the member or item, or of the list that gets an item.
     pub fn pointer(&self) -> &str {
         let (Self::Set { pointer, .. } | Self::Remove { pointer } | Self::Append { pointer, .. }) = self;
         pointer
     }
 
-    /// Whether the edit can be applied: nothing of another type stands where it needs an object or a list.
+    /// Whether the edit can be applied: no value of another type is where it needs an object or a list.
     pub fn applies_to(&self, object: &Value) -> bool {
         let (pointer, list) = match self {
             Self::Set { pointer, .. } => (pointer, false),

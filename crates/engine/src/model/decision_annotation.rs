@@ -1,7 +1,8 @@
-//! The annotation `mullion.dev/decision`: what was decided for an object, and what was put on it.
+//! The annotation `mullion.dev/decision`: the decision for an object, and what was put on it.
 //!
-//! On a pod it is for people, and tells what others did to the pod after Mullion: see `DecisionAnnotation::of_our_own`. On a DaemonSet
-//! it is also memory: see [`carry`](crate::patch::daemon_set_update).
+//! On a pod it is for people, and shows what others changed after Mullion: see
+//! `DecisionAnnotation::written_by_mullion`. On a DaemonSet it also records the placement: see
+//! [`daemon_set_update`](crate::patch::daemon_set_update).
 
 use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
@@ -21,44 +22,44 @@ pub struct DecisionAnnotation {
     pub os: String,
     /// What kind of evidence decided.
     pub basis: Basis,
-    /// What decided, as a clause.
+    /// The reason of the decision, as a clause.
     pub because: String,
     /// What Mullion put there: `nodeSelector`, `toleration os=windows:NoSchedule`, `build`, `runtimeClassName`, `os`.
     pub placed: Vec<String>,
-    /// On a pod: the names of its containers then, at most 32; none where there were more.
+    /// On a pod: the names of its containers then, at most 32; none if there were more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub containers: Vec<String>,
 }
 
-/// The word for the nodeSelector of the operating system.
+/// The entry for the nodeSelector of the operating system.
 pub const SELECTOR: &str = "nodeSelector";
 
-/// An annotation is no place for a long list: the API server takes 256 KiB of them all.
-const CONTAINERS: usize = 32;
+/// The annotation must stay short: the API server accepts 256 KiB of annotations in total.
+const MAX_CONTAINERS: usize = 32;
 
-/// No note of ours is longer, in bytes: five hundred tolerations fit. Others may write what they like there, and the API
-/// server looks at its length only after it asked.
-const LONGEST: usize = 64 << 10;
+/// None of Mullion's annotations is longer, in bytes: five hundred tolerations fit. Others may write anything there,
+/// and the API server checks its length only after the webhooks.
+const MAX_BYTES: usize = 64 << 10;
 
-/// Why there is a note.
+/// The reason in the change that writes the annotation.
 const REASON: &str = "so that people see what was decided and why";
 
-/// How `managedFields` names the annotation in whoever wrote it.
-const CLAIM: &str = "f:mullion.dev/decision";
+/// The annotation's key in the `managedFields` of the manager that wrote it.
+const MANAGED_FIELD: &str = "f:mullion.dev/decision";
 
 impl DecisionAnnotation {
-    /// The note on an object's own metadata that Mullion itself wrote, in this request or before: what it names and is
-    /// otherwise now, another webhook or policy made so since Mullion was asked the first time.
+    /// The annotation on an object's own metadata that Mullion itself wrote, in this request or before: what differs
+    /// from it now was changed by another webhook or policy since Mullion's first call.
     ///
-    /// The API server records in `managedFields` what a request brings before it asks any webhook (apiserver:
-    /// `pkg/endpoints/handlers/create.go`, `UpdateNoErrors` before `Admit`) and adds nothing for what these write. A note that
-    /// is recorded there came with a request: in a copy or a backup of an earlier object, or forged.
-    pub fn of_our_own(object: &Value) -> Option<Self> {
-        let note = Self::of(object)?;
+    /// The API server records in `managedFields` what a request contains before it calls any webhook (apiserver:
+    /// `pkg/endpoints/handlers/create.go`, `UpdateNoErrors` before `Admit`) and adds nothing for what webhooks write.
+    /// An annotation that is recorded there came with a request: in a copy or a backup of an earlier object, or forged.
+    pub fn written_by_mullion(object: &Value) -> Option<Self> {
+        let annotation = Self::of(object)?;
         let recorded = member(object, "/metadata/managedFields")?.as_array()?;
         let annotations = |entry| member(entry, "/fieldsV1/f:metadata/f:annotations");
-        let brought = recorded.iter().filter_map(annotations).any(|all| all.get(CLAIM).is_some());
-        (!recorded.is_empty() && !brought).then_some(note)
+        let brought = recorded.iter().filter_map(annotations).any(|all| all.get(MANAGED_FIELD).is_some());
+        (!recorded.is_empty() && !brought).then_some(annotation)
     }
 
     /// Whether Mullion put that there; see [`placed`](Self::placed).
@@ -66,15 +67,16 @@ impl DecisionAnnotation {
         self.placed.iter().any(|placed| placed == word)
     }
 
-    /// Whether the container came after the note.
-    pub fn is_younger(&self, container: &Container<'_>) -> bool {
+    /// Whether the container was added after the annotation.
+    pub fn predates(&self, container: &Container<'_>) -> bool {
         !self.containers.is_empty() && !self.containers.iter().any(|name| name == container.name())
     }
 
-    /// The names of the pod's containers, as a note has them.
+    /// The names of the pod's containers, as the annotation lists them.
     pub fn names(pod: &Pod<'_>) -> Vec<String> {
-        let mut names: Vec<String> = pod.containers().take(CONTAINERS + 1).map(|one| one.name().to_owned()).collect();
-        if names.len() > CONTAINERS {
+        let mut names: Vec<String> =
+            pod.containers().take(MAX_CONTAINERS + 1).map(|one| one.name().to_owned()).collect();
+        if names.len() > MAX_CONTAINERS {
             names.clear();
         }
         names
@@ -90,17 +92,17 @@ impl DecisionAnnotation {
         self.placed.contains(&toleration_word(toleration))
     }
 
-    /// Reads the note on an object's own metadata; anything else there is no note of ours. Only the operating system and
-    /// what was placed are asked for: another version of Mullion may have said the rest in other words.
+    /// Reads the annotation on an object's own metadata; `None` if it is not in Mullion's format. Only the operating
+    /// system and what was placed are required: another version of Mullion may have written the rest differently.
     pub fn of(object: &Value) -> Option<Self> {
         let text = member(object, "/metadata/annotations")?.get(DECISION_ANNOTATION)?.as_str()?;
-        let note: Value = serde_json::from_str(Some(text).filter(|text| text.len() <= LONGEST)?).ok()?;
-        let text = |name| note.get(name).and_then(Value::as_str);
-        let placed = note.get("placed")?.as_array()?.iter().filter_map(Value::as_str);
-        let containers = note.get("containers").and_then(Value::as_array);
+        let annotation: Value = serde_json::from_str(Some(text).filter(|text| text.len() <= MAX_BYTES)?).ok()?;
+        let text = |name| annotation.get(name).and_then(Value::as_str);
+        let placed = annotation.get("placed")?.as_array()?.iter().filter_map(Value::as_str);
+        let containers = annotation.get("containers").and_then(Value::as_array);
         Some(Self {
             os: Os::from_name(text("os")?)?.name().to_owned(),
-            basis: note.get("basis").and_then(|basis| Basis::deserialize(basis).ok()).unwrap_or(Basis::None),
+            basis: annotation.get("basis").and_then(|basis| Basis::deserialize(basis).ok()).unwrap_or(Basis::None),
             because: text("because").unwrap_or_default().to_owned(),
             placed: placed.map(str::to_owned).collect(),
             containers: containers.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect(),
@@ -112,8 +114,8 @@ impl DecisionAnnotation {
         format!("/metadata/annotations/{}", escape(DECISION_ANNOTATION))
     }
 
-    /// The same with more words, each once: what it names may stand in the template still, and only a note says that it
-    /// is Mullion's.
+    /// The same with more entries, each once: what they name may still be in the template, and only an annotation
+    /// records that it is Mullion's.
     #[must_use]
     pub fn beside(mut self, words: Vec<String>) -> Self {
         for word in words {
@@ -124,12 +126,12 @@ impl DecisionAnnotation {
         self
     }
 
-    /// Whether it says what another does, and maybe more.
+    /// Whether it contains what another one does, and maybe more.
     pub fn extends(&self, other: &Self) -> bool {
         self.os == other.os && self.basis == other.basis && other.placed.iter().all(|word| self.has_placed(word))
     }
 
-    /// Writes it.
+    /// The change that writes it.
     pub fn change(&self) -> Change {
         let value = Value::String(serde_json::to_string(self).unwrap_or_default());
         Change { cause: Cause::Placement(REASON), edit: Edit::Set { pointer: Self::pointer(), value } }

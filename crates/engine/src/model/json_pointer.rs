@@ -1,4 +1,4 @@
-//! JSON pointers (RFC 6901), and the same places as the API server writes them.
+//! JSON pointers (RFC 6901), and the API server's field paths for them.
 
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ pub fn field_path(pointer: &str) -> String {
     path
 }
 
-/// As [`Value::pointer`], without its two allocations for every token: a review looks at hundreds of places, and few of
+/// As [`Value::pointer`], without its two allocations for every token: a review reads hundreds of places, and few of
 /// their keys have an escape.
 pub fn member<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
     member_below("", value, pointer)

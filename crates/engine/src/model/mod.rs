@@ -1,4 +1,4 @@
-//! What is judged and what is known, as plain data: workload, request, cluster snapshot, settings, images, Windows releases.
+//! The data of a review: workload, request, cluster snapshot, settings, images, Windows releases.
 //!
 //! No module here decides anything about a workload. Every other room imports this one, and it imports none of them.
 

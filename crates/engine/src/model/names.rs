@@ -3,24 +3,24 @@
 /// Lists of a pod spec that hold containers, in the order the API server visits them.
 pub const CONTAINER_LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
-/// The label on pods of controllers whose findings nobody was there to read; the controller turns it into an Event.
+/// The label on pods of controllers with the codes of their findings; the controller turns it into an Event.
 pub const FINDINGS_LABEL: &str = "mullion.dev/findings";
 
 /// The label with a node's operating system. Every kubelet that works with Kubernetes 1.30 sets it (`initialNode` in
 /// `pkg/kubelet/kubelet_node_status.go`).
 pub const OS_LABEL: &str = "kubernetes.io/os";
 
-/// Its name before Kubernetes 1.14: still set, and on its way out.
+/// Its name before Kubernetes 1.14: still set, and deprecated.
 pub const OLD_OS_LABEL: &str = "beta.kubernetes.io/os";
 
-/// Both of them, the one of today first.
+/// Both of them, the current one first.
 pub const OS_LABELS: [&str; 2] = [OS_LABEL, OLD_OS_LABEL];
 
 /// The label with a Windows node's build, which the kubelet sets since Kubernetes 1.17: `10.0.20348`.
 pub const WINDOWS_BUILD_LABEL: &str = "node.kubernetes.io/windows-build";
 
-/// Annotations that add to every pod's nodeSelector, and refuse pods that say otherwise (`PodNodeSelector`; OpenShift's
-/// project selector).
+/// Annotations that add to every pod's nodeSelector, and reject pods that contradict them (`PodNodeSelector`;
+/// OpenShift's project selector).
 pub const NODE_SELECTOR_ANNOTATIONS: [&str; 2] =
     ["scheduler.alpha.kubernetes.io/node-selector", "openshift.io/node-selector"];
 
@@ -30,41 +30,41 @@ pub const TOLERATIONS_WHITELIST_ANNOTATION: &str = "scheduler.alpha.kubernetes.i
 /// The label with the Pod Security level that pods must meet.
 pub const POD_SECURITY_ENFORCE_LABEL: &str = "pod-security.kubernetes.io/enforce";
 
-/// The label with the Kubernetes version whose Pod Security rules count.
+/// The label with the Kubernetes version whose Pod Security rules apply.
 pub const POD_SECURITY_ENFORCE_VERSION_LABEL: &str = "pod-security.kubernetes.io/enforce-version";
 
 /// Label with the release: `ltsc2022`.
 pub const WINDOWS_RELEASE_LABEL: &str = "mullion.dev/windows-release";
 /// Label with the update revision, the fourth number of the kernel version: `2655`.
 pub const WINDOWS_REVISION_LABEL: &str = "mullion.dev/windows-revision";
-/// Annotation that says what Mullion put on the node, as JSON: an object with `labels` (key to value), `taint`, and
-/// `removed`: which taint others took off, and when (seconds since 1970).
+/// Annotation with what Mullion put on the node, as JSON: an object with `labels` (key to value), `taint`, and
+/// `removed`: which taint others removed, and when (seconds since 1970).
 pub const OWNED_ANNOTATION: &str = "mullion.dev/owned";
 
-/// The annotation with what was decided for an object, and what was put on it.
+/// The annotation with the decision for an object, and what was put on it.
 pub const DECISION_ANNOTATION: &str = "mullion.dev/decision";
 
 /// The label that names a Windows pod's image build.
 pub const IMAGE_BUILD_LABEL: &str = "mullion.dev/windows-build";
 
-/// How the names of Mullion's RuntimeClasses begin.
+/// The prefix of the names of Mullion's RuntimeClasses.
 pub const RUNTIME_CLASS_PREFIX: &str = "mullion-windows-";
 
-/// Honoured on namespaces, and on pods where a policy says so: `true` leaves the workload alone.
+/// Honoured on namespaces, and on pods if a policy sets so: `true` exempts the workload.
 pub(crate) const IGNORE_ANNOTATION: &str = "mullion.dev/ignore";
 
-/// The annotation of a pod, or of a pod template, that exempts from rules where `optOut.allow` lets it.
+/// The annotation of a pod, or of a pod template, that exempts from rules as far as `optOut.allow` permits.
 pub const ALLOW_ANNOTATION: &str = "mullion.dev/allow";
 
 /// Annotation of a namespace: the user ids it gives out, `start/size` or `start-end`.
 pub const OPENSHIFT_UID_RANGE_ANNOTATION: &str = "openshift.io/sa.scc.uid-range";
 
-/// Annotation of a namespace: the group ids, ranges with commas between them; where it is missing, those of
+/// Annotation of a namespace: the group ids, ranges separated by commas; if it is missing, those of
 /// [`OPENSHIFT_UID_RANGE_ANNOTATION`].
 pub const OPENSHIFT_GROUPS_ANNOTATION: &str = "openshift.io/sa.scc.supplemental-groups";
 
 /// Annotation of a namespace: the SELinux level.
 pub const OPENSHIFT_LEVEL_ANNOTATION: &str = "openshift.io/sa.scc.mcs";
 
-/// The annotation with which an author, or a namespace, names the operating system.
+/// The annotation with which an author, or a namespace, sets the operating system.
 pub const OS_ANNOTATION: &str = "mullion.dev/os";

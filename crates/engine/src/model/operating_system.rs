@@ -1,18 +1,18 @@
-//! The operating systems that nodes have, and those that people may ask for.
+//! Operating systems: those that nodes have, and those that people may name.
 
 use serde::{Deserialize, Serialize};
 
 /// An operating system a node can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs, reason = "they are what they say")]
+#[allow(missing_docs, reason = "the names explain them")]
 pub enum Os {
     Linux,
     Windows,
 }
 
 impl Os {
-    /// The one that it is not.
+    /// The other one.
     #[must_use]
     pub fn other(self) -> Self {
         match self {
@@ -21,7 +21,7 @@ impl Os {
         }
     }
 
-    /// `windows` or `linux`, as label values and `spec.os.name` have them; anything else is no OS Mullion knows.
+    /// Reads `windows` or `linux`, as in label values and `spec.os.name`; anything else is no OS Mullion knows.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "linux" => Some(Self::Linux),

@@ -5,16 +5,16 @@ use serde::{Deserialize, Serialize};
 use crate::model::operating_system::{Os, ScopeOs};
 use crate::model::pod_view::Pod;
 
-/// What the evidence comes to.
+/// The decision, and its evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OsDecision {
     /// Which operating system.
     pub os: DetectedOs,
     /// What kind of evidence decided.
     pub basis: Basis,
-    /// Whether placement by operating system may follow: not where someone said `any`.
+    /// Whether placement by operating system may follow: not if the evidence is `any`.
     pub placement: bool,
-    /// What decided first, then what else was seen.
+    /// The deciding evidence first, then the rest.
     pub evidence: Vec<Evidence>,
 }
 
@@ -26,9 +26,9 @@ pub enum DetectedOs {
     Windows,
     /// Linux.
     Linux,
-    /// Nobody says, or not clearly enough.
+    /// No evidence, or not enough.
     Undecided,
-    /// Two placements exclude each other: the pod could run nowhere.
+    /// Two placements exclude each other: no node matches the pod.
     Conflict,
 }
 
@@ -49,9 +49,9 @@ pub enum Basis {
 /// One piece of evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
-    /// What it says.
+    /// The operating system.
     pub os: EvidenceOs,
-    /// Where it stands.
+    /// Where it was found.
     pub source: EvidenceSource,
 }
 
@@ -68,14 +68,14 @@ pub enum EvidenceOs {
     LooksWindows,
 }
 
-/// Where a piece of evidence stands.
+/// The source of a piece of evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EvidenceSource {
     /// A field of the object, as a JSON pointer into it.
     Field(String),
     /// An annotation of the namespace.
     Namespace(String),
-    /// A policy's `detect.os`, with file and line where known.
+    /// A policy's `detect.os`, with file and line if known.
     Policy(String),
     /// A node's name.
     Node(String),
@@ -100,7 +100,7 @@ impl OsDecision {
     }
 
     /// Adds evidence that did not decide.
-    pub(crate) fn with_more(mut self, more: Vec<Evidence>) -> Self {
+    pub(crate) fn with_evidence(mut self, more: Vec<Evidence>) -> Self {
         for evidence in more {
             if !self.evidence.contains(&evidence) {
                 self.evidence.push(evidence);
@@ -118,8 +118,8 @@ impl OsDecision {
         }
     }
 
-    /// Whether its images had, or could have, a say: neither the workload itself nor a scope says anything.
-    pub fn heeds_images(&self) -> bool {
+    /// Whether its images decided or could decide: neither the workload itself nor a scope sets an operating system.
+    pub fn depends_on_images(&self) -> bool {
         let first = self.evidence.first().map(|first| (&first.os, &first.source));
         self.os != DetectedOs::Conflict
             && !matches!(

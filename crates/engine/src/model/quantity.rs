@@ -4,12 +4,12 @@
 
 use serde_json::Value;
 
-/// A quantity in billionths of its unit (bytes, CPUs): the finest step Kubernetes knows, to which it rounds up.
+/// A quantity in billionths of its unit (bytes, CPUs): the finest step of Kubernetes, to which it rounds up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Quantity(i128);
 
-/// A quantity as it is written. Strange as it is, the API server asks for no digit: `Mi` is 0.
-struct Written<'a> {
+/// The parts of a quantity's text. The API server requires no digit: `Mi` is 0.
+struct ParsedQuantity<'a> {
     negative: bool,
     whole: &'a str,
     fraction: &'a str,
@@ -46,25 +46,25 @@ const SUFFIXES: [(&str, Scale); 16] = [
 /// The finest step, as a power of ten.
 const NANO: i64 = 9;
 
-/// Whether the API server's `ParseQuantity` takes `text`.
+/// Whether the API server's `ParseQuantity` accepts `text`.
 pub fn is_quantity(text: &str) -> bool {
-    Written::read(text).is_some()
+    ParsedQuantity::read(text).is_some()
 }
 
-/// The suffix that is `unit` but for the case of its letters. A thousandth and less is never what a wrong unit means: a
-/// lone `m` is a quantity.
+/// The suffix that equals `unit` ignoring case. A wrong unit never means a thousandth or less: a lone `m` is a
+/// quantity.
 pub fn suffix_like(unit: &str) -> Option<&'static str> {
     let like = |suffix: &&str| suffix.eq_ignore_ascii_case(unit) && !matches!(*suffix, "n" | "u" | "m");
     SUFFIXES.iter().map(|(suffix, _)| *suffix).find(like)
 }
 
 impl Quantity {
-    /// So many MiB of memory.
+    /// A number of MiB of memory.
     pub const fn mebibytes(count: u32) -> Self {
         Self((count as i128) << 20).times(1_000_000_000)
     }
 
-    /// So many thousandths of a CPU.
+    /// A number of thousandths of a CPU.
     pub const fn milli(count: u32) -> Self {
         Self(count as i128).times(1_000_000)
     }
@@ -73,8 +73,8 @@ impl Quantity {
         Self(self.0 * factor)
     }
 
-    /// The quantity a field holds: a string, or a number as YAML allows. `None` if the API server would refuse it, or
-    /// if it is larger or finer than 128 bits hold.
+    /// The quantity in a field: a string, or a number as YAML allows. `None` if the API server would reject it, or if
+    /// it is larger or finer than 128 bits can hold.
     pub fn of(value: &Value) -> Option<Self> {
         match value {
             Value::String(text) => Self::parse(text),
@@ -83,9 +83,9 @@ impl Quantity {
         }
     }
 
-    /// The quantity that `text` is; `None` as for [`of`](Self::of).
+    /// The quantity in `text`; `None` as for [`of`](Self::of).
     pub fn parse(text: &str) -> Option<Self> {
-        let Written { negative, whole, fraction, scale } = Written::read(text)?;
+        let ParsedQuantity { negative, whole, fraction, scale } = ParsedQuantity::read(text)?;
         let fraction = fraction.trim_end_matches('0');
         let mut digits: u128 = 0;
         for digit in whole.bytes().chain(fraction.bytes()) {
@@ -99,20 +99,20 @@ impl Quantity {
             (_, _) if binary == 0 => 0,
             (false, factor) => binary.checked_mul(factor?)?,
             (true, Some(factor)) => binary.div_ceil(factor),
-            // So far below the finest step that rounding up is all that is left.
+            // So far below the finest step that only rounding up is left.
             (true, None) => 1,
         };
         let nano = i128::try_from(nano).ok()?;
         Some(Self(if negative { -nano } else { nano }))
     }
 
-    /// Whether it is nothing: as a limit, none.
+    /// Whether it is zero: as a limit, none.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 }
 
-impl<'a> Written<'a> {
+impl<'a> ParsedQuantity<'a> {
     fn read(text: &'a str) -> Option<Self> {
         let text = text.trim_matches(' ');
         let (negative, number) = match text.strip_prefix('-') {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_has_none() {
+    fn texts_without_a_value() {
         let long = "9".repeat(100_000);
         for text in [
             "",

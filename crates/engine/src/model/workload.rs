@@ -5,7 +5,7 @@ use serde_json::Value;
 /// A Pod, or an object with a pod template.
 #[derive(Debug, Clone, Copy)]
 pub struct WorkloadObject<'a> {
-    /// What it is.
+    /// Its kind.
     pub kind: WorkloadKind,
     /// Its namespace; empty if unknown.
     pub namespace: &'a str,
@@ -13,7 +13,7 @@ pub struct WorkloadObject<'a> {
     pub object: &'a Value,
 }
 
-/// Kinds that are, or carry, a pod.
+/// Kinds that are a pod or contain a pod template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs, reason = "the Kubernetes kinds of these names")]
 pub enum WorkloadKind {
@@ -28,7 +28,7 @@ pub enum WorkloadKind {
     CronJob,
 }
 
-/// Where the pod sits in each kind: name, and JSON pointer to the object that has the pod's `metadata` and `spec`.
+/// Where the pod is in each kind: name, and JSON pointer to the object that has the pod's `metadata` and `spec`.
 const KINDS: [(WorkloadKind, &str, &str); 9] = [
     (WorkloadKind::Pod, "Pod", ""),
     (WorkloadKind::PodTemplate, "PodTemplate", "/template"),

@@ -1,4 +1,4 @@
-//! The change that brings one node from what it is to what the policy wants.
+//! The draft of a node's change: from its current labels, taints and record to what the policy sets.
 
 use serde_json::json;
 
@@ -17,14 +17,14 @@ struct Draft<'a> {
     policy: &'a NodeSettings,
     patch: NodePatch,
     reasons: Vec<String>,
-    /// What will be Mullion's on the node afterwards.
+    /// What Mullion owns on the node afterwards.
     owned: Owned,
     hold: Hold,
 }
 
-/// What one node gets, from what is on record as Mullion's.
+/// Drafts what one node gets, from its record of what Mullion owns.
 pub(crate) fn draft(node: &NodeFacts, policy: &NodeSettings, trust: &Trust, blockers: &[String], now: u64) -> NodePlan {
-    let (before, strange) = Owned::read(node).trusted(policy, trust);
+    let (before, untrusted) = Owned::read(node).trusted(policy, trust);
     let mut draft = Draft {
         node,
         policy,
@@ -33,11 +33,11 @@ pub(crate) fn draft(node: &NodeFacts, policy: &NodeSettings, trust: &Trust, bloc
         owned: Owned::default(),
         hold: Hold::None,
     };
-    if let Some(strange) = strange.filter(|strange| strange.stands(node)) {
+    if let Some(untrusted) = untrusted.filter(|untrusted| untrusted.stands(node)) {
         draft.reasons.push(format!(
-            "taint {} stays: nothing but the node's own record says that it is Mullion's; if an earlier NodePolicy had \
-             it, remove it by hand",
-            strange.into_taint()
+            "taint {} stays: only the node's own record names it as Mullion's; if an earlier NodePolicy set it, \
+             remove it by hand",
+            untrusted.into_taint()
         ));
     }
     draft.labels(&before);
@@ -54,7 +54,7 @@ impl Draft<'_> {
                 self.reasons.push(format!("label {key}={value}"));
                 self.patch.labels.insert(key.to_owned(), Some(value.clone()));
             }
-            // A label of Mullion's own domain is Mullion's even if the record of it was lost; the kubelet's is not.
+            // A label of Mullion's own domain is Mullion's even if its record was lost; the kubelet's is not.
             if !stands || key != WINDOWS_BUILD_LABEL || before.labels.get(key) == Some(&value) {
                 self.owned.labels.insert(key.to_owned(), value);
             }
@@ -65,7 +65,7 @@ impl Draft<'_> {
                 && self.node.labels.get(key) == Some(value)
                 && !self.is_kept(key)
             {
-                self.reasons.push(format!("label {key} goes: the NodePolicy does not want it"));
+                self.reasons.push(format!("remove label {key}: the NodePolicy does not set it"));
                 self.patch.labels.insert(key.clone(), None);
             } else if self.is_kept(key) && self.node.labels.get(key) == Some(value) {
                 self.owned.labels.entry(key.clone()).or_insert_with(|| value.clone());
@@ -73,8 +73,8 @@ impl Draft<'_> {
         }
     }
 
-    /// Whether a label is wanted as such: one whose value cannot be told just now (a node whose kubelet has not
-    /// reported yet) stays as it is.
+    /// Whether the policy keeps a label whose value is unknown for now (a node whose kubelet has not reported yet): it
+    /// stays as it is.
     fn is_kept(&self, key: &str) -> bool {
         self.policy.mode != Mode::Disabled
             && match key {
@@ -90,7 +90,8 @@ impl Draft<'_> {
         }
         let kernel = Build::from_kernel_version(&self.node.kernel_version);
         let standing = self.node.labels.get(WINDOWS_BUILD_LABEL);
-        // Ours may be out of date after an upgrade in place; anyone else's is right by definition: selectors see it.
+        // Mullion's may be out of date after an upgrade in place; anyone else's is right by definition, because
+        // selectors use it.
         let ours = standing.is_some() && standing == before.labels.get(WINDOWS_BUILD_LABEL);
         let foreign = standing.filter(|_| !ours);
         let mut wanted = Vec::new();
@@ -133,7 +134,7 @@ impl Draft<'_> {
             TaintDecision::Remove { ours, why } => {
                 let gone = taints.remove(ours);
                 self.reasons.push(format!(
-                    "taint {} goes: {why}",
+                    "remove taint {}: {why}",
                     Taint::from_json(&gone).map_or_else(String::new, |t| t.to_string())
                 ));
             }

@@ -1,4 +1,4 @@
-//! What a plan reads of a node, and what its labels say.
+//! The facts that a plan reads from a node: labels, operating system, build, and whether it is a virtual node.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use crate::model::windows::build::Build;
 use crate::model::windows::release::release_name;
 
 /// Labels that only virtual-kubelet nodes carry, with their value. Pods there run in another system (a serverless
-/// service, another cluster), so such a node's taints and builds say nothing of the machines here.
+/// service, another cluster), so such a node's taints and builds tell nothing about the machines here.
 const VIRTUAL_LABELS: [(&str, &str); 2] = [
-    // virtual-kubelet's own, for every provider (ACI, ECI, tensile-kube).
+    // virtual-kubelet's own, from every provider (ACI, ECI, tensile-kube).
     ("type", "virtual-kubelet"),
-    // liqo has its own in place of that.
+    // liqo sets its own instead.
     ("liqo.io/type", "virtual-node"),
 ];
 
@@ -38,24 +38,24 @@ pub struct NodeFacts {
     pub kernel_version: String,
 }
 
-/// The name of a build's release, those that the policy adds included: `ltsc2022`.
+/// The name of a build's release, including those that the policy adds: `ltsc2022`.
 pub fn release(build: Build, policy: &NodeSettings) -> String {
     release_name(build, &policy.releases).into_owned()
 }
 
-/// Whether a plan depends on the label of that key. Of a fleet's labels the others need not be kept twice.
+/// Whether a plan depends on the label of that key. The others need not be kept twice in memory.
 pub fn is_read(label: &str) -> bool {
     OS_LABELS.contains(&label)
         || [WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL, WINDOWS_BUILD_LABEL].contains(&label)
         || VIRTUAL_LABELS.iter().any(|(key, _)| *key == label)
 }
 
-/// The OS that a node's labels say.
+/// The OS that a node's labels name.
 pub fn os(labels: &BTreeMap<String, String>) -> Option<Os> {
     OS_LABELS.iter().find_map(|key| labels.get(*key)).and_then(|name| Os::from_name(name))
 }
 
-/// The build of a Windows node: of the label, else of the kernel version.
+/// The build of a Windows node: from the label, else from the kernel version.
 pub fn build(labels: &BTreeMap<String, String>, kernel_version: &str) -> Option<Build> {
     let label = labels.get(WINDOWS_BUILD_LABEL).and_then(|label| Build::from_label(label));
     let kernel = || Build::from_kernel_version(kernel_version).map(|(build, _)| build);
@@ -69,6 +69,6 @@ pub fn is_virtual(labels: &BTreeMap<String, String>, taints: &[Value]) -> bool {
         || taints.iter().any(key)
 }
 
-pub(crate) fn is_for_us(node: &NodeFacts) -> bool {
+pub(crate) fn is_windows_node(node: &NodeFacts) -> bool {
     os(&node.labels) == Some(Os::Windows) && !is_virtual(&node.labels, &node.taints)
 }

@@ -1,6 +1,6 @@
 //! What a Windows node gets: labels, a taint, a record of both, and when the taint must wait.
 //!
-//! [`plan::plan_node`] is a pure function of the node as it stands: doing it twice does nothing the second time. Imports `model`
+//! [`plan::plan_node`] is a pure function of the node's current state: a second plan changes nothing. Imports `model`
 //! and `detect`; no other room imports it.
 
 pub mod draft;

@@ -1,8 +1,7 @@
-//! The taint of a Windows node in the moment of its CREATE, when nobody can wait for what does not tolerate it.
+//! The taint of a Windows node at its CREATE, when it cannot wait for workloads that do not tolerate it.
 //!
-//! Two questions. [`taint_on_create`]: may new nodes get the taint, whatever their labels will be? The controller asks
-//! it of all it knows, ahead of time. [`on_create`]: what does this new node get? The webhook asks it, with the answer
-//! to the first.
+//! The controller computes [`taint_on_create`] ahead of time from all it knows: the taint that new nodes may get,
+//! whatever their labels will be. The webhook calls [`plan_create`] with that taint for each new node.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,64 +18,65 @@ use crate::model::settings::workload_settings::Mode;
 use crate::node::facts::NodeFacts;
 use crate::node::node_patch::{NodePatch, Trust};
 use crate::node::plan::plan_node;
-use crate::node::taint_blockers::Daemon;
+use crate::node::taint_blockers::DaemonSetFacts;
 
-/// Who may have a claim to Windows nodes, as far as the controller has found out.
+/// The DaemonSets that may be for Windows nodes, as far as the controller knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Claimants {
-    /// Hash of the policies under which that was found out.
+    /// Hash of the policies under which they were determined.
     pub policies: String,
     /// Every DaemonSet that may be for Windows nodes.
-    pub daemons: Arc<Vec<Daemon>>,
-    /// Whom the taints of nodes wait for now, as [`blockers`](crate::node::taint_blockers::blockers) names them; anything else is
-    /// in words what could not be found out.
+    pub daemons: Arc<Vec<DaemonSetFacts>>,
+    /// What the taints of nodes wait for now, as [`blockers`](crate::node::taint_blockers::blockers) names it; any
+    /// other entry describes what could not be determined.
     pub waited_for: BTreeSet<String>,
 }
 
-/// The taint that a new Windows node may get with its CREATE; `None` if it has to come later, or never.
+/// The taint that a new Windows node may get with its CREATE; `None` if it must come later, or never.
 ///
-/// Under `WhenTolerated` no DaemonSet may be left out of a node that is not known yet: each selector but that of an OS
-/// may match it. One that asks for no OS counts where its decision is for Windows too, or where a taint waits for it, which is so while it has a Ready pod there;
-/// elsewhere the controller would not wait for it on the new node either, where it cannot have a Ready pod yet.
+/// Under `WhenTolerated` no DaemonSet may be kept off a node that is not known yet: each selector except that of an OS
+/// may match it. One without an OS selector counts if its decision is for Windows too, or if a taint waits for it,
+/// which is so while it has a Ready pod there; otherwise the controller would not wait for it on the new node either,
+/// where it cannot have a Ready pod yet.
 pub fn taint_on_create(policy: &NodeSettings, claimants: &Claimants) -> Option<Taint> {
-    let taint = conceivable(policy)?;
-    let stranded = |daemon: &Daemon| {
-        !daemon.placement.tolerates(&taint)
-            && match wish(&daemon.placement) {
-                Wish::Elsewhere => false,
-                Wish::Windows => true,
-                Wish::Any => daemon.belongs || claimants.waits_for(daemon),
+    let taint = possible_taint(policy)?;
+    let stranded = |daemon_set: &DaemonSetFacts| {
+        !daemon_set.placement.tolerates(&taint)
+            && match os_demand(&daemon_set.placement) {
+                OsDemand::Elsewhere => false,
+                OsDemand::Windows => true,
+                OsDemand::Any => daemon_set.belongs || claimants.waits_for(daemon_set),
             }
     };
     let when_tolerated = policy.taint.apply == ApplyTaint::WhenTolerated;
     if when_tolerated && claimants.daemons.iter().any(stranded) { None } else { Some(taint) }
 }
 
-/// The policy's taint, where it is one that nodes get at all.
-pub fn conceivable(policy: &NodeSettings) -> Option<Taint> {
+/// The policy's taint, if nodes get one at all.
+pub fn possible_taint(policy: &NodeSettings) -> Option<Taint> {
     (policy.mode == Mode::Enforce && policy.taint.apply != ApplyTaint::Never).then(|| policy_taint(policy))
 }
 
-/// What a node that is being created gets: all of [`plan_node`], if its taint is the one that is `allowed`.
+/// What a node that is being created gets: all of [`plan_node`], if its taint is the `allowed` one.
 ///
 /// NodeRestriction judges the node again after this, as if its kubelet had written it (`admitNode` in
-/// `plugin/pkg/admission/noderestriction/admission.go`): at CREATE a kubelet is free to have taints, annotations, labels
+/// `plugin/pkg/admission/noderestriction/admission.go`): at CREATE a kubelet may set taints, annotations, labels
 /// outside of `kubernetes.io` and `k8s.io`, and those of `node.kubernetes.io` (`IsKubeletLabel` in
-/// `pkg/kubelet/apis/well_known_labels.go`). A plan has no others.
-pub fn on_create(node: &NodeFacts, policy: &NodeSettings, allowed: &Taint) -> Option<NodePatch> {
-    // Without the label it is not the node that the controller thought of.
-    let thought_of = node.labels.get(OS_LABEL).is_some_and(|os| os == "windows");
-    if !thought_of || conceivable(policy).as_ref() != Some(allowed) {
+/// `pkg/kubelet/apis/well_known_labels.go`). A plan sets no others.
+pub fn plan_create(node: &NodeFacts, policy: &NodeSettings, allowed: &Taint) -> Option<NodePatch> {
+    // Without the label it is not the node that the controller assumed.
+    let expected = node.labels.get(OS_LABEL).is_some_and(|os| os == "windows");
+    if !expected || possible_taint(policy).as_ref() != Some(allowed) {
         return None;
     }
-    // At CREATE a kubelet is free to have any taint, or none: there is nothing that a record could gain it.
+    // At CREATE a kubelet may set any taint, or none: a forged record gains it nothing.
     plan_node(node, policy, &Trust::default(), &[], 0).patch
 }
 
 /// The patch as edits of the whole object.
 pub fn changes(patch: &NodePatch) -> Vec<Change> {
     let member = |parent: &str, key: &str, value: Option<&String>| {
-        // As RFC 6901 has it.
+        // Escaped by RFC 6901.
         let pointer = format!("/metadata/{parent}/{}", key.replace('~', "~0").replace('/', "~1"));
         match value {
             Some(value) => Edit::Set { pointer, value: value.as_str().into() },
@@ -92,46 +92,46 @@ pub fn changes(patch: &NodePatch) -> Vec<Change> {
 }
 
 impl Claimants {
-    fn waits_for(&self, daemon: &Daemon) -> bool {
+    fn waits_for(&self, daemon_set: &DaemonSetFacts) -> bool {
         let unknown = |name: &String| !name.starts_with("DaemonSet ") && !name.starts_with("Pod ");
-        self.waited_for.contains(&format!("DaemonSet {}", daemon.name)) || self.waited_for.iter().any(unknown)
+        self.waited_for.contains(&format!("DaemonSet {}", daemon_set.name)) || self.waited_for.iter().any(unknown)
     }
 }
 
-/// What a template asks of the OS of nodes whose other labels are unknown.
+/// Which OS a template requires of nodes whose other labels are unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wish {
-    /// No Windows node will do.
+enum OsDemand {
+    /// No Windows node matches.
     Elsewhere,
-    /// Some Windows node will do that would not if it ran Linux.
+    /// A Windows node can match that would not if it ran Linux.
     Windows,
-    /// Some Windows node will do, and would if it ran Linux.
+    /// A Windows node can match, and also if it ran Linux.
     Any,
 }
 
-fn wish(placement: &SchedulingConstraints) -> Wish {
+fn os_demand(placement: &SchedulingConstraints) -> OsDemand {
     let affinity = placement.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
     let terms = affinity.and_then(|affinity| affinity.required.as_ref());
     let terms: Vec<Option<&Term>> = match terms {
         Some(terms) => terms.node_selector_terms.iter().flatten().map(Some).collect(),
         None => vec![None],
     };
-    let mut wish = Wish::Elsewhere;
+    let mut os_demand = OsDemand::Elsewhere;
     for term in terms {
         for old_label in [true, false] {
             let may =
                 |os| selector_may(placement, NewNode { os, old_label }) && term_may(term, NewNode { os, old_label });
             match (may("windows"), may("linux")) {
                 (false, _) => {}
-                (true, false) => return Wish::Windows,
-                (true, true) => wish = Wish::Any,
+                (true, false) => return OsDemand::Windows,
+                (true, true) => os_demand = OsDemand::Any,
             }
         }
     }
-    wish
+    os_demand
 }
 
-/// What is known of a node: its OS, and whether it has the older label of it too.
+/// What is known of a node: its OS, and whether it also has the older OS label.
 #[derive(Debug, Clone, Copy)]
 struct NewNode {
     os: &'static str,
@@ -142,7 +142,7 @@ fn selector_may(placement: &SchedulingConstraints, node: NewNode) -> bool {
     placement.node_selector.iter().flatten().all(|(key, value)| may_hold(key, "In", &[value], node))
 }
 
-/// An empty term holds nowhere. Fields know only names, and a node of any name may come.
+/// An empty term matches no node. Fields select only names, and a node of any name may come.
 fn term_may(term: Option<&Term>, node: NewNode) -> bool {
     let Some(term) = term else { return true };
     let expressions = || term.match_expressions.iter().flatten();

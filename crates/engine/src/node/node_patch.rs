@@ -9,16 +9,16 @@ use crate::model::names::OWNED_ANNOTATION;
 use crate::model::settings::node_settings::{NodeSettings, marks_windows};
 use crate::node::facts::NodeFacts;
 
-/// What is to be done to a node.
+/// What to do with a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodePlan {
     /// The change; `None` if the node is as it should be, or must be left alone.
     pub patch: Option<NodePatch>,
-    /// A sentence for each thing done, or under `mode: Audit` what would be done, or why something is not.
+    /// A sentence for each thing done; under `mode: Audit` for what would be done; or why something is not done.
     pub reasons: Vec<String>,
     /// Why the taint is not there although the policy wants it.
     pub hold: Hold,
-    /// Whether anything was changed, or waited for, but for `mode: Audit`.
+    /// Whether `mode: Audit` withheld a change or a wait.
     pub withheld: bool,
 }
 
@@ -30,7 +30,7 @@ pub enum Hold {
     None,
     /// It waits for what does not tolerate it yet.
     Waiting,
-    /// Somebody removes it again and again.
+    /// Someone removes it repeatedly.
     Contested,
 }
 
@@ -45,13 +45,12 @@ pub struct NodePatch {
     pub taints: Option<Vec<Value>>,
 }
 
-/// Which taints may be Mullion's where a node's record says that they are, besides those that mark Windows nodes under
-/// the policy in force.
+/// Which taints in a node's record may be Mullion's, besides those that mark Windows nodes under the policy in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trust {
-    /// Policies that were in force: their taints, and what marks Windows nodes under them.
+    /// Policies that were in force: their taints, and the taints that mark Windows nodes under them.
     pub policies: Vec<NodeSettings>,
-    /// Taints that marked Windows nodes once, the taints of earlier policies among them.
+    /// Taints that marked Windows nodes before, including the taints of earlier policies.
     pub seen: BTreeSet<Taint>,
 }
 
@@ -63,8 +62,9 @@ impl Trust {
 }
 
 impl NodePatch {
-    /// The body of a JSON merge patch. With the `resourceVersion` the plan was made from, the API server refuses it
-    /// (409) if anyone has changed the node since: the list of taints is replaced as a whole and would undo theirs.
+    /// The body of a JSON merge patch. With the `resourceVersion` the plan was made from, the API server rejects it
+    /// (409) if anyone has changed the node since: the list of taints is replaced as a whole and would undo their
+    /// change.
     pub fn to_merge_patch(&self, resource_version: &str) -> Value {
         let mut metadata = Map::new();
         metadata.insert("resourceVersion".to_owned(), json!(resource_version));
@@ -75,7 +75,7 @@ impl NodePatch {
             metadata.insert("annotations".to_owned(), json!({ OWNED_ANNOTATION: owned }));
         }
         let mut body = json!({ "metadata": metadata });
-        // An empty list, not null: null would be no change of an atomic list that a later default may fill.
+        // An empty list, not null: for an atomic list null is no change, and a later default may fill it.
         if let (Some(taints), Value::Object(body)) = (&self.taints, &mut body) {
             body.insert("spec".to_owned(), json!({ "taints": taints }));
         }

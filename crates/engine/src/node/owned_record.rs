@@ -1,4 +1,4 @@
-//! The record of what is Mullion's on a node: the value of the annotation, and what the node itself says about it.
+//! The record of what Mullion owns on a node: the value of the annotation `mullion.dev/owned`.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use crate::model::settings::node_settings::{NodeSettings, marks_windows};
 use crate::node::facts::NodeFacts;
 use crate::node::node_patch::Trust;
 
-/// How often within [`HOUR`] somebody may remove the taint before it is left to them.
+/// How often the taint may be removed within [`HOUR`] before Mullion stops setting it.
 pub(crate) const REMOVALS: usize = 3;
 /// Seconds.
 const HOUR: u64 = 3600;
 
-/// The value of [`OWNED`].
+/// The value of `OWNED_ANNOTATION`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Owned {
@@ -36,7 +36,7 @@ pub(crate) struct OwnedTaint {
     effect: String,
 }
 
-/// When others took the taint off that Mullion had put there. Kept on the node, so that whoever leads next knows it.
+/// When others removed the taint that Mullion had set. Stored on the node, so that the next leader knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Removed {
     taint: OwnedTaint,
@@ -45,8 +45,8 @@ pub(crate) struct Removed {
 }
 
 impl Owned {
-    /// What the node's annotation says; a broken one owns nothing. Only the three label keys count: whoever may
-    /// annotate a node (its kubelet may) must not be able to have other labels removed.
+    /// Reads the node's annotation; a malformed one owns nothing. Only the three label keys count: whoever may annotate
+    /// a node (its kubelet may) must not be able to have other labels removed.
     pub(crate) fn read(node: &NodeFacts) -> Self {
         let mut owned: Self =
             node.annotations.get(OWNED_ANNOTATION).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
@@ -60,27 +60,27 @@ impl Owned {
         owned
     }
 
-    /// Without a taint that nothing but the record calls Mullion's, and that taint.
+    /// The record without a taint that only the record names as Mullion's, and that taint.
     pub(crate) fn trusted(mut self, policy: &NodeSettings, trust: &Trust) -> (Self, Option<OwnedTaint>) {
         let known = |owned: &OwnedTaint| {
             let taint = owned.clone().into_taint();
             marks_windows(&taint, policy) || trust.knows(&taint)
         };
-        let strange = self.taint.take_if(|owned| !known(owned));
-        (self, strange)
+        let untrusted = self.taint.take_if(|owned| !known(owned));
+        (self, untrusted)
     }
 
-    /// `None` where nothing is Mullion's.
+    /// The annotation's value; `None` if Mullion owns nothing.
     pub(crate) fn text(&self) -> Option<String> {
         if *self == Self::default() {
             return None;
         }
-        // Strings and numbers: cannot fail.
+        // Strings and numbers: serializing them cannot fail.
         serde_json::to_string(self).ok()
     }
 
-    /// What is remembered of removals of the taint `wanted` at `now`, the one included that shows now: it is on record as
-    /// Mullion's, and not on the node.
+    /// The recorded removals of the taint `wanted` at `now`, including one that shows now: the record has the taint,
+    /// and the node does not.
     pub(crate) fn removals(&self, node: &NodeFacts, wanted: &Taint, now: u64) -> Option<Removed> {
         let known = self.removed.clone().filter(|removed| removed.is_of(wanted));
         let lost = self.taint.as_ref().filter(|owned| owned.same(wanted) && !owned.stands(node));
@@ -89,7 +89,7 @@ impl Owned {
             return known;
         }
         let mut at = known.map(|removed| removed.at).unwrap_or_default();
-        // Times to come are nobody's honest word.
+        // A time in the future is forged or wrong.
         at.retain(|then| *then <= now && now - *then < HOUR);
         at.push(now);
         at.sort_unstable();
@@ -98,17 +98,17 @@ impl Owned {
 }
 
 impl Removed {
-    /// How often.
+    /// The number of removals.
     pub(crate) fn count(&self) -> usize {
         self.at.len()
     }
 
-    /// Whether it is that taint which was removed.
+    /// Whether that taint was removed.
     pub(crate) fn is_of(&self, taint: &Taint) -> bool {
         self.taint.same(taint)
     }
 
-    /// Whether the taint is left to whoever removes it.
+    /// Whether Mullion stops setting the taint.
     pub(crate) fn contested(&self) -> bool {
         self.at.len() >= REMOVALS
     }
@@ -125,14 +125,14 @@ impl OwnedTaint {
         node.taints.iter().any(|raw| self.is(raw))
     }
 
-    /// Whether it is that taint.
+    /// Whether it equals that taint.
     pub(crate) fn same(&self, taint: &Taint) -> bool {
         taint.key == self.key && taint.value == self.value && taint.effect == self.effect
     }
 }
 
 impl OwnedTaint {
-    /// As the rest of the engine has it.
+    /// The engine's type for it.
     pub(crate) fn into_taint(self) -> Taint {
         Taint { key: self.key, value: self.value, effect: self.effect }
     }

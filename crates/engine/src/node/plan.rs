@@ -1,44 +1,44 @@
-//! What a Windows node gets: labels, a taint, and a record of what Mullion put there.
+//! The plan for a Windows node: labels, a taint, and a record of what Mullion put there.
 //!
-//! [`plan_node`] is a pure function of the node as it stands, so doing it twice does nothing the second time, and two
-//! controllers that race come to the same end. What Mullion put on a node is written on the node itself
-//! (`OWNED_ANNOTATION`): only that is ever taken off again. Everything else, also taints of tools nobody has heard of, stays
-//! where it is, in its order, with every member it has.
+//! [`plan_node`] is a pure function of the node's current state, so a second plan changes nothing, and two controllers
+//! that race get the same result. What Mullion put on a node is recorded on the node itself (`OWNED_ANNOTATION`): only
+//! that is ever removed. Everything else, including taints of unknown tools, stays where it is, in its order, with
+//! every member it has.
 //!
 //! Kubelets can write that record, and `NodeRestriction` forbids them to change taints (`admitNode` in
-//! `plugin/pkg/admission/noderestriction/admission.go`). No kubelet shall have them taken off by Mullion, so a recorded
-//! taint is Mullion's only if something else says that it may be: see [`Trust`]. What a kubelet can have removed from, or
-//! replaced on, its own node is a taint that marks Windows nodes, and Mullion's three labels.
+//! `plugin/pkg/admission/noderestriction/admission.go`). A kubelet must not be able to have Mullion remove taints for
+//! it, so a recorded taint is Mullion's only if something else confirms it: see [`Trust`]. A kubelet can only have
+//! taints that mark Windows nodes, and Mullion's three labels, removed from or replaced on its own node.
 
 use crate::model::cluster::taint::Taint;
 use crate::model::names::{OWNED_ANNOTATION, WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL};
 use crate::model::settings::node_settings::NodeSettings;
 use crate::model::settings::workload_settings::Mode;
 use crate::node::draft::draft;
-use crate::node::facts::{NodeFacts, is_for_us};
+use crate::node::facts::{NodeFacts, is_windows_node};
 use crate::node::node_patch::{NodePatch, NodePlan, Trust};
 use crate::node::owned_record::{Owned, OwnedTaint};
 use crate::node::taint_decision::{TaintDecision, decide};
 
-/// What one node gets under `policy` at `now` (seconds since 1970), `blockers` being the names of what does not tolerate
-/// the policy's taint and would be worse off with it: see [`wanted_taint`] for when that matters.
+/// What one node gets under `policy` at `now` (seconds since 1970). `blockers`: the names of what does not tolerate the
+/// policy's taint and would be worse off with it; see [`wanted_taint`] for when that matters.
 ///
-/// Nodes that are not Windows nodes and virtual-kubelet nodes get nothing and lose nothing. `mode: Audit` only gives
-/// reasons. `mode: Disabled` takes away what Mullion put there. A taint of Mullion's that others remove is set again,
-/// but after the third time within an hour it is left alone, until another one is wanted, somebody puts it back, or the
-/// annotation is taken away.
+/// Nodes that are not Windows nodes and virtual-kubelet nodes are not changed. `mode: Audit` only gives reasons. `mode:
+/// Disabled` removes what Mullion put there. If others remove Mullion's taint it is set again, but after the third time
+/// within an hour it is left alone, until the policy has another taint, someone sets it again, or the annotation is
+/// removed.
 pub fn plan_node(node: &NodeFacts, policy: &NodeSettings, trust: &Trust, blockers: &[String], now: u64) -> NodePlan {
-    if is_for_us(node) { draft(node, policy, trust, blockers, now) } else { NodePlan::default() }
+    if is_windows_node(node) { draft(node, policy, trust, blockers, now) } else { NodePlan::default() }
 }
 
-/// The taint that [`plan_node`] would add to this node if nothing stood against it; `None` if it would add none.
+/// The taint that [`plan_node`] would add to this node if nothing blocks it; `None` if it would add none.
 pub fn wanted_taint(node: &NodeFacts, policy: &NodeSettings, trust: &Trust) -> Option<Taint> {
-    if !is_for_us(node) {
+    if !is_windows_node(node) {
         return None;
     }
     let (owned, _) = Owned::read(node).trusted(policy, trust);
     match decide(node, policy, &owned) {
-        // As of any time: only what is on record counts, and the next plan may still find it contested.
+        // Independent of the time: only the record counts, and the next plan may still find it contested.
         TaintDecision::Set { taint, .. } => {
             let removed = owned.removed.filter(|removed| removed.contested() && removed.is_of(&taint));
             removed.is_none().then_some(taint)
@@ -47,18 +47,19 @@ pub fn wanted_taint(node: &NodeFacts, policy: &NodeSettings, trust: &Trust) -> O
     }
 }
 
-/// What takes everything of Mullion off a node: its taint, if it is one that `trust` knows, its labels, its annotation.
+/// The patch that removes everything of Mullion from a node: its taint, if `trust` knows it, its labels, its
+/// annotation.
 pub fn withdraw_node(node: &NodeFacts, trust: &Trust) -> Option<NodePatch> {
     let disabled = NodeSettings { mode: Mode::Disabled, ..NodeSettings::default() };
     let mut patch = plan_node(node, &disabled, trust, &[], 0).patch.unwrap_or_default();
-    // Mullion's own domain: its labels are its own even where the record of them was lost.
+    // Mullion's own domain: these labels are Mullion's even if their record was lost.
     let own = [WINDOWS_RELEASE_LABEL, WINDOWS_REVISION_LABEL].into_iter().filter(|key| node.labels.contains_key(*key));
-    patch.labels.extend(own.filter(|_| is_for_us(node)).map(|key| (key.to_owned(), None)));
+    patch.labels.extend(own.filter(|_| is_windows_node(node)).map(|key| (key.to_owned(), None)));
     Some(patch).filter(|patch| *patch != NodePatch::default())
 }
 
-/// The taint that a node's own record calls Mullion's; an error where the record cannot be read. A kubelet can write
-/// whatever it likes there.
+/// The taint that a node's own record names as Mullion's; an error if the record cannot be read. A kubelet can write
+/// anything there.
 pub fn recorded_taint(node: &NodeFacts) -> serde_json::Result<Option<Taint>> {
     let Some(text) = node.annotations.get(OWNED_ANNOTATION) else { return Ok(None) };
     let owned: Owned = serde_json::from_str(text)?;

@@ -1,8 +1,8 @@
-//! Who would be worse off if a node got a taint.
+//! Taint blockers: the DaemonSets and pods that would be worse off if a node got a taint.
 //!
-//! `NoSchedule` evicts nothing, but what goes away does not come back: the DaemonSet controller makes no pod for a
-//! node whose taints the template does not tolerate, after a rollout, an eviction or a failure. So the taint waits
-//! for every DaemonSet that belongs on the node and every pod that runs there, until they tolerate it.
+//! `NoSchedule` evicts nothing, but a pod that ends does not come back: after a rollout, an eviction or a failure the
+//! DaemonSet controller creates no pod for a node whose taints the template does not tolerate. So the taint waits until
+//! every DaemonSet that belongs on the node and every pod that runs there tolerates it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::detect::container_images::images_of;
 use crate::detect::decide::decide;
 use crate::detect::input::DetectionInput;
-use crate::model::cluster::namespace::{Namespace, says_ignore};
+use crate::model::cluster::namespace::{Namespace, opts_out};
 use crate::model::cluster::snapshot::ClusterSnapshot;
 use crate::model::cluster::taint::Taint;
 use crate::model::image::platform::ImageOs;
@@ -30,12 +30,12 @@ use crate::model::settings::workload_settings::{HonourIgnore, Mode, Settings, To
 use crate::model::workload::{WorkloadKind, WorkloadObject};
 use crate::node::facts::NodeFacts;
 
-/// A DaemonSet, as far as it matters to taints.
+/// The facts of a DaemonSet that matter to taints.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Daemon {
+pub struct DaemonSetFacts {
     /// `namespace/name`.
     pub name: String,
-    /// Its template's.
+    /// The constraints of its template.
     pub placement: SchedulingConstraints,
     /// See [`belongs`].
     pub belongs: bool,
@@ -50,7 +50,7 @@ pub struct BoundPod {
     /// `namespace/name`.
     pub name: String,
     /// `namespace/name` of the DaemonSet that owns it.
-    pub daemon: Option<String>,
+    pub daemon_set: Option<String>,
     /// Condition `Ready`.
     pub ready: bool,
     /// See [`is_windows_pod`].
@@ -59,11 +59,12 @@ pub struct BoundPod {
     pub tolerations: Vec<TolerationTerm>,
     /// Whether its successor will have the toleration: an enforcing policy covers it and adds tolerations.
     pub covered: bool,
-    /// A mirror of a static pod: the kubelet runs it whatever the taints.
+    /// A mirror of a static pod: the kubelet runs it regardless of taints.
     pub mirror: bool,
 }
 
-/// How keys of taints begin that come and go with a node's state. What does not tolerate them belongs there all the same.
+/// Prefixes of the keys of taints that come and go with a node's state. A DaemonSet that does not tolerate them belongs
+/// on the node anyway.
 const PASSING: [&str; 9] = [
     "node.kubernetes.io/",
     "node.cloudprovider.kubernetes.io/",
@@ -78,36 +79,36 @@ const PASSING: [&str; 9] = [
     "karpenter.sh/",
 ];
 
-/// How keys of taints end that network and storage drivers take off once they run: `node.cilium.io/agent-not-ready`,
-/// `ebs.csi.aws.com/agent-not-ready`.
+/// Suffix of the keys of taints that network and storage drivers remove once they run:
+/// `node.cilium.io/agent-not-ready`, `ebs.csi.aws.com/agent-not-ready`.
 const STARTING: &str = "/agent-not-ready";
 
-/// Whether the taint says something of the node's state and not of what the node is for.
+/// Whether the taint describes the node's state and not its purpose.
 pub fn is_passing(taint: &Taint) -> bool {
     let passing = PASSING.iter().any(|passing| taint.key.starts_with(passing)) || taint.key.ends_with(STARTING);
     passing && taint.key != "node.kubernetes.io/os"
 }
 
-/// What is known of a DaemonSet's claim to a node from its template alone.
+/// Whether a DaemonSet belongs on a node, judged by its template alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
     /// It is not for this node, or tolerates the taint.
     None,
-    /// It asks for Windows nodes, its images are of Windows or of both systems, or its namespace or policy says so:
-    /// see [`belongs`]. Whether its pods are Ready does not matter: a broken one is repaired one day.
+    /// It selects Windows nodes, its images are for Windows or for both systems, or its namespace or policy decides so:
+    /// see [`belongs`]. It does not matter whether its pods are Ready: a broken one will be repaired.
     Certain,
-    /// Nothing says what it is: Linux DaemonSets that were written for clusters of one OS look like this. A Ready pod on
-    /// the node tells.
+    /// Nothing decides its OS: Linux DaemonSets that were written for clusters of one OS look like this. A Ready pod on
+    /// the node confirms it.
     Doubtful,
 }
 
-/// Whether a DaemonSet is meant for Windows nodes too: it was decided for Windows, or it is not for one operating system,
-/// because its images exist for both or its author says `any`. Whether its template fits a certain node is another question.
+/// Whether a DaemonSet is meant for Windows nodes too: its decision is Windows, or it is not for one operating system,
+/// because its images exist for both or its author sets `any`. Whether its template fits a certain node is not checked.
 ///
-/// `settings`: what the policies set for it. Policies that are off or that leave the namespace alone do not matter: what is
-/// there is there.
-pub fn belongs(daemon: WorkloadObject<'_>, snapshot: &ClusterSnapshot, settings: &Settings) -> bool {
-    let Some((decision, multi)) = detect(daemon, snapshot, settings) else { return false };
+/// `settings`: what the policies set for it. It does not matter whether a policy is disabled or exempts the namespace,
+/// because the DaemonSet exists in any case.
+pub fn belongs(daemon_set: WorkloadObject<'_>, snapshot: &ClusterSnapshot, settings: &Settings) -> bool {
+    let Some((decision, multi)) = detect(daemon_set, snapshot, settings) else { return false };
     match decision.os {
         DetectedOs::Windows => true,
         DetectedOs::Undecided => multi || !decision.placement,
@@ -115,8 +116,8 @@ pub fn belongs(daemon: WorkloadObject<'_>, snapshot: &ClusterSnapshot, settings:
     }
 }
 
-/// Whether a bound pod is a Windows pod by what its author, scope or images say: that its node is a Windows node proves
-/// nothing unless it runs there.
+/// Whether a bound pod is a Windows pod by its fields, scope or images: a Windows node proves nothing unless the pod
+/// runs there.
 pub fn is_windows_pod(pod: WorkloadObject<'_>, snapshot: &ClusterSnapshot, settings: &Settings) -> bool {
     detect(pod, snapshot, settings)
         .is_some_and(|(decision, _)| decision.os == DetectedOs::Windows && decision.basis != Basis::Place)
@@ -140,13 +141,13 @@ fn detect(workload: WorkloadObject<'_>, snapshot: &ClusterSnapshot, settings: &S
     Some((decision, multi))
 }
 
-/// Whether a DaemonSet's nodeSelector keeps it on Linux nodes, whatever else it says.
-pub fn selects_linux(daemon: &Value) -> bool {
-    Pod::of(WorkloadKind::DaemonSet, daemon).is_some_and(|pod| selector_os(&pod).0 == OsWanted::Only(Os::Linux))
+/// Whether a DaemonSet's nodeSelector keeps it on Linux nodes.
+pub fn selects_linux(daemon_set: &Value) -> bool {
+    Pod::of(WorkloadKind::DaemonSet, daemon_set).is_some_and(|pod| selector_os(&pod).0 == OsWanted::Only(Os::Linux))
 }
 
-/// Whether Windows pods under these settings are given the toleration of the policy's taint: an enforcing policy, which
-/// adds it, and nobody opted out. `pod`: the pod's labels and annotations.
+/// Whether Windows pods under these settings get the toleration of the policy's taint: an enforcing policy adds it, and
+/// neither pod nor namespace opts out. `pod`: the pod's labels and annotations.
 pub fn reaches(
     settings: &Settings,
     namespace: Option<&Namespace>,
@@ -160,7 +161,7 @@ pub fn reaches(
         TolerationsMode::Listed => listed(),
         TolerationsMode::Never => false,
     };
-    let ignores = |maps: [&BTreeMap<String, String>; 2]| maps.into_iter().any(says_ignore);
+    let ignores = |maps: [&BTreeMap<String, String>; 2]| maps.into_iter().any(opts_out);
     let by_namespace = || namespace.is_some_and(|namespace| ignores([&namespace.labels, &namespace.annotations]));
     let opted_out = match settings.ignore {
         HonourIgnore::Never => false,
@@ -170,9 +171,9 @@ pub fn reaches(
     settings.mode == Mode::Enforce && adds && !opted_out
 }
 
-/// What the template alone says about the DaemonSet on this node once it has `taint`.
-pub fn claim(daemon: &Daemon, node: &NodeFacts, taint: &Taint) -> Claim {
-    let placement = &daemon.placement;
+/// The DaemonSet's claim to this node once it has `taint`, judged by its template alone.
+pub fn claim(daemon_set: &DaemonSetFacts, node: &NodeFacts, taint: &Taint) -> Claim {
+    let placement = &daemon_set.placement;
     let fits =
         |labels: &BTreeMap<String, String>| placement.fits(&node.name, |key| labels.get(key).map(String::as_str));
     let at_home = || {
@@ -184,40 +185,41 @@ pub fn claim(daemon: &Daemon, node: &NodeFacts, taint: &Taint) -> Claim {
     if placement.tolerates(taint) || !fits(&node.labels) || !at_home() {
         return Claim::None;
     }
-    // Would the same machine do if it ran Linux? Then the template asks for no OS.
-    if daemon.belongs || !fits(&as_linux(&node.labels)) {
+    // A template that also fits the same machine with Linux selects no OS.
+    if daemon_set.belongs || !fits(&as_linux(&node.labels)) {
         Claim::Certain
-    } else if daemon.any_ready {
+    } else if daemon_set.any_ready {
         Claim::Doubtful
     } else {
         Claim::None
     }
 }
 
-/// Whether [`blockers`] could find any among the node's pods, or needs them to settle a doubt. `covered`: see
+/// Whether [`blockers`] may find any among the node's pods, or needs them to decide a doubtful claim. `covered`: see
 /// `all_covered`.
-pub fn needs_pods(node: &NodeFacts, taint: &Taint, daemons: &[Daemon], covered: bool) -> bool {
+pub fn needs_pods(node: &NodeFacts, taint: &Taint, daemons: &[DaemonSetFacts], covered: bool) -> bool {
     !covered
         || taint.effect == "NoExecute"
-        || daemons.iter().any(|daemon| claim(daemon, node, taint) == Claim::Doubtful)
+        || daemons.iter().any(|daemon_set| claim(daemon_set, node, taint) == Claim::Doubtful)
 }
 
-/// The names of all that would be worse off, DaemonSets first, for people to read: `DaemonSet ns/name`, `Pod ns/name`.
+/// The names of all blockers, DaemonSets first, for messages: `DaemonSet ns/name`, `Pod ns/name`.
 ///
 /// With a `NoExecute` taint every pod that does not tolerate it counts, covered or not: it would be evicted at once.
-pub fn blockers(node: &NodeFacts, taint: &Taint, daemons: &[Daemon], pods: &[BoundPod]) -> Vec<String> {
-    let present: BTreeSet<&str> = pods.iter().filter(|pod| pod.ready).filter_map(|pod| pod.daemon.as_deref()).collect();
-    let waits = |daemon: &&Daemon| match claim(daemon, node, taint) {
+pub fn blockers(node: &NodeFacts, taint: &Taint, daemons: &[DaemonSetFacts], pods: &[BoundPod]) -> Vec<String> {
+    let present: BTreeSet<&str> =
+        pods.iter().filter(|pod| pod.ready).filter_map(|pod| pod.daemon_set.as_deref()).collect();
+    let waits = |daemon_set: &&DaemonSetFacts| match claim(daemon_set, node, taint) {
         Claim::None => false,
         Claim::Certain => true,
-        Claim::Doubtful => present.contains(daemon.name.as_str()),
+        Claim::Doubtful => present.contains(daemon_set.name.as_str()),
     };
-    let daemons = daemons.iter().filter(waits).map(|daemon| format!("DaemonSet {}", daemon.name));
+    let daemons = daemons.iter().filter(waits).map(|daemon_set| format!("DaemonSet {}", daemon_set.name));
     let evicts = taint.effect == "NoExecute";
     let suffers = |pod: &&BoundPod| {
         (pod.ready || pod.windows)
             && !pod.mirror
-            && (evicts || (pod.daemon.is_none() && !pod.covered))
+            && (evicts || (pod.daemon_set.is_none() && !pod.covered))
             && !pod.tolerations.iter().any(|toleration| toleration.covers(taint))
     };
     let pods = pods.iter().filter(suffers).map(|pod| format!("Pod {}", pod.name));

@@ -1,4 +1,4 @@
-//! What becomes of the taint on one node.
+//! The decision about the taint of one node.
 
 use crate::model::cluster::taint::Taint;
 use crate::model::names::OWNED_ANNOTATION;
@@ -7,19 +7,20 @@ use crate::model::settings::workload_settings::Mode;
 use crate::node::facts::NodeFacts;
 use crate::node::owned_record::{Owned, OwnedTaint, Removed};
 
-/// What is to be done. `ours`: where the taint stands that Mullion put there.
+/// What to do with the taint. `ours`: the position of the taint that Mullion set.
 pub(crate) enum TaintDecision {
-    /// Nothing: it is not wanted, and none of ours stands.
+    /// Nothing: no taint is wanted, and Mullion's is not there.
     Nothing,
-    /// Ours stands and is right.
+    /// Mullion's is there and right.
     Keep(OwnedTaint),
-    /// Ours has to go.
+    /// Mullion's must be removed.
     Remove { ours: usize, why: String },
-    /// Somebody else's taint does the work.
+    /// Someone else's taint marks the node already.
     Foreign(Taint),
-    /// Another taint has the same key and effect: the API server takes each such pair once. An older one of ours stays.
+    /// Another taint has the same key and effect: the API server accepts each such pair once. An older one of Mullion's
+    /// stays.
     Taken { by: Taint, ours: Option<OwnedTaint> },
-    /// To be set, in place of ours or at the end.
+    /// To be set, in place of Mullion's or at the end.
     Set { taint: Taint, ours: Option<usize> },
 }
 
@@ -30,18 +31,18 @@ pub(crate) fn decide(node: &NodeFacts, policy: &NodeSettings, owned: &Owned) -> 
     let wanted = policy_taint(policy);
     if policy.mode == Mode::Disabled || policy.taint.apply == ApplyTaint::Never {
         let disabled = policy.mode == Mode::Disabled;
-        let why = if disabled { "the NodePolicy is disabled" } else { "the NodePolicy wants none" };
+        let why = if disabled { "the NodePolicy is disabled" } else { "the NodePolicy sets no taint" };
         return ours.map_or(TaintDecision::Nothing, |ours| TaintDecision::Remove { ours, why: why.to_owned() });
     }
     let others = || {
         let foreign = node.taints.iter().enumerate().filter(|(at, _)| Some(*at) != ours);
         foreign.filter_map(|(_, raw)| Taint::from_json(raw))
     };
-    // Also one that came later: two tools' taints would ask every pod for two tolerations.
-    if let Some(found) = others().find(|taint| repels(taint) && marks_windows(taint, policy)) {
+    // Also one that was added later: with the taints of two tools every pod would need two tolerations.
+    if let Some(marker) = others().find(|taint| repels(taint) && marks_windows(taint, policy)) {
         return match ours {
-            Some(ours) => TaintDecision::Remove { ours, why: format!("{found} marks the node already") },
-            None => TaintDecision::Foreign(found),
+            Some(ours) => TaintDecision::Remove { ours, why: format!("{marker} marks the node already") },
+            None => TaintDecision::Foreign(marker),
         };
     }
     if let Some(standing) = standing.filter(|standing| standing.same(&wanted)) {
@@ -58,12 +59,12 @@ fn repels(taint: &Taint) -> bool {
     matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute")
 }
 
-/// Why a taint is left alone, and how that ends.
+/// The reason why a contested taint is not set again, and how to change that.
 pub(crate) fn contested(taint: &Taint, removed: &Removed, node: &str) -> String {
     format!(
-        "taint {taint} is left off: somebody removed it {} times within an hour. Find out who (kubectl get node {node} \
-         -o yaml --show-managed-fields); it is Mullion's again once kubectl annotate node {node} {}- was run or the \
-         NodePolicy has another taint, and kubectl taint node {node} {taint} sets it by hand",
+        "taint {taint} is not set again: it was removed {} times within an hour. Find out who removes it (kubectl get \
+         node {node} -o yaml --show-managed-fields). Mullion sets it again after kubectl annotate node {node} {}-, or if \
+         the NodePolicy has another taint; to set it by hand: kubectl taint node {node} {taint}",
         removed.count(),
         OWNED_ANNOTATION
     )

@@ -1,4 +1,4 @@
-//! The decision annotation of one workload: what was decided, why, and what was placed.
+//! The decision annotation of one workload: the decision, its reason, and what was placed.
 
 use crate::model::decision_annotation::DecisionAnnotation;
 use crate::model::json_pointer::field_path;
@@ -6,27 +6,27 @@ use crate::model::operating_system::Os;
 use crate::model::os_decision::{Basis, EvidenceSource, OsDecision};
 use crate::place::context::WorkloadContext;
 
-/// The annotation for what was decided and `placed`.
+/// The annotation for the decision and `placed`.
 pub(crate) fn annotation_of(cx: &WorkloadContext<'_>, placed: Vec<String>) -> DecisionAnnotation {
     let os = cx.decision.decided().map_or("", Os::name).to_owned();
     let pod = &cx.input.pod;
     let containers = if pod.pointer.is_empty() { DecisionAnnotation::names(pod) } else { Vec::new() };
-    DecisionAnnotation { os, basis: cx.decision.basis, because: because(cx.decision), placed, containers }
+    DecisionAnnotation { os, basis: cx.decision.basis, because: decision_reason(cx.decision), placed, containers }
 }
 
-/// An annotation from the request, as this decision has it: a default that the request brings along, where something else
-/// decides now, would be taken for one in the next review.
-pub(crate) fn decided_by(cx: &WorkloadContext<'_>, annotation: DecisionAnnotation) -> DecisionAnnotation {
+/// An annotation from the request, with this decision's basis: a default in the annotation, although something else
+/// decides now, would be taken for a default in the next review.
+pub(crate) fn with_decision(cx: &WorkloadContext<'_>, annotation: DecisionAnnotation) -> DecisionAnnotation {
     if annotation.basis == cx.decision.basis {
         return annotation;
     }
-    DecisionAnnotation { basis: cx.decision.basis, because: because(cx.decision), ..annotation }
+    DecisionAnnotation { basis: cx.decision.basis, because: decision_reason(cx.decision), ..annotation }
 }
 
 /// What decided, as a clause for people: `image mcr.microsoft.com/…:ltsc2022, by tag`.
-pub fn because(decision: &OsDecision) -> String {
+pub fn decision_reason(decision: &OsDecision) -> String {
     if decision.basis == Basis::Default {
-        return "nothing says otherwise (Linux default)".to_owned();
+        return "the Linux default".to_owned();
     }
     match decision.evidence.first().map(|evidence| &evidence.source) {
         Some(EvidenceSource::Field(pointer)) => field_path(pointer),

@@ -1,6 +1,6 @@
-//! A live object as its author wrote it, as far as that can be told: without what the API server and Mullion have put
-//! there since. What other admission plugins add (a service account's volume, default tolerations) stays: they run before
-//! Mullion is asked, and so it sees the same at a CREATE.
+//! The authored object: a live object without what the API server and Mullion have added since its author wrote it.
+//! What other admission plugins add (a service account's volume, default tolerations) stays: they run before Mullion,
+//! so Mullion sees it at a CREATE too.
 
 use serde_json::{Map, Value};
 
@@ -10,30 +10,30 @@ use crate::model::names::{DECISION_ANNOTATION, FINDINGS_LABEL, IMAGE_BUILD_LABEL
 use crate::model::scheduling::node_constraints::{REQUIRED_TERMS, is_empty_term};
 use crate::model::workload::WorkloadKind;
 
-/// Where `kubectl apply` keeps what it was given.
+/// Where `kubectl apply` keeps the manifest it was given.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Makes `object`, a workload of that kind as a cluster has it, what its author wrote.
+/// Turns `object`, a live workload of that kind, into what its author wrote.
 ///
-/// A pod that `kubectl apply` made carries the author's own text, which is taken: little of a pod can be changed later. Of
-/// any other, fields that Mullion repaired are gone for good.
-pub fn as_written(kind: WorkloadKind, object: &mut Value, snapshot: &ClusterSnapshot) {
+/// A pod that `kubectl apply` created contains the author's manifest, which is used: little of a pod can be changed
+/// later. In any other, fields that Mullion repaired are lost.
+pub fn restore_authored(kind: WorkloadKind, object: &mut Value, snapshot: &ClusterSnapshot) {
     if kind == WorkloadKind::Pod {
         if let Some(applied) = applied(object) {
             *object = applied;
             return;
         }
         if let Some(spec) = members(object, "/spec") {
-            // Bound by the scheduler, and debugged by somebody.
+            // Set by the scheduler and by `kubectl debug`.
             spec.remove("nodeName");
             spec.remove("ephemeralContainers");
         }
     }
-    if let Some(note) =
+    if let Some(annotation) =
         DecisionAnnotation::of(object).filter(|_| matches!(kind, WorkloadKind::Pod | WorkloadKind::DaemonSet))
     {
         let at = format!("{}/spec", kind.pod_pointer());
-        undo(&note, object, &at, snapshot);
+        undo(&annotation, object, &at, snapshot);
     }
     for (parent, key) in [
         ("/metadata/annotations", DECISION_ANNOTATION),
@@ -58,10 +58,10 @@ fn applied(object: &Value) -> Option<Value> {
     (is_pod && same("/metadata/name") && applied.pointer("/spec/containers").is_some()).then_some(applied)
 }
 
-/// Takes away what the note says that Mullion placed.
-fn undo(note: &DecisionAnnotation, object: &mut Value, spec: &str, snapshot: &ClusterSnapshot) {
-    let build = note.has_placed("build");
-    let class = note.has_placed("runtimeClassName").then(|| {
+/// Removes what Mullion placed according to the annotation.
+fn undo(annotation: &DecisionAnnotation, object: &mut Value, spec: &str, snapshot: &ClusterSnapshot) {
+    let build = annotation.has_placed("build");
+    let class = annotation.has_placed("runtimeClassName").then(|| {
         let members = members(object, spec)?;
         // What the server adds for a class.
         members.remove("overhead");
@@ -69,11 +69,11 @@ fn undo(note: &DecisionAnnotation, object: &mut Value, spec: &str, snapshot: &Cl
         snapshot.runtime_class(name.as_str()?)
     });
     let class = class.flatten();
-    if let Some(members) = members(object, spec).filter(|_| note.has_placed("os")) {
+    if let Some(members) = members(object, spec).filter(|_| annotation.has_placed("os")) {
         members.remove("os");
     }
     if let Some(selector) = members(object, &format!("{spec}/nodeSelector")) {
-        if note.placed_selector() && selector.get(OS_LABEL).and_then(Value::as_str) == Some(&note.os) {
+        if annotation.placed_selector() && selector.get(OS_LABEL).and_then(Value::as_str) == Some(&annotation.os) {
             selector.remove(OS_LABEL);
         }
         selector.retain(|key, value| {
@@ -83,14 +83,14 @@ fn undo(note: &DecisionAnnotation, object: &mut Value, spec: &str, snapshot: &Cl
     }
     if let Some(Value::Array(tolerations)) = object.pointer_mut(&format!("{spec}/tolerations")) {
         let of_class = |one: &Value| class.is_some_and(|class| class.tolerations.contains(one));
-        tolerations.retain(|one| !note.placed_toleration(one) && !of_class(one));
+        tolerations.retain(|one| !annotation.placed_toleration(one) && !of_class(one));
     }
     if build {
         undo_build(object, spec);
     }
 }
 
-/// Takes away the affinity that keeps a pod off builds.
+/// Removes the node affinity that excludes builds.
 fn undo_build(object: &mut Value, spec: &str) {
     let pod = spec.strip_suffix("/spec").unwrap_or(spec);
     let terms = format!("{pod}{REQUIRED_TERMS}");
@@ -108,7 +108,7 @@ fn undo_build(object: &mut Value, spec: &str) {
     if !list.is_empty() {
         return;
     }
-    // Ours alone: without terms it would let the pod run nowhere.
+    // Only Mullion's terms: an empty list would let the pod run nowhere.
     if let Some(affinity) = members(object, &format!("{spec}/affinity/nodeAffinity")) {
         affinity.remove("requiredDuringSchedulingIgnoredDuringExecution");
     }

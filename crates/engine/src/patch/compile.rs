@@ -1,7 +1,7 @@
-//! From changes to one JSON Patch (RFC 6902).
+//! Compiles changes into one JSON Patch (RFC 6902).
 //!
-//! Hand-built operations rather than a diff: audit logs store the patch as it is, and index-wise diffs of lists are unreadable
-//! there and dangerous beside other webhooks.
+//! Hand-built operations rather than a diff: audit logs store the patch as it is, and index-wise diffs of lists are
+//! unreadable there and dangerous beside other webhooks.
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, ReplaceOperation};
@@ -13,8 +13,8 @@ use crate::model::json_pointer::member;
 /// Compiles `changes` into the operations that turn `object` into the changed object, in an order in which each
 /// applies: parents before children, removals last and list items from the highest index down.
 ///
-/// An edit that cannot apply (its parent is no object) is left out: a patch that fails is an internal error to the
-/// user, even where the webhook's failures are ignored.
+/// An edit that cannot apply (its parent is not an object) is left out: a patch that fails is an internal error to the
+/// user, even if the webhook's failure policy is Ignore.
 pub fn compile(object: &Value, changes: &[Change]) -> Vec<PatchOperation> {
     let mut compiler = Compiler { object, made: Vec::new(), operations: Vec::new() };
     let mut removals: Vec<&str> = Vec::new();
@@ -35,7 +35,7 @@ pub fn compile(object: &Value, changes: &[Change]) -> Vec<PatchOperation> {
     compiler.operations
 }
 
-/// Later list items before earlier ones, so that no removal moves what another names.
+/// Later list items before earlier ones, so that no removal changes the index of another.
 fn descending(a: &str, b: &str) -> std::cmp::Ordering {
     let key = |pointer: &str| -> Vec<(u64, String)> {
         let tokens = pointer.split('/');
@@ -46,7 +46,7 @@ fn descending(a: &str, b: &str) -> std::cmp::Ordering {
 
 struct Compiler<'a> {
     object: &'a Value,
-    /// Parents and lists that earlier operations made.
+    /// Parents and lists that earlier operations created.
     made: Vec<String>,
     operations: Vec<PatchOperation>,
 }
@@ -59,7 +59,7 @@ impl Compiler<'_> {
         }
         let value = value.clone();
         let present = member(self.object, pointer);
-        // What is appended later joins what is written here.
+        // A later append adds to the list that is written here.
         if value.is_array() && !present.is_some_and(Value::is_array) {
             self.made.push(pointer.to_owned());
         }
@@ -86,7 +86,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Makes `pointer` an object, its parents first; false if something else stands there.
+    /// Makes `pointer` an object, its parents first; false if it has a value of another type.
     fn make_object(&mut self, pointer: &str) -> bool {
         match member(self.object, pointer) {
             Some(Value::Object(_)) => return true,

@@ -1,8 +1,8 @@
-//! The update of a DaemonSet: what Mullion put into its template earlier, over the updates that follow.
+//! Updates of DaemonSets: keeps in the template what Mullion put there earlier.
 //!
-//! A changed template replaces every pod, so Mullion's own part must never be what changes. The decision annotation on the old object
-//! is the memory of it: whatever is known of the cluster by now, an author who writes his own version again gets the
-//! stored template back, byte for byte.
+//! A changed template replaces every pod, so Mullion's own part must never be what changes. The decision annotation on
+//! the old object records it: whatever is known of the cluster by now, an author who applies their own version again
+//! gets the stored template back, byte for byte.
 
 use serde_json::Value;
 
@@ -20,10 +20,10 @@ use crate::model::workload::WorkloadKind;
 use crate::patch::compile::compile;
 use crate::place::placement_changes::PlacementChanges;
 
-const STOOD: &str = "it stood there before this update";
-const OVER: &str = "what decided for it no longer does";
+const RESTORED: &str = "it was there before this update";
+const OUTDATED: &str = "the reason for it is gone";
 
-/// An update of a DaemonSet, and what the annotation says of the template before it.
+/// An update of a DaemonSet, and the decision annotation on the old object.
 pub struct DaemonSetUpdate<'a> {
     request: &'a ReviewRequest<'a>,
     old: Pod<'a>,
@@ -31,19 +31,19 @@ pub struct DaemonSetUpdate<'a> {
     annotation: Option<DecisionAnnotation>,
 }
 
-/// What becomes of an earlier placement in a template that changes.
+/// Whether an earlier placement still holds in a template that changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PlacementFate {
-    /// Nothing speaks against it.
-    Holds,
-    /// Another operating system is meant now, or all of them.
-    Over,
-    /// Its author contradicts himself: nobody knows.
-    Open,
+pub enum PlacementState {
+    /// No evidence contradicts it.
+    Valid,
+    /// The decision is another operating system now, or all of them.
+    Outdated,
+    /// The evidence conflicts.
+    Unclear,
 }
 
 impl<'a> DaemonSetUpdate<'a> {
-    /// `None` where the request is no update of a DaemonSet.
+    /// `None` if the request does not update a DaemonSet.
     pub fn of(request: &'a ReviewRequest<'a>) -> Option<Self> {
         let object = request.workload.object;
         let old = request.old.filter(|_| request.operation == Operation::Update)?;
@@ -55,25 +55,27 @@ impl<'a> DaemonSetUpdate<'a> {
         Some(Self { request, old: pod(old)?, new: pod(object)?, annotation: DecisionAnnotation::of(old) })
     }
 
-    /// The decision annotation on the old object, or, where that has none, the one its author brings along.
+    /// The decision annotation on the old object or, if it has none, on the new one.
     pub fn annotation(&self) -> Option<DecisionAnnotation> {
         self.annotation.clone().or_else(|| DecisionAnnotation::of(self.request.workload.object))
     }
 
-    /// What a decision about the new template may go by; `annotation`: [`annotation`](Self::annotation).
+    /// What is known about the earlier placement for the decision about the new template; `annotation`:
+    /// [`annotation`](Self::annotation).
     pub fn earlier<'n>(&self, annotation: &'n DecisionAnnotation) -> EarlierPlacement<'n> {
         EarlierPlacement { annotation, selector_returns: self.lacks_selector() }
     }
 
-    /// The changes after which the old template stands, annotation included: the request drops nothing but what Mullion had
-    /// changed there. `repairs`: of what the API server would refuse; `asks`: the author's annotation, which may take a
-    /// placement back.
-    pub fn put_back(&self, repairs: Vec<Change>, asks: Option<ScopeOs>) -> Option<Vec<Change>> {
+    /// The changes that restore the old template, annotation included, if the request drops only what Mullion had
+    /// changed there. `repairs`: of what the API server would reject; `requested`: the author's annotation, which may
+    /// remove a placement.
+    pub fn restore_template(&self, repairs: Vec<Change>, requested: Option<ScopeOs>) -> Option<Vec<Change>> {
         let mut changes = repairs;
-        let another =
-            |annotation: &DecisionAnnotation| asks.is_some_and(|asks| asks.os().map(Os::name) != Some(&annotation.os));
+        let another = |annotation: &DecisionAnnotation| {
+            requested.is_some_and(|requested| requested.os().map(Os::name) != Some(&annotation.os))
+        };
         if !self.annotation.as_ref().is_some_and(another) {
-            changes.extend(self.lost().changes);
+            changes.extend(self.lost_placement().changes);
         }
         if !self.restored_by(&changes) {
             return None;
@@ -82,7 +84,7 @@ impl<'a> DaemonSetUpdate<'a> {
         Some(changes)
     }
 
-    /// Whether the request, of which the template differs, has the old object's with these changes.
+    /// Whether these changes turn the request's template, which differs, into the old one.
     fn restored_by(&self, changes: &[Change]) -> bool {
         let (Some(old), false) = (self.request.old, changes.is_empty()) else { return false };
         let at = self.request.workload.kind.pod_pointer();
@@ -91,35 +93,35 @@ impl<'a> DaemonSetUpdate<'a> {
             && member(&object, at) == member(old, at)
     }
 
-    /// What becomes of the placement that the annotation names.
-    pub fn fate(&self, decision: &OsDecision) -> PlacementFate {
-        let Some(annotation) = &self.annotation else { return PlacementFate::Open };
+    /// Whether the placement that the annotation names still holds.
+    pub fn state(&self, decision: &OsDecision) -> PlacementState {
+        let Some(annotation) = &self.annotation else { return PlacementState::Unclear };
         match decision.os {
-            DetectedOs::Conflict => PlacementFate::Open,
+            DetectedOs::Conflict => PlacementState::Unclear,
             DetectedOs::Undecided if decision.evidence.iter().any(|evidence| evidence.os == EvidenceOs::Any) => {
-                PlacementFate::Over
+                PlacementState::Outdated
             }
-            DetectedOs::Undecided => PlacementFate::Holds,
+            DetectedOs::Undecided => PlacementState::Valid,
             DetectedOs::Windows | DetectedOs::Linux if decision.decided() == Os::from_name(&annotation.os) => {
-                PlacementFate::Holds
+                PlacementState::Valid
             }
-            DetectedOs::Windows | DetectedOs::Linux => PlacementFate::Over,
+            DetectedOs::Windows | DetectedOs::Linux => PlacementState::Outdated,
         }
     }
 
     /// What Mullion had put into the old template and the new one lacks.
-    pub fn lost(&self) -> PlacementChanges<'a> {
+    pub fn lost_placement(&self) -> PlacementChanges<'a> {
         let mut placed = PlacementChanges::on(self.request.workload.object);
         let Some(annotation) = &self.annotation else { return placed };
         if self.lacks_selector() {
             let edit = Edit::Set { pointer: self.selector(), value: Value::from(annotation.os.as_str()) };
-            placed.push(STOOD, edit, SELECTOR);
+            placed.push(RESTORED, edit, SELECTOR);
         }
         self.lost_tolerations(annotation, &mut placed);
         placed
     }
 
-    /// Whether Mullion had put a selector into the old template and the new one has none of that label.
+    /// Whether Mullion had put the OS selector into the old template and the new one has no selector with that label.
     fn lacks_selector(&self) -> bool {
         let stood = |annotation: &DecisionAnnotation| {
             let mut pairs = self.old.strings("/spec/nodeSelector");
@@ -135,23 +137,22 @@ impl<'a> DaemonSetUpdate<'a> {
         let lost: Vec<&Value> = missing().filter(|toleration| annotation.placed_toleration(toleration)).collect();
         let pointer = self.new.at("/spec/tolerations");
         let words = lost.iter().map(|toleration| toleration_word(toleration));
-        // Where the list is the old one but for those, they go back to their own places.
+        // If the list only lacks these, each goes back to its place.
         if !lost.is_empty() && lost.len() == missing().count() && present.iter().all(|one| old.contains(one)) {
             let edit = Edit::Set { pointer, value: Value::from(old) };
             let words: Vec<String> = words.collect();
-            placed.push_all(STOOD, edit, words);
+            placed.push_all(RESTORED, edit, words);
             return;
         }
         for (toleration, word) in lost.iter().zip(words) {
             let edit = Edit::Append { pointer: pointer.clone(), value: (*toleration).clone() };
-            placed.push(STOOD, edit, word);
+            placed.push(RESTORED, edit, word);
         }
     }
 
-    /// Removes what Mullion had put there and still stands, for an operating system that is not meant any more. `fresh`:
-    /// what is placed for the one that is, whose selector takes the place of the old one; `wanted`: the tolerations that
-    /// one needs too.
-    pub fn take_away(&self, fresh: &PlacementChanges<'_>, wanted: impl Fn(&Value) -> bool) -> Vec<Change> {
+    /// Removes what Mullion placed for an operating system that is no longer decided. `fresh`: the placement for the
+    /// new one, whose selector replaces the old one; `wanted`: the tolerations that the new one needs too.
+    pub fn remove_placement(&self, fresh: &PlacementChanges<'_>, wanted: impl Fn(&Value) -> bool) -> Vec<Change> {
         let Some(annotation) = &self.annotation else { return Vec::new() };
         let old = self.old.items("/spec/tolerations");
         let over = |one: &Value| annotation.placed_toleration(one) && old.contains(one) && !wanted(one);
@@ -165,7 +166,7 @@ impl<'a> DaemonSetUpdate<'a> {
         tolerations.chain(selector).map(removed).collect()
     }
 
-    /// Removes the annotation, unless it is one for that operating system: the first call for this request wrote that.
+    /// Removes the annotation, unless it is for that operating system: then the first call for this request wrote it.
     pub fn without_annotation(&self, os: Option<Os>) -> Option<Change> {
         let object = self.request.workload.object;
         let written = DecisionAnnotation::of(object).is_some_and(|annotation| Os::from_name(&annotation.os) == os);
@@ -178,8 +179,8 @@ impl<'a> DaemonSetUpdate<'a> {
         self.new.at(&format!("/spec/nodeSelector/{}", escape(OS_LABEL)))
     }
 
-    /// The old annotation, with more words where it lacks some. A second call for one request sees what the first wrote, and
-    /// leaves it.
+    /// The old annotation, extended by `words` if it lacks some. A second call for one request keeps what the first
+    /// wrote.
     pub fn annotation_with(&self, words: Vec<String>) -> Option<Change> {
         let old = self.annotation.as_ref()?;
         let written = DecisionAnnotation::of(self.request.workload.object).filter(|annotation| annotation.extends(old));
@@ -190,16 +191,16 @@ impl<'a> DaemonSetUpdate<'a> {
         if written.is_some() { None } else { self.kept_annotation() }
     }
 
-    /// The old annotation as it was written, where the request drops it or has another.
+    /// The old annotation as it was written, if the request drops or changes it.
     pub fn kept_annotation(&self) -> Option<Change> {
         let of = |object| member(object, &DecisionAnnotation::pointer());
         let value = of(self.request.old?).filter(|_| self.annotation.is_some())?;
         let stands = of(self.request.workload.object) == Some(value);
         let edit = Edit::Set { pointer: DecisionAnnotation::pointer(), value: value.clone() };
-        (!stands).then_some(Change { cause: Cause::Placement(STOOD), edit })
+        (!stands).then_some(Change { cause: Cause::Placement(RESTORED), edit })
     }
 }
 
 fn removed(pointer: String) -> Change {
-    Change { cause: Cause::Placement(OVER), edit: Edit::Remove { pointer } }
+    Change { cause: Cause::Placement(OUTDATED), edit: Edit::Remove { pointer } }
 }

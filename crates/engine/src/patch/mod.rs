@@ -1,7 +1,7 @@
-//! From a decision and findings to changes, and to one JSON Patch (RFC 6902).
+//! Changes from a decision and findings, compiled to one JSON Patch (RFC 6902).
 //!
-//! A second call for one request finds nothing left to change. Imports `model`, `detect`, `place` and `rules`; `admission`
-//! imports it.
+//! A second call for one request finds nothing left to change. Imports `model`, `detect`, `place` and `rules`;
+//! `admission` imports it.
 
 pub mod annotation;
 pub mod authored_object;

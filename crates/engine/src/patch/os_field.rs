@@ -1,4 +1,4 @@
-//! The OS field of a pod, `spec.os.name`: set on a Windows pod once nothing is left that it forbids.
+//! The OS field of a pod, `spec.os.name`: set on a Windows pod once no field is left that it forbids.
 
 use serde_json::json;
 
@@ -12,20 +12,20 @@ use crate::place::placement_changes::PlacementChanges;
 use crate::rules::finding::Finding;
 
 impl WorkloadContext<'_> {
-    /// Sets the OS field to `windows`, with the removal of every field it forbids, all or nothing. Not where Pod Security
-    /// would refuse the pod for it: with the fields it passes there, and runs.
+    /// Sets the OS field to `windows` and removes every field it forbids, all or nothing. Not where Pod Security would
+    /// reject the pod for it: with the fields the pod passes there, and runs.
     ///
     /// `selector_stands`: whether the pod has, or is given, the Windows nodeSelector.
     pub fn set_os_field(&self, findings: &[Finding], selector_stands: bool, placed: &mut PlacementChanges<'_>) {
         let forbidden = || findings.iter().filter(|finding| finding.forbidden_by_os);
         let stays = |finding: &Finding| finding.action != Action::Repair && finding.rejected_beside_os;
         let clean = !findings.iter().any(stays);
-        let stands = self.input.pod.says_windows_os();
+        let stands = self.input.pod.has_windows_os_field();
         let wanted = self.input.settings.spec_os == OsFieldMode::WhenClean
             && selector_stands
             && clean
-            && !PodSecurity::of(self.input.namespace).refuses_windows_os();
-        // What the author wrote stays, even a name Mullion does not know, or none.
+            && !PodSecurity::of(self.input.namespace).rejects_windows_os();
+        // What the author wrote stays, even a name Mullion does not know, or an empty field.
         let taken = self.input.pod.get("/spec/os").is_some();
         if !stands && (!wanted || taken) {
             return;
@@ -33,7 +33,7 @@ impl WorkloadContext<'_> {
         repair(forbidden(), &mut placed.changes);
         if !stands {
             let edit = Edit::Set { pointer: self.input.pod.at("/spec/os"), value: json!({"name": "windows"}) };
-            placed.push("nothing is left that it forbids", edit, "os");
+            placed.push("no field is left that it forbids", edit, "os");
         }
     }
 }

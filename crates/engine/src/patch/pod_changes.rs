@@ -13,7 +13,7 @@ use crate::place::context::WorkloadContext;
 use crate::place::placement_changes::PlacementChanges;
 use crate::rules::finding::Finding;
 
-/// The changes; `daemon_set`: the pod is one of a DaemonSet, whose controller chose its node already.
+/// The changes; `daemon_set`: the pod belongs to a DaemonSet, whose controller has chosen its node already.
 pub(crate) fn pod_changes(cx: &WorkloadContext<'_>, findings: &[Finding], daemon_set: bool) -> Vec<Change> {
     let mut placed = PlacementChanges::on(cx.input.object());
     match cx.placed_on() {
@@ -43,7 +43,7 @@ fn windows_pod(cx: &WorkloadContext<'_>, findings: &[Finding], daemon_set: bool,
             cx.constrain_build(placed);
         }
     }
-    // Before the OS field, which is about fields that it forbids: these go whether it comes or not.
+    // Before the OS field, which depends only on fields that it forbids: these are removed whether it is set or not.
     repair(findings.iter().filter(|finding| !finding.forbidden_by_os), &mut placed.changes);
     let given = placed.words.iter().any(|word| word == SELECTOR);
     let stands = given || pod.strings("/spec/nodeSelector").any(|pair| pair == (OS_LABEL, "windows"));
@@ -53,7 +53,7 @@ fn windows_pod(cx: &WorkloadContext<'_>, findings: &[Finding], daemon_set: bool,
     }
 }
 
-/// On a pod the annotation is for people, and stays as it was first written, unless the operating system is another now; a
+/// On a pod the annotation is for people, and stays as it was first written unless the operating system changes; a
 /// template gets none inside.
 fn annotate(cx: &WorkloadContext<'_>, mut placed: PlacementChanges<'_>) -> Vec<Change> {
     let os = cx.decision.decided();

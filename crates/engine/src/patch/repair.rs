@@ -1,10 +1,10 @@
-//! Repairs: the fields that go because Windows cannot have them, and what takes their place.
+//! Repairs: removes fields that Windows cannot have, and writes what replaces them.
 
 use crate::model::change::{Cause, Change, Edit};
 use crate::model::settings::rule_actions::Action;
 use crate::rules::finding::{Finding, RejectedBy};
 
-/// Removes the field of each finding whose action is `Repair`, and writes what takes its place.
+/// Removes the field of each finding whose action is `Repair`, and writes what replaces it.
 pub fn repair<'f>(findings: impl Iterator<Item = &'f Finding>, changes: &mut Vec<Change>) {
     for finding in findings.filter(|finding| finding.action == Action::Repair) {
         let edit = Edit::Remove { pointer: finding.pointer.clone() };

@@ -14,7 +14,7 @@ use crate::place::context::WorkloadContext;
 use crate::place::placement_changes::PlacementChanges;
 
 impl WorkloadContext<'_> {
-    /// Builds: see the modes of `place.build`. Nothing where the author constrains the build himself.
+    /// Adds the build constraint: see the modes of `place.build`. Nothing if the author constrains the build.
     pub fn constrain_build(&self, placed: &mut PlacementChanges<'_>) {
         match self.input.settings.build {
             BuildMode::Never => {}
@@ -25,16 +25,16 @@ impl WorkloadContext<'_> {
                 {
                     let pointer = self.input.pod.at(&format!("/spec/nodeSelector/{}", escape(WINDOWS_BUILD_LABEL)));
                     let edit = Edit::Set { pointer, value: Value::from(build.to_string()) };
-                    placed.push("the policy asks for nodes of the image's own build", edit, "build");
+                    placed.push("the policy requires nodes of the image's own build", edit, "build");
                 }
             }
-            // Equality names one build; a pod with several is kept off those that cannot run it, as ever.
+            // Equality names one build; a pod with several is only kept off those that cannot run it.
             BuildMode::Exact | BuildMode::Compatible => self.exclude_builds(&self.builds.incompatible, placed),
         }
     }
 
-    /// Whether there is a build to ask for or to keep away from, and nobody did: neither the author nor the RuntimeClass he
-    /// named, whose selector the API server adds.
+    /// Whether there is a build to require or to exclude, and nobody constrains it yet: neither the author nor the
+    /// RuntimeClass that the pod names, whose selector the API server adds.
     pub fn wants_build(&self) -> bool {
         let hopeless = !self.builds.common || self.builds.incompatible.is_empty();
         let by_class =
@@ -42,9 +42,9 @@ impl WorkloadContext<'_> {
         !hopeless && !node_constraints::constrains(&self.input.pod, WINDOWS_BUILD_LABEL) && !by_class()
     }
 
-    /// Required affinity away from builds that cannot run the pod. `NotIn` also lets nodes through that do not carry
-    /// the label: autoscaler templates and virtual nodes. Terms are alternatives, so each of them gets it; appending a
-    /// term would widen what the author asked for.
+    /// Required affinity that excludes builds that cannot run the pod. `NotIn` also admits nodes without the label:
+    /// autoscaler templates and virtual nodes. Terms are alternatives, so each of them gets it; an additional term
+    /// would widen what the author requires.
     fn exclude_builds(&self, builds: &BTreeSet<Build>, placed: &mut PlacementChanges<'_>) {
         let values: Vec<String> = builds.iter().map(ToString::to_string).collect();
         let requirement = json!({"key": WINDOWS_BUILD_LABEL, "operator": "NotIn", "values": values});
@@ -68,7 +68,7 @@ impl WorkloadContext<'_> {
 }
 
 impl WorkloadContext<'_> {
-    /// The label with the build of the pod's images, where it has one.
+    /// Adds the label with the build of the pod's images, if they have one.
     pub fn add_build_label(&self, placed: &mut PlacementChanges<'_>) {
         let Some(build) = self.builds.single() else { return };
         if self.input.pod.label(IMAGE_BUILD_LABEL).is_none() {

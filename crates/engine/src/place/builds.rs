@@ -1,4 +1,4 @@
-//! Which Windows builds can run a pod.
+//! The Windows builds that can run a pod.
 
 use std::collections::BTreeSet;
 
@@ -14,22 +14,22 @@ use crate::model::windows::compat::{Generation, floor, runs_any};
 use crate::model::windows::release::server_releases;
 use crate::model::windows::runtime::{SINGLE_RULE_UP_TO, generation_for};
 
-/// What the images of a pod leave possible.
+/// The Windows builds that a pod's images allow.
 #[derive(Debug, Clone)]
 pub struct PodBuilds<'a> {
     /// Containers whose image builds are known; the others do not constrain.
     pub known: Vec<&'a ContainerImage<'a>>,
     /// Builds that may appear on nodes and run every known image.
     pub hosts: BTreeSet<Build>,
-    /// Builds that may appear on nodes and do not.
+    /// Builds that may appear on nodes and do not run every known image.
     pub incompatible: BTreeSet<Build>,
-    /// Whether some build runs every known image by some rule: if not, no node ever will. The runtimes that nodes have
-    /// today may still refuse all of `hosts`.
+    /// Whether some build runs every known image by some rule: if not, no node ever will. The container runtimes of
+    /// today's nodes may still reject all of `hosts`.
     pub common: bool,
 }
 
-/// Works out the builds: those that Kubernetes ever ran on, those of the fleet now and before, and those the
-/// NodePolicy expects, split by whether they run every image whose builds are known.
+/// Computes the builds: those that Kubernetes ever ran on, those of the fleet now and before, and those the NodePolicy
+/// expects, split by whether they run every image whose builds are known.
 pub fn pod_builds<'a>(
     images: &'a [ContainerImage<'a>],
     snapshot: &ClusterSnapshot,
@@ -42,7 +42,7 @@ pub fn pod_builds<'a>(
     let table = server_releases().filter(|release| release.kubernetes.is_some()).map(|release| release.build);
     let expected = nodes.expected_pools.iter().map(|pool| pool.build);
     let announced = nodes.releases.iter().map(|release| release.build);
-    // Whatever else there is or will be: a host of an image's own build runs it.
+    // Whatever else the cluster has: a host of an image's own build runs it.
     let own = known.iter().flat_map(|image| image.facts.builds.iter().copied());
     let fleet = snapshot.windows_builds();
     let candidates: BTreeSet<Build> = table.chain(expected).chain(announced).chain(own).chain(fleet).collect();
@@ -63,9 +63,9 @@ pub fn runs_on(host: Build, images: &[Build], snapshot: &ClusterSnapshot, nodes:
     runs_any(host, images, generation_on(host, snapshot), &nodes.releases)
 }
 
-/// The most permissive rule that a live node of that build enforces, the default where there is none. Only hosts newer
-/// than the last LTSC differ, so only for them are nodes looked at. Nodes of one build are told apart by nothing that a
-/// pod could ask for, so a node with an older runtime does not take the others away.
+/// The most permissive rule that a live node of that build enforces; the default if there is none. The rules differ
+/// only for hosts newer than the last LTSC, so only for them nodes matter. A pod cannot select between nodes of one
+/// build, so a node with an older runtime does not exclude the others.
 fn generation_on(host: Build, snapshot: &ClusterSnapshot) -> Generation {
     if host <= SINGLE_RULE_UP_TO {
         return Generation::default();
@@ -74,7 +74,7 @@ fn generation_on(host: Build, snapshot: &ClusterSnapshot) -> Generation {
     let enforced = nodes
         .filter(|node| node.os == Some(Os::Windows) && node.build == Some(host))
         .map(|node| generation_for(host, &node.container_runtime));
-    // Floors only differ in how far down they go: R1 never rises, R2 rises an LTSC before R3.
+    // The floors differ only in their depth: R1 never rises, R2 rises an LTSC before R3.
     enforced.min_by_key(|generation| floor(host, *generation, &[])).unwrap_or_default()
 }
 
@@ -86,7 +86,7 @@ pub fn build_matters(pod: &Pod<'_>, snapshot: &ClusterSnapshot) -> bool {
 }
 
 impl PodBuilds<'_> {
-    /// The one build of all images, if they have only one: worth a label.
+    /// The one build of all images, if they have only one.
     pub fn single(&self) -> Option<Build> {
         let mut builds = self.known.iter().flat_map(|image| image.facts.builds.iter());
         let first = builds.next()?;

@@ -14,7 +14,7 @@ use crate::place::context::WorkloadContext;
 use crate::place::placement_changes::PlacementChanges;
 
 impl<'a> WorkloadContext<'a> {
-    /// The nodeSelector of that OS, unless the namespace would refuse it.
+    /// Adds the nodeSelector of that OS, unless the namespace would reject it.
     pub fn add_node_selector(&self, os: Os, placed: &mut PlacementChanges<'_>) {
         if self.lacks_node_selector(os) && self.contradiction(OS_LABEL, os.name()).is_none() {
             let pointer = self.input.pod.at(&format!("/spec/nodeSelector/{}", escape(OS_LABEL)));
@@ -23,14 +23,14 @@ impl<'a> WorkloadContext<'a> {
         }
     }
 
-    /// Whether the nodeSelector of that OS is to be added. On Windows it is written even if affinity says so already: EKS
-    /// gives a pod its IP resource only for a literal nodeSelector (aws/amazon-vpc-resource-controller-k8s
-    /// `webhooks/core/pod_webhook.go`, `hasWindowsNodeSelector`). On Linux only where no OS constraint stands.
+    /// Whether to add the nodeSelector of that OS. On Windows it is added even beside an equal node affinity: EKS gives
+    /// a pod its IP resource only for a literal nodeSelector (aws/amazon-vpc-resource-controller-k8s
+    /// `webhooks/core/pod_webhook.go`, `hasWindowsNodeSelector`). On Linux only if there is no OS constraint.
     pub fn lacks_node_selector(&self, os: Os) -> bool {
         let literal = self.input.pod.strings("/spec/nodeSelector").find(|(key, _)| *key == OS_LABEL);
         let stands = match literal {
-            // The other system's is Mullion's own, from before the author said this one: two words of an author's would
-            // be a conflict.
+            // A selector for the other system is Mullion's own, from before the author named this one: if both were the
+            // author's, they would be a conflict.
             Some((_, value)) => value == os.name(),
             None => {
                 os == Os::Linux && OS_LABELS.iter().any(|label| node_constraints::constrains(&self.input.pod, label))
@@ -39,7 +39,8 @@ impl<'a> WorkloadContext<'a> {
         self.input.settings.node_selector == NodeSelectorMode::Add && !stands
     }
 
-    /// Where the namespace asks for another value of that node label: see `limits::contradiction`.
+    /// The namespace annotation that requires another value of that node label: see
+    /// [`namespace_restrictions::contradiction`].
     pub fn contradiction(&self, key: &str, value: &str) -> Option<(&'static str, &'a str)> {
         namespace_restrictions::contradiction(self.input.namespace, key, value)
     }

@@ -1,13 +1,14 @@
-//! What follows from a os: selector, tolerations, builds, RuntimeClass, and the seal.
+//! The changes that place a workload: selector, tolerations, builds, RuntimeClass and the OS field.
 
 use serde_json::Value;
 
 use crate::model::change::{Cause, Change, Edit};
 
-/// Changes, and what they put there in the words of [`Note::placed`](crate::model::decision_annotation::DecisionAnnotation::placed).
+/// Changes, and the entries for them in
+/// [`DecisionAnnotation::placed`](crate::model::decision_annotation::DecisionAnnotation::placed).
 #[derive(Debug)]
 pub struct PlacementChanges<'a> {
-    /// What is changed.
+    /// The object to change.
     object: &'a Value,
     /// In the order in which they are written.
     pub changes: Vec<Change>,
@@ -16,17 +17,17 @@ pub struct PlacementChanges<'a> {
 }
 
 impl<'a> PlacementChanges<'a> {
-    /// Nothing yet, for `object`.
+    /// No changes yet, for `object`.
     pub fn on(object: &'a Value) -> Self {
         Self { object, changes: Vec::new(), words: Vec::new() }
     }
 
-    /// Adds an edit, unless what stands in its way is of the wrong type: the server will refuse that itself.
+    /// Adds an edit, unless a parent is of the wrong type: the API server rejects that itself.
     pub fn push(&mut self, reason: &'static str, edit: Edit, word: impl Into<String>) {
         self.push_all(reason, edit, [word.into()]);
     }
 
-    /// Adds an edit that puts several things there.
+    /// Adds an edit that places several things.
     pub fn push_all(&mut self, reason: &'static str, edit: Edit, words: impl IntoIterator<Item = String>) {
         if edit.applies_to(self.object) {
             self.changes.push(Change { cause: Cause::Placement(reason), edit });

@@ -19,35 +19,35 @@ use crate::place::placement_changes::PlacementChanges;
 
 /// The RuntimeClass that Mullion keeps for a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ClassOfBuild {
-    /// Ours, with the handler of the policy.
-    Standing(String),
-    /// To be made under this name.
+pub enum BuildRuntimeClass {
+    /// Mullion's, with the handler of the policy.
+    Existing(String),
+    /// To be created under this name.
     Missing(String),
-    /// Somebody else made one of this name: it is left alone, and pods are not given it.
+    /// Someone else created one of this name: Mullion leaves it alone, and assigns it to no pod.
     Foreign(String),
 }
 
-/// Which class is the one for a build. `standing` says of a name whether the class is ours, and its handler.
+/// The RuntimeClass for a build. `standing` returns for a name whether the class is Mullion's, and its handler.
 ///
-/// `mullion-windows-<release>`; and where that is ours with another handler, which no one can change and running pods
-/// need at every sandbox, `mullion-windows-<release>-<handler>` beside it.
-pub fn class_of_build<'a>(
+/// `mullion-windows-<release>`; if that is Mullion's with another handler, which is immutable and needed by running
+/// pods at every sandbox, `mullion-windows-<release>-<handler>` beside it.
+pub fn runtime_class_of_build<'a>(
     build: Build,
     nodes: &NodeSettings,
     standing: impl Fn(&str) -> Option<(bool, &'a str)>,
-) -> ClassOfBuild {
+) -> BuildRuntimeClass {
     let handler = nodes.runtime_classes.handler.as_str();
     let plain = format!("{RUNTIME_CLASS_PREFIX}{}", release_name(build, &nodes.releases));
     let judge = |name: String| match standing(&name) {
-        None => Ok(ClassOfBuild::Missing(name)),
-        Some((false, _)) => Ok(ClassOfBuild::Foreign(name)),
-        Some((true, found)) if found == handler => Ok(ClassOfBuild::Standing(name)),
+        None => Ok(BuildRuntimeClass::Missing(name)),
+        Some((false, _)) => Ok(BuildRuntimeClass::Foreign(name)),
+        Some((true, found)) if found == handler => Ok(BuildRuntimeClass::Existing(name)),
         Some((true, _)) => Err(name),
     };
     let with_handler = |name: String| judge(format!("{name}-{handler}"));
-    // Of the second name only its maker could have given it another handler: then it is as good as somebody else's.
-    judge(plain).or_else(with_handler).unwrap_or_else(ClassOfBuild::Foreign)
+    // Only someone else could have created the second name with another handler: then it is foreign.
+    judge(plain).or_else(with_handler).unwrap_or_else(BuildRuntimeClass::Foreign)
 }
 
 impl<'a> WorkloadContext<'a> {
@@ -56,9 +56,9 @@ impl<'a> WorkloadContext<'a> {
         self.input.pod.text("/spec/runtimeClassName").and_then(|name| self.input.snapshot.runtime_class(name))
     }
 
-    /// The RuntimeClass, if one is given: see the modes of `place.runtimeClass`. The API server refuses a class that is
-    /// missing, whose selector contradicts the pod's, or whose selector or tolerations the namespace refuses, so none of
-    /// these is ever assigned.
+    /// Assigns the RuntimeClass: see the modes of `place.runtimeClass`. The API server rejects a class that is missing,
+    /// whose selector contradicts the pod's, or whose selector or tolerations the namespace rejects, so none of these
+    /// is ever assigned.
     pub fn assign_runtime_class(&self, placed: &mut PlacementChanges<'_>) -> Option<&'a RuntimeClass> {
         if self.input.pod.get("/spec/runtimeClassName").is_some() || self.input.pod.get("/spec/overhead").is_some() {
             return None;
@@ -75,15 +75,14 @@ impl<'a> WorkloadContext<'a> {
         }
         let edit = Edit::Set { pointer: self.input.pod.at("/spec/runtimeClassName"), value: Value::from(name) };
         placed.push(
-            "the policy asks for it, or it belongs to the one release that can run the pod",
+            "the policy names it, or it is the class of the only release that can run the pod",
             edit,
             "runtimeClassName",
         );
         Some(class)
     }
 
-    /// Whether a class's nodeSelector leaves nodes for a Windows pod: nothing that the pod asks for, or is given,
-    /// excludes it.
+    /// Whether a class's nodeSelector leaves nodes for a Windows pod: it excludes nothing that the pod selects or gets.
     fn agrees(&self, class: &RuntimeClass) -> bool {
         let given = |key: &str, value: &str| match key {
             OS_LABEL => value == Os::Windows.name(),
@@ -98,15 +97,15 @@ impl<'a> WorkloadContext<'a> {
             && node_constraints::admits(&self.input.pod, &class.node_selector)
     }
 
-    /// Whether the namespace lets pods have what the class brings.
+    /// Whether the namespace admits the selector and the tolerations of the class.
     fn lets_in(&self, class: &RuntimeClass) -> bool {
-        let refused = |(key, value): (&String, &String)| self.contradiction(key, value).is_some();
+        let rejected = |(key, value): (&String, &String)| self.contradiction(key, value).is_some();
         let whitelist = self.whitelist();
-        !class.node_selector.iter().any(refused) && !class.tolerations.iter().any(|one| whitelist.refuses(one))
+        !class.node_selector.iter().any(rejected) && !class.tolerations.iter().any(|one| whitelist.rejects(one))
     }
 
-    /// `mullion-windows-<release>`, if exactly one server release can run the pod (or the policy wants equality), a
-    /// live node has that build, and the class is ours.
+    /// `mullion-windows-<release>`, if exactly one server release can run the pod (or the policy requires equality), a
+    /// live node has that build, and the class is Mullion's.
     fn class_of_release(&self) -> Option<String> {
         let build = if self.input.settings.build == BuildMode::Exact {
             self.builds.single()?
@@ -121,9 +120,9 @@ impl<'a> WorkloadContext<'a> {
             }
             *only
         };
-        // A class is of one build: not while a node of another, such as a Windows 11, runs the pod as well.
-        // And one that satisfies what the pod asks for: a virtual node, or a pool that is at zero, has no build.
-        let asked = NodeConstraints::of(
+        // A class is for one build: none while a node of another build, such as Windows 11, can run the pod too.
+        // A node must also satisfy the pod's constraints: a virtual node, or a pool at zero, has no build.
+        let required = NodeConstraints::of(
             &self.input.pod,
             namespace_restrictions::node_selector(self.input.namespace).map(|(_, key, value)| (key, value)),
         );
@@ -131,16 +130,16 @@ impl<'a> WorkloadContext<'a> {
             let exact = self.input.settings.build == BuildMode::Exact;
             let others =
                 || nodes.windows_builds().iter().any(|other| *other != build && self.builds.hosts.contains(other));
-            let fits = |node: &Node| node.build == Some(build) && asked.fit(node);
+            let fits = |node: &Node| node.build == Some(build) && required.fit(node);
             nodes.windows_builds().contains(&build)
-                && (asked.is_empty() || nodes.samples(asked.keys()).any(fits))
+                && (required.is_empty() || nodes.samples(required.keys()).any(fits))
                 && (exact || !others())
         });
-        let class = class_of_build(build, self.node_settings, |name| {
+        let class = runtime_class_of_build(build, self.node_settings, |name| {
             self.input.snapshot.runtime_class(name).map(|class| (class.ours, class.handler.as_str()))
         });
         match class {
-            ClassOfBuild::Standing(name) if live => Some(name),
+            BuildRuntimeClass::Existing(name) if live => Some(name),
             _ => None,
         }
     }

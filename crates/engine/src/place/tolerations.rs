@@ -17,14 +17,14 @@ use crate::model::settings::workload_settings::{Mode, TolerationsMode};
 use crate::place::context::WorkloadContext;
 use crate::place::placement_changes::PlacementChanges;
 
-/// A toleration that a pod is to have and lacks.
+/// A toleration that a pod needs and lacks.
 #[derive(Debug)]
 pub struct MissingToleration {
     /// As a pod spec has it.
     pub value: Value,
-    /// Its word.
+    /// Its entry in the decision annotation.
     pub word: String,
-    /// Why it is to have it, as a clause.
+    /// The reason, as a clause.
     pub why: &'static str,
 }
 
@@ -35,25 +35,25 @@ impl MissingToleration {
 }
 
 impl WorkloadContext<'_> {
-    /// The tolerations the pod lacks, but those that its namespace would refuse.
+    /// Adds the tolerations the pod lacks, except those that its namespace would reject.
     pub fn add_tolerations(&self, os: Os, placed: &mut PlacementChanges<'_>) {
         let missing = self.missing_tolerations(os);
         if missing.is_empty() {
             return;
         }
         let whitelist = self.whitelist();
-        for MissingToleration { value, word, why } in missing.into_iter().filter(|it| !whitelist.refuses(&it.value)) {
+        for MissingToleration { value, word, why } in missing.into_iter().filter(|it| !whitelist.rejects(&it.value)) {
             let edit = Edit::Append { pointer: self.input.pod.at("/spec/tolerations"), value };
             placed.push(why, edit, word);
         }
     }
 
-    /// Which tolerations its namespace lets the pod have.
+    /// Which tolerations the namespace admits for the pod.
     pub fn whitelist(&self) -> TolerationsWhitelist {
         TolerationsWhitelist::of(self.input.namespace, self.input.pod.items("/spec/tolerations"))
     }
 
-    /// Tolerations for the taints that mark nodes of that OS, and those the policy lists, where the pod lacks them.
+    /// The tolerations the pod lacks: for the taints that mark nodes of that OS, and those the policy lists.
     pub fn missing_tolerations(&self, os: Os) -> Vec<MissingToleration> {
         let present = self.input.pod.items("/spec/tolerations");
         let mut missing: Vec<MissingToleration> = Vec::new();
@@ -76,7 +76,7 @@ impl WorkloadContext<'_> {
         missing
     }
 
-    /// Whether pods of that OS are to have that toleration, or one that it includes.
+    /// Whether pods of that OS need that toleration, or one that it includes.
     pub fn wants_toleration(&self, os: Os, toleration: &Value) -> bool {
         let pod = std::slice::from_ref(toleration);
         let marker = || self.marker_taints(os).iter().any(|taint| tolerated(pod, taint));
@@ -89,7 +89,8 @@ impl WorkloadContext<'_> {
         }
     }
 
-    /// Taints that mark nodes of that OS: seen now or before, expected, or our own. Never spot, GPU or tenant taints.
+    /// Taints that mark nodes of that OS: seen now or before, expected, or Mullion's own. Never spot, GPU or tenant
+    /// taints.
     pub fn marker_taints(&self, os: Os) -> BTreeSet<Taint> {
         let (snapshot, nodes) = (self.input.snapshot, self.node_settings);
         let live = snapshot.nodes.iter();

@@ -1,8 +1,8 @@
 //! The rule catalogue: every check with a stable code and name.
 //!
-//! Rules that differ only in field, harmless values and text are rows of one table ([`linux_only`]); the others stand in
-//! the file of their family. Codes are never reused. A rule's page is its text under `pages/`, with what the catalogue
-//! knows above it: see `report/rule_page.rs`.
+//! Rules that differ only in field, harmless values and text are rows of one table ([`linux_only`]); the others are in
+//! the file of their family. Codes are never reused. A rule's page is its text under `pages/`, below what the catalogue
+//! contains about it: see `report/rule_page.rs`.
 
 use crate::place::context::WorkloadContext;
 use crate::rules::finding::Finding;
@@ -26,7 +26,7 @@ pub fn catalogue() -> impl Iterator<Item = &'static Rule> {
         .chain(&field_types::rules::RULES)
 }
 
-/// Everything that is wrong with one workload.
+/// The findings of all rules about one workload.
 pub fn check(cx: &WorkloadContext<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let whole = cx.is_whole_pod();
@@ -35,7 +35,7 @@ pub fn check(cx: &WorkloadContext<'_>) -> Vec<Finding> {
     } else {
         os_intent::check::check_ephemeral(cx, &mut found);
     }
-    // What the API server demands of these it demands whatever the operating system.
+    // The API server checks these whatever the operating system.
     identity::check::check(cx, &mut found);
     if cx.is_windows() {
         linux_only::check::check(cx, &mut found);
@@ -48,7 +48,7 @@ pub fn check(cx: &WorkloadContext<'_>) -> Vec<Finding> {
             images::check::check(cx, &mut found);
             platforms::check(cx, &mut found);
         }
-        os_intent::images::blame_injectors(cx, &mut found);
+        os_intent::images::attribute_to_injectors(cx, &mut found);
     }
     if whole {
         cluster::check::check(cx, &mut found);

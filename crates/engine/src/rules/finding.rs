@@ -1,4 +1,4 @@
-//! What is wrong, and where.
+//! Findings: what is wrong in a workload, and where.
 
 use crate::model::change::Edit;
 use crate::model::settings::rule_actions::Action;
@@ -11,38 +11,39 @@ pub struct Finding {
     pub code: &'static str,
     /// `run-as-user`.
     pub rule: &'static str,
-    /// What the policy does with it, before [`answer`](crate::admission::response::respond()) looks at whose workload it is.
+    /// The action of its policy, before [`finding_outcome`](crate::admission::finding_outcome) looks at the request
+    /// category.
     pub action: Action,
-    /// Whether a repair is worth no sentence: the value changed nothing on Linux either.
+    /// Whether a repair is not reported, because the value has no effect on Linux either.
     pub quiet: bool,
-    /// Whether its rule is [advice](crate::rules::rule::Rule::advice).
-    pub advice: bool,
+    /// Whether its rule is a [hint](crate::rules::rule::Rule::hint).
+    pub hint: bool,
     /// JSON pointer into the object.
     pub pointer: String,
     /// The same place as the API server writes it: `spec.containers[0].securityContext.runAsUser`.
     pub path: String,
-    /// Why it cannot work: one sentence without a full stop.
+    /// Why it cannot work: one sentence without a period.
     pub message: String,
     /// What to write instead: one clause; may be empty.
     pub help: String,
     /// What a repair writes where it removes the field; `None`: nothing.
     pub replacement: Option<Edit>,
-    /// Who else would refuse the pod.
+    /// Who else would reject the pod.
     pub rejected_by: RejectedBy,
     /// Whether it is about a field that `spec.os.name: windows` forbids.
     pub forbidden_by_os: bool,
     /// Whether the API server rejects its value beside `spec.os.name: windows`: the field is forbidden there, or takes
     /// other values.
     pub rejected_beside_os: bool,
-    /// On UPDATE: whether the object had it before; then it refuses nothing.
+    /// On UPDATE: whether the object had it before; then it does not deny the update.
     pub pre_existing: bool,
 }
 
-/// Who would refuse a pod that carries a finding, were Mullion not there.
+/// Who would reject a pod with this finding if Mullion were not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RejectedBy {
-    /// Nobody: it runs, perhaps not as meant.
-    Nobody,
+    /// Nothing: the pod runs, perhaps not as intended.
+    None,
     /// The kubelet, once the pod is bound.
     Kubelet,
     /// The API server, with 422.
@@ -52,19 +53,19 @@ pub enum RejectedBy {
 impl Finding {
     /// `MUL201 run-as-user: spec.…runAsUser: Windows has no numeric user ids; use windowsOptions.runAsUserName`.
     pub fn sentence(&self) -> String {
-        format!("{} {}: {}: {}", self.code, self.rule, self.path, self.advice())
+        format!("{} {}: {}: {}", self.code, self.rule, self.path, self.message_with_help())
     }
 
-    /// As much of [`sentence`](Self::sentence) as `limit` characters hold, the reason last to go: what to write instead
-    /// gives way first, then the path, then the rule's name. `before` stands at its front, `done` says what became of
-    /// the field; then nothing is left to write instead.
+    /// As much of [`sentence`](Self::sentence) as `limit` characters hold, shortened in this order: what to write
+    /// instead, the path, the rule's name; the reason always stays. `before` is a prefix, `done` the result for the
+    /// field; with a result there is nothing to write instead.
     pub fn line(&self, before: &str, done: &str, limit: usize) -> String {
         let Self { code, rule, path, message, .. } = self;
-        let advice = if done.is_empty() { self.advice() } else { message.clone() };
+        let text = if done.is_empty() { self.message_with_help() } else { message.clone() };
         let short = short_path(path);
         let lines = [
-            format!("{before}{code} {rule}: {path}{done}: {advice}"),
-            format!("{before}{code} {rule}: {short}{done}: {advice}"),
+            format!("{before}{code} {rule}: {path}{done}: {text}"),
+            format!("{before}{code} {rule}: {short}{done}: {text}"),
             format!("{before}{code} {rule}: {short}{done}: {message}"),
             format!("{before}{code}: {short}{done}: {message}"),
         ];
@@ -74,7 +75,7 @@ impl Finding {
     }
 
     /// Why, and what to write instead: `Windows has no numeric user ids; use windowsOptions.runAsUserName`.
-    pub fn advice(&self) -> String {
+    pub fn message_with_help(&self) -> String {
         if self.help.is_empty() { self.message.clone() } else { format!("{}; {}", self.message, self.help) }
     }
 }

@@ -1,7 +1,7 @@
-//! What is wrong with a workload: the rule catalogue, and a folder for each family of rules.
+//! Rules: the catalogue, and a folder for each family of rules.
 //!
-//! A rule has a code that is never used again, a name, and a page under `pages/`. Findings say what is wrong; what becomes of them
-//! is for `admission` to say. Imports `model`, `detect` and `place`; `patch` and `admission` import it.
+//! A rule has a code that is never used again, a name, and a page under `pages/`. Findings report what is wrong;
+//! `admission` decides their outcome. Imports `model`, `detect` and `place`; `patch` and `admission` import it.
 
 pub mod catalogue;
 pub mod cluster;

@@ -1,6 +1,6 @@
-//! 6xx: resources that Windows does not know, or knows otherwise. By themselves these only warn.
+//! 6xx: resources that Windows does not support, or supports differently. By default these only warn.
 //!
-//! Of `resources` only limits reach a Windows container: memory as a bound on commit, CPU as a share of the node
+//! Only the limits of `resources` reach a Windows container: memory as a bound on commit, CPU as a share of the node
 //! (`pkg/kubelet/kuberuntime/kuberuntime_container_windows.go`, `generateWindowsContainerResources`).
 
 use serde_json::Value;
@@ -15,7 +15,7 @@ use crate::rules::rule::{Rule, rule};
 /// The rules of this file.
 pub static RULES: [Rule; 4] = [
     Rule {
-        advice: true,
+        hint: true,
         ..rule!(
             "MUL601",
             "memory-limit",
@@ -26,7 +26,7 @@ pub static RULES: [Rule; 4] = [
         )
     },
     Rule {
-        advice: true,
+        hint: true,
         ..rule!(
             "MUL602",
             "requests-ignored",
@@ -45,13 +45,13 @@ pub static RULES: [Rule; 4] = [
         "use a device plugin's resource in limits",
     ),
     Rule {
-        advice: true,
+        hint: true,
         ..rule!(
             "MUL604",
             "small-limits",
             Action::Warn,
             "a limit too small for PowerShell or .NET on a Windows container",
-            "too little for Windows programs to start in good time",
+            "too little for Windows programs to start in time",
             "set at least 100m of CPU and 128Mi of memory",
         )
     },
@@ -60,7 +60,7 @@ pub static RULES: [Rule; 4] = [
 /// Below this PowerShell and .NET take minutes to start.
 const SMALLEST_CPU: Quantity = Quantity::milli(100);
 
-/// What a container of an image needs at least, by what its reference contains.
+/// The minimum that a container of an image needs, by what its reference contains.
 struct Floor {
     marker: Marker,
     memory: Quantity,
@@ -131,38 +131,38 @@ fn quantity(container: &Container<'_>, pointer: &str) -> Option<Quantity> {
     container.get(pointer).and_then(Quantity::of)
 }
 
-/// A limit of nothing is none; one that is no quantity the API server refuses by itself.
+/// A limit of zero counts as none; the API server itself rejects one that is no quantity.
 fn memory_limit(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     const LIMIT: &str = "/resources/limits/memory";
     let [memory_limit, ..] = &RULES;
     let limited = container.get(LIMIT).is_some() && !quantity(container, LIMIT).is_some_and(Quantity::is_zero);
-    // Of limits for the whole pod `pod-resources` speaks.
+    // `pod-resources` reports limits for the whole pod.
     if !limited && cx.input.pod.get("/spec/resources/limits/memory").is_none() {
         out.push(cx.finding(memory_limit, cx.at(container, LIMIT), memory_limit.why));
     }
 }
 
-/// Requests that are no limits too: the scheduler reckons with them, and nothing on the node does.
+/// Requests that differ from limits: the scheduler counts them, and nothing on the node enforces them.
 fn requests(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [_, requests_ignored, ..] = &RULES;
     for (request, limit) in [
         ("/resources/requests/cpu", "/resources/limits/cpu"),
         ("/resources/requests/memory", "/resources/limits/memory"),
     ] {
-        let Some(asked) = quantity(container, request).filter(|asked| !asked.is_zero()) else { continue };
-        // Where only a limit was written the API server makes it the request.
-        if quantity(container, limit) != Some(asked) {
+        let Some(requested) = quantity(container, request).filter(|requested| !requested.is_zero()) else { continue };
+        // If only a limit is set, the API server makes it the request.
+        if quantity(container, limit) != Some(requested) {
             out.push(cx.finding(requests_ignored, cx.at(container, request), requests_ignored.why));
         }
     }
 }
 
-/// `pkg/kubelet/cm/container_manager_windows.go`, `PrepareDynamicResources`: nothing is done, and nobody is told.
+/// `pkg/kubelet/cm/container_manager_windows.go`, `PrepareDynamicResources`: it does nothing, and reports nothing.
 fn resource_claims(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [_, _, resource_claims, _] = &RULES;
     let some = |value: Option<&Value>| value.and_then(Value::as_array).is_some_and(|claims| !claims.is_empty());
     if some(cx.input.pod.get("/spec/resourceClaims")) {
-        // What containers claim they claim of these.
+        // Containers claim only what the pod claims.
         if cx.is_whole_pod() {
             out.push(cx.finding(resource_claims, cx.input.pod.at("/spec/resourceClaims"), resource_claims.why));
         }
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn floors_say_what_they_are() {
+    fn floors_match_their_texts() {
         for floor in FLOORS {
             assert_eq!(Quantity::parse(floor.text), Some(floor.memory));
             assert!(!floor.source.is_empty());

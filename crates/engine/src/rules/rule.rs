@@ -2,7 +2,7 @@
 
 use crate::model::settings::rule_actions::Action;
 
-/// A rule that no policy can have repaired, with its page: code, name, default action, summary, why, instead.
+/// A rule without a repair, with its page: code, name, default action, summary, why, instead.
 macro_rules! rule {
     ($code:literal, $name:literal, $default:expr, $summary:literal, $why:literal, $instead:literal $(,)?) => {
         $crate::rules::rule::Rule {
@@ -14,7 +14,7 @@ macro_rules! rule {
             instead: $instead,
             repair: false,
             translation: None,
-            advice: false,
+            hint: false,
             since: "0.1",
             // Absolute, because families are files and folders.
             page: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/rules/pages/", $code, ".md")),
@@ -24,7 +24,7 @@ macro_rules! rule {
 
 pub(crate) use rule;
 
-/// Who did what came after Mullion: a webhook cannot know more, since the API server names no one.
+/// The unknown author of a later change: the API server does not tell a webhook who it was.
 pub const OTHERS: &str = "another webhook or policy";
 
 /// One catalogued check.
@@ -34,26 +34,25 @@ pub struct Rule {
     pub code: &'static str,
     /// `run-as-user`.
     pub name: &'static str,
-    /// One line, lower case, no full stop.
+    /// One line, lower case, no period.
     pub summary: &'static str,
-    /// What its findings do where no policy says otherwise, for the worst value of its field.
+    /// The action of its findings if no policy sets one, for the worst value of its field.
     pub default: Action,
-    /// Whether there is a repair: only then may a policy say `Repair`.
+    /// Whether there is a repair: only then may a policy set `Repair`.
     pub repair: bool,
-    /// What it writes instead of what it finds where a policy lists it under `rules.translate`, as a clause; `None`: there
-    /// is nothing on Windows that means the same.
+    /// What replaces a value if a policy lists the rule under `rules.translate`, as a clause; `None`: Windows has no
+    /// equivalent.
     pub translation: Option<&'static str>,
-    /// Whether pods run as they are meant to all the same, and it tells authors of something better: then it is worth no
-    /// label on the pods of controllers, of which nearly every one would have it.
-    pub advice: bool,
+    /// Whether pods run as intended anyway, and the rule suggests something better: then pods of controllers get no
+    /// label, because nearly every one would have it.
+    pub hint: bool,
     /// Why Windows cannot do it: the sentence of its findings.
     pub why: &'static str,
     /// What to write instead, as a clause.
     pub instead: &'static str,
-    /// The version of Mullion that has it first, or in which it was tightened: `0.1`. Policies made for an earlier one
-    /// hear of it as a warning.
+    /// The version of Mullion that first contains it, or in which it was tightened: `0.1`. Policies made for an earlier
+    /// version get its findings as warnings.
     pub since: &'static str,
-    /// Its page, below what the catalogue knows of it: Markdown with the headings of
-    /// `report/rule_page.rs`.
+    /// Its page, below what the catalogue contains about it: Markdown with the headings of `report/rule_page.rs`.
     pub page: &'static str,
 }

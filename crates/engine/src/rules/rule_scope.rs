@@ -1,4 +1,4 @@
-//! What each rule does with one workload: the action of its findings, after policies and the exemptions of its author.
+//! The scope of each rule in one workload: the action of its findings, after policies and the exemptions of its author.
 
 use crate::model::json_pointer::field_path;
 use crate::model::settings::rule_actions::{Action, Denials};
@@ -7,26 +7,26 @@ use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::rule::Rule;
 
 impl WorkloadContext<'_> {
-    /// What the findings of `rule` do; `default` where nobody says.
+    /// The action of the findings of `rule`; `default` if no policy sets one.
     pub fn action(&self, rule: &Rule, default: Action) -> Action {
-        if self.input.settings.waved_off(self.exemptions, rule.code, rule.name) {
+        if self.input.settings.exempts(self.exemptions, rule.code, rule.name) {
             return Action::Allow;
         }
-        // Policies made for an older Mullion did not ask for this.
+        // Policies made for an older Mullion do not contain this rule.
         let default = if self.input.settings.knows(rule.since) { default } else { default.min(Action::Warn) };
         match self.input.settings.effective_action(rule.code, rule.name, default) {
-            // Asked for by a prefix that also means rules without a repair: they keep what they do by themselves.
+            // Set by a prefix that also matches rules without a repair: they keep their own action.
             Action::Repair if !rule.repair && default != Action::Repair => self.soften(default),
             action => action,
         }
     }
 
-    /// Whether findings of `rule` are translated where something on Windows means the same.
+    /// Whether findings of `rule` are translated if Windows has an equivalent.
     pub fn translates(&self, rule: &Rule) -> bool {
         rule.translation.is_some() && self.input.settings.translates(rule.code, rule.name)
     }
 
-    /// The action, with Deny as Warn where the policies want no denials.
+    /// The action, with Deny as Warn if the policies set no denials.
     pub fn soften(&self, action: Action) -> Action {
         let soft = action == Action::Deny && self.input.settings.denials == Denials::Warn;
         if soft { Action::Warn } else { action }
@@ -39,13 +39,13 @@ impl WorkloadContext<'_> {
             rule: rule.name,
             action: self.action(rule, rule.default),
             quiet: false,
-            advice: rule.advice,
+            hint: rule.hint,
             path: field_path(&pointer),
             pointer,
             message: message.into(),
             help: rule.instead.to_owned(),
             replacement: None,
-            rejected_by: RejectedBy::Nobody,
+            rejected_by: RejectedBy::None,
             forbidden_by_os: false,
             rejected_beside_os: false,
             pre_existing: false,

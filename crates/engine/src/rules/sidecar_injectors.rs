@@ -1,8 +1,9 @@
-//! Containers that an admission webhook added: whose they are, and how its users keep it off a pod.
+//! Sidecar injectors: which webhook added a container, and how a pod opts out of it.
 //!
-//! The author of a Windows pod never wrote the Linux sidecar in it, so "use another image" is no help: the injector's own
-//! opt-out is. A wrong name would send people to a mesh they do not run, so a row tells a container only by what nobody else
-//! writes. Containers that people write by hand in the same words have no row: `jaeger-agent`, Conjur's `secrets-provider-for-k8s`.
+//! The author of a Windows pod did not write the Linux sidecar in it, so "use another image" does not help: the
+//! injector's own opt-out does. A wrong name would send people to a mesh they do not run, so a row identifies a
+//! container only by what nobody else writes. Containers that people write by hand under the same names have no row:
+//! `jaeger-agent`, Conjur's `secrets-provider-for-k8s`.
 
 use std::fmt;
 
@@ -17,7 +18,7 @@ use crate::model::image::reference::ImageRef;
 pub struct Injector {
     /// Its name for people; one product may have several rows, each with its own opt-out.
     pub name: &'static str,
-    /// What its containers exist for.
+    /// The operating systems of its containers.
     pub systems: Systems,
     /// Each suffices; the best first, never empty.
     pub opt_outs: &'static [OptOut],
@@ -25,7 +26,7 @@ pub struct Injector {
     signs: &'static [Sign],
 }
 
-/// Operating systems that an injector's image exists for, under any tag.
+/// Operating systems that an injector's images exist for, under any tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Systems {
     /// Linux only: the container starts on no Windows node.
@@ -34,45 +35,45 @@ pub enum Systems {
     LinuxAndWindows,
 }
 
-/// What keeps an injector off. Displayed as a clause: `label sidecar.istio.io/inject: "false"`.
+/// What keeps an injector off a pod. Displayed as a clause: `label sidecar.istio.io/inject: "false"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptOut {
     /// Written on the pod, or in the pod template of its workload.
     Pod(Mark),
     /// Written on the namespace; for all its pods.
     Namespace(Mark),
-    /// The pod has no say: a setting of the injector.
+    /// The pod cannot opt out: a setting of the injector.
     Setting(&'static str),
 }
 
-/// Something in the metadata of an object, with key and value, or in its spec.
+/// A mark in the metadata of an object, with key and value, or in its spec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
     /// This label.
     Label(&'static str, &'static str),
     /// This annotation.
     Annotation(&'static str, &'static str),
-    /// No label of this key: the injector asks for it.
+    /// No label of this key: the injector requires it.
     NoLabel(&'static str),
-    /// No annotation of this key: the injector asks for it.
+    /// No annotation of this key: the injector requires it.
     NoAnnotation(&'static str),
     /// This pair in `nodeSelector`.
     NodeSelector(&'static str, &'static str),
 }
 
-/// How a container shows where it comes from. Images are the last components of the repository's path, whatever the registry: private
-/// mirrors put more before them.
+/// How to recognize an injector's container. Images are the last components of the repository's path, whatever the
+/// registry: private mirrors put more before them.
 #[derive(Debug, PartialEq, Eq)]
 enum Sign {
     /// This container name.
     Name(&'static str),
-    /// A container name that starts so and goes on.
+    /// A longer container name with this prefix.
     Prefix(&'static str),
     /// This image.
     Image(&'static str),
     /// This container name with this image: either alone is also written by hand, or is the injector's own server.
     NameWithImage(&'static str, &'static str),
-    /// A container name that starts so and goes on, with this image.
+    /// A longer container name with this prefix, with this image.
     PrefixWithImage(&'static str, &'static str),
 }
 
@@ -84,7 +85,7 @@ const fn both(name: &'static str, opt_outs: &'static [OptOut], signs: &'static [
     Injector { name, systems: Systems::LinuxAndWindows, opt_outs, signs }
 }
 
-/// The injector that adds such a container; `image` as written, a text that is no reference shows nothing.
+/// The injector that adds such a container; `image` as written, a text that is no reference identifies none.
 pub fn injector_of(container_name: &str, image: &str) -> Option<&'static Injector> {
     let path = ImageRef::parse(image).ok().map(|image| image.repository());
     INJECTORS.iter().find(|injector| injector.signs.iter().any(|sign| sign.is_on(container_name, path)))
@@ -121,7 +122,7 @@ impl fmt::Display for OptOut {
 
 impl fmt::Display for Mark {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Quoted, or YAML makes a boolean of "false", which the API server refuses in labels and annotations.
+        // Quoted, or YAML makes a boolean of "false", which the API server rejects in labels and annotations.
         match self {
             Self::Label(key, value) => write!(out, "label {key}: \"{value}\""),
             Self::Annotation(key, value) => write!(out, "annotation {key}: \"{value}\""),
@@ -132,7 +133,7 @@ impl fmt::Display for Mark {
     }
 }
 
-/// First match wins. Above each row: where its facts can be read, and why it is told so.
+/// First match wins. Above each row: the sources of its facts, and why it is identified by these.
 #[rustfmt::skip]
 static INJECTORS: &[Injector] = &[
     // Service meshes.
@@ -177,7 +178,7 @@ static INJECTORS: &[Injector] = &[
         Namespace(Label("appmesh.k8s.aws/sidecarInjectorWebhook", "disabled")),
     ], &[Image("aws-appmesh-envoy"), Image("aws-appmesh-proxy-route-manager")]),
     // openservicemesh/osm pkg/constants/constants.go, pkg/injector/webhook.go mustInject. The init container sets up iptables and is left out of
-    // pods whose nodeSelector says Windows, which get Envoy's Windows image: pkg/injector/patch.go configurePodInit. Envoy itself is anyone's.
+    // pods whose nodeSelector selects Windows, which get Envoy's Windows image: pkg/injector/patch.go configurePodInit. Envoy itself is anyone's.
     linux("Open Service Mesh", &[
         Pod(NodeSelector("kubernetes.io/os", "windows")),
         Pod(Annotation("openservicemesh.io/sidecar-injection", "disabled")),
@@ -213,14 +214,14 @@ static INJECTORS: &[Injector] = &[
         Pod(NoAnnotation("operator.1password.io/inject")),
         Namespace(NoLabel("secrets-injection")),
     ], &[NameWithImage("copy-op-bin", "1password/op")]),
-    // Azure/azure-workload-identity pkg/webhook/consts.go, pkg/webhook/webhook.go shouldInjectProxySidecar (any value asks for it),
+    // Azure/azure-workload-identity pkg/webhook/consts.go, pkg/webhook/webhook.go shouldInjectProxySidecar (any value requests it),
     // Makefile (--platform=linux/).
     linux("Azure Workload Identity proxy", &[Pod(NoAnnotation("azure.workload.identity/inject-proxy-sidecar"))], &[
         Name("azwi-proxy"), Name("azwi-proxy-init"),
         Image("azure/workload-identity/proxy"), Image("azure/workload-identity/proxy-init"),
     ]),
-    // vmware-tanzu/cert-injection-webhook pkg/certinjectionwebhook/admission_controller.go: leaves pods alone whose nodeSelector says Windows;
-    // which labels and annotations ask for it is chosen at installation. config/images.yaml (image).
+    // vmware-tanzu/cert-injection-webhook pkg/certinjectionwebhook/admission_controller.go: leaves pods alone whose nodeSelector selects Windows;
+    // the labels and annotations that request it are chosen at installation. config/images.yaml (image).
     linux("Cert Injection Webhook", &[Pod(NodeSelector("kubernetes.io/os", "windows"))], &[
         NameWithImage("setup-ca-certs", "setup-ca-certs"),
     ]),
@@ -396,7 +397,7 @@ mod tests {
         ("traffic-agent", "ghcr.io/telepresenceio/tel2:2.20.0", "Telepresence"),
         ("tel-agent-init", "docker.io/datawire/tel2:2.14.1", "Telepresence"),
 
-        // Not of an injector, or not to be told from what people write.
+        // Not of an injector, or the same as what people write.
         ("proxy", "registry.corp/team/proxy:1", ""),
         ("app", "myistio/proxyv2-tools:1", ""),
         ("app", "myistio/proxyv2:1", ""),
@@ -489,7 +490,7 @@ mod tests {
         }
     }
 
-    /// Labels and annotations of Kubernetes, or a finding tells people to write what the API server refuses.
+    /// Valid labels and annotations, so that no finding proposes what the API server rejects.
     #[test]
     fn rows_are_well_formed() {
         let name_fits = |text: &str, more: &[char]| {
@@ -574,7 +575,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_answered(container in "\\PC*", image in "\\PC*") {
+        fn any_text_has_a_result(container in "\\PC*", image in "\\PC*") {
             // Nothing in these alphabets spells a sign by chance.
             prop_assert_eq!(injector_of(&container, &image), None);
         }

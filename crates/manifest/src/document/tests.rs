@@ -114,11 +114,11 @@ fn values_are_those_of_kubectl() {
 }
 
 #[test]
-fn problems_say_where_and_what_to_do() {
+fn problems_have_a_place_and_a_hint() {
     let cases: &[(&str, (usize, usize), &str)] = &[
-        ("a: 1\n\nb: 1\na: 2\n", (4, 1), "the key `a` stands twice in this map; it stands first on line 1"),
+        ("a: 1\n\nb: 1\na: 2\n", (4, 1), "the key `a` occurs twice in this map; it occurs first on line 1"),
         ("# c\n---\nx: {a: 1, a: 2}\n", (3, 11), "first on line 3"),
-        ("{\"a\": 1,\n \"a\": 2}", (2, 2), "stands twice"),
+        ("{\"a\": 1,\n \"a\": 2}", (2, 2), "occurs twice"),
         ("a:\n\tb: 1\n", (2, 2), "use spaces"),
         ("a:\n  \t- b\n", (2, 3), "use spaces"),
         ("a:\n  -\tb\n", (2, 4), "use spaces"),
@@ -132,7 +132,7 @@ fn problems_say_where_and_what_to_do() {
         ("a: \"b\nc: d\n", (2, 1), "never closed"),
         ("a: \"C:\\windows\"\n", (1, 4), "a backslash is written twice"),
         ("a: {b: 1\nc: 2\n", (2, 2), "look at the brackets"),
-        ("a: b: c\n", (1, 5), "quote text that holds `: `"),
+        ("a: b: c\n", (1, 5), "quote text that contains `: `"),
         ("a: @b\n", (1, 4), "quote the text"),
         ("a: 1\n b: 1\n", (2, 3), "compare the indentation"),
         ("a: [1, 2\n", (1, 4), "never closed"),

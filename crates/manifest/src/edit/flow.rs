@@ -10,7 +10,7 @@ use crate::span::{Span, line_start};
 use crate::syntax_tree::{Kind, Pair, Syntax};
 
 impl Sheet<'_> {
-    /// How a flow collection around or at `at` is to be written; `own_lines` if its entries stand on lines of their own.
+    /// The style of a flow collection around or at `at`; `own_lines` if its entries are on lines of their own.
     pub(crate) fn flow_style(&self, at: usize, own_lines: bool) -> FlowStyle {
         if self.format != Format::Json {
             return FlowStyle::YAML;
@@ -21,7 +21,7 @@ impl Sheet<'_> {
         FlowStyle { json: true, compact: !pretty && !root.contains("\": ") && root.contains("\":"), lines }
     }
 
-    /// What one level of a document in JSON is indented by.
+    /// The indentation of one level in a JSON document.
     fn unit(&self) -> String {
         let first = match &self.root.kind {
             Kind::Map { pairs, .. } => pairs.first().map(|pair| pair.start),
@@ -37,14 +37,14 @@ impl Sheet<'_> {
             .to_owned()
     }
 
-    /// Puts the first entry into an empty flow collection.
+    /// Inserts the first entry into an empty flow collection.
     pub(crate) fn fill(&self, parent: &Syntax, value: &Value) -> Splices {
         let written = render::flow(value, &self.flow_style(parent.start, false));
         let inside = Span::new(parent.span.start + 1, parent.span.end.saturating_sub(1));
         if self.slice(inside.start, inside.end).trim().is_empty() {
             return vec![one(parent.span, written)];
         }
-        // Comments stand between the brackets.
+        // There are comments between the brackets.
         let bare = written.get(1..written.len().saturating_sub(1)).unwrap_or_default();
         vec![one(Span::empty(inside.start), bare.trim())]
     }
@@ -104,7 +104,7 @@ impl Sheet<'_> {
         vec![one(Span::empty(last.end), format!("{separator}{written}"))]
     }
 
-    /// What stands between entries on one line.
+    /// The separator between entries on one line.
     fn separator(&self, spans: &[Span], compact: bool) -> String {
         let between = match spans {
             [.., a, b] => self.slice(a.end, b.start),

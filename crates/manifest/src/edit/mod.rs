@@ -1,7 +1,7 @@
-//! JSON Patch on text: the operations change the values they name and no other byte.
+//! JSON Patch on text: operations change the values they name and no other byte.
 //!
-//! Every operation becomes a few splices on the text, is tried, read again and compared with what `json_patch` makes of
-//! the values. Text that does not read back as it should is never returned.
+//! Every operation becomes a few splices on the text; the result is parsed again and compared with the result of
+//! `json_patch` on the values. Text that does not read back correctly is never returned.
 
 pub mod flow;
 pub mod plan;

@@ -1,4 +1,4 @@
-//! One operation turned into splices: where in the text, and what to put there.
+//! The plan of one operation: splices with their places in the text.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +14,19 @@ use crate::node::{index, key_text};
 use crate::span::{Span, line_break, line_end, line_start, next_line};
 use crate::syntax_tree::{Kind, Pair, Syntax};
 
-/// Why an operation is not even tried.
+/// Why an operation is not attempted.
 #[derive(Debug)]
-pub(crate) enum Refusal {
-    /// Other places would change with it.
+pub(crate) enum PlanError {
+    /// It would change other places too.
     Shared { pointer: String, at: usize },
-    /// Not an operation that is written.
+    /// Its kind is not supported.
     Unsupported(String),
 }
 
-/// A way to write an operation: replacements that do not overlap.
+/// One way to write an operation: replacements that do not overlap.
 pub(crate) type Splices = Vec<Replacement>;
 
-/// What is to happen at the end of a path.
+/// The change at the end of a path.
 enum Change<'a> {
     Set(&'a Value),
     Insert(&'a Value),
@@ -40,20 +40,20 @@ pub(crate) fn plan(
     format: Format,
     operation: &PatchOperation,
     expected: &Value,
-) -> Result<Vec<Splices>, Refusal> {
+) -> Result<Vec<Splices>, PlanError> {
     let (path, mut change) = match operation {
         PatchOperation::Add(add) => (&add.path, Change::Insert(&add.value)),
         PatchOperation::Replace(replace) => (&replace.path, Change::Set(&replace.value)),
         PatchOperation::Remove(remove) => (&remove.path, Change::Remove),
         PatchOperation::Test(_) => return Ok(Vec::new()),
         PatchOperation::Move(_) | PatchOperation::Copy(_) => {
-            return Err(Refusal::Unsupported(operation.to_string()));
+            return Err(PlanError::Unsupported(operation.to_string()));
         }
     };
     let tokens: Vec<String> = path.tokens().map(|token| token.decoded().into_owned()).collect();
     let sheet = Sheet::new(text, root, format);
 
-    // Walk down what is written. Where an alias or a merge key takes over, the value is written out in its place.
+    // Walk down the written nodes. The target of an alias or a merge key is written out in its place.
     let mut way = vec![root];
     let mut length = tokens.len();
     for (depth, token) in tokens.iter().enumerate() {
@@ -79,18 +79,18 @@ pub(crate) fn plan(
     if length < path.tokens().count() {
         match value_at(expected, tokens) {
             Some(value) => change = Change::Set(value),
-            None => return Err(Refusal::Unsupported(operation.to_string())),
+            None => return Err(PlanError::Unsupported(operation.to_string())),
         }
     }
     let Some((token, parents)) = tokens.split_last() else {
-        return Err(Refusal::Unsupported(operation.to_string()));
+        return Err(PlanError::Unsupported(operation.to_string()));
     };
     let parent_way = way.get(..=parents.len()).unwrap_or(&way);
-    sheet.refuse_shared(path, parent_way, way.get(parents.len() + 1).copied(), &change)?;
+    sheet.check_shared(path, parent_way, way.get(parents.len() + 1).copied(), &change)?;
     sheet.change(parent_way, parents, token, &change, expected, path)
 }
 
-/// The node under a key or index, as written: not what an alias or a merge key brings in.
+/// The written node under a key or index: not one from an alias or a merge key.
 pub(crate) fn child<'a>(node: &'a Syntax, token: &str) -> Option<&'a Syntax> {
     match &node.kind {
         Kind::Map { pairs, .. } => position(pairs, token).and_then(|at| pairs.get(at)).map(|pair| &pair.value),
@@ -115,7 +115,7 @@ pub(crate) fn one(span: Span, text: impl Into<String>) -> Replacement {
     Replacement { span, text: text.into() }
 }
 
-/// The text and the habits of its author.
+/// The text and its author's style.
 pub(crate) struct Sheet<'a> {
     pub(crate) text: &'a str,
     pub(crate) root: &'a Syntax,
@@ -165,27 +165,27 @@ impl<'a> Sheet<'a> {
         self.text.get(from..to).unwrap_or_default()
     }
 
-    /// The white space a line begins with.
+    /// The white space at the start of a line.
     pub(crate) fn indentation(&self, at: usize) -> &'a str {
         let line = self.slice(line_start(self.text, at), line_end(self.text, at));
         let rest = line.trim_start_matches([' ', '\t']);
         line.get(..line.len() - rest.len()).unwrap_or_default()
     }
 
-    /// True if only white space stands before `at` on its line.
+    /// Whether only white space is before `at` on its line.
     pub(crate) fn first_on_line(&self, at: usize) -> bool {
         self.slice(line_start(self.text, at), at).trim_matches([' ', '\t']).is_empty()
     }
 
-    /// Refuses a change that an alias elsewhere would repeat, or that would take an alias's anchor away.
-    fn refuse_shared(
+    /// Returns an error for a change that an alias elsewhere would repeat, or that would remove an alias's anchor.
+    fn check_shared(
         &self,
         path: &Pointer,
         way: &[&Syntax],
         target: Option<&Syntax>,
         change: &Change<'_>,
-    ) -> Result<(), Refusal> {
-        let shared = |at: usize| Err(Refusal::Shared { pointer: path.to_string(), at });
+    ) -> Result<(), PlanError> {
+        let shared = |at: usize| Err(PlanError::Shared { pointer: path.to_string(), at });
         let mut aliases: BTreeMap<usize, usize> = BTreeMap::new();
         self.root.walk(&mut |node| {
             if let Kind::Alias(id) = node.kind {
@@ -211,7 +211,7 @@ impl<'a> Sheet<'a> {
         {
             return Ok(());
         }
-        // Aliases that go away together with their anchor do not count.
+        // Aliases that are removed together with their anchor do not count.
         target.walk(&mut |node| {
             if let Kind::Alias(id) = node.kind {
                 aliases.entry(id).and_modify(|count| *count -= 1);
@@ -234,11 +234,11 @@ impl<'a> Sheet<'a> {
         change: &Change<'_>,
         expected: &Value,
         path: &PointerBuf,
-    ) -> Result<Vec<Splices>, Refusal> {
+    ) -> Result<Vec<Splices>, PlanError> {
         let Some(parent) = way.last().copied() else {
             return Ok(Vec::new());
         };
-        // A collection that becomes empty, or stops being `{}` or `[]`, is written anew as a whole.
+        // A collection that becomes empty, or stops being `{}` or `[]`, is written again as a whole.
         let rewrite = || match value_at(expected, parents) {
             Some(value) => self.set(way, parents, value),
             None => Vec::new(),
@@ -257,13 +257,15 @@ impl<'a> Sheet<'a> {
             (Kind::Map { .. }, _) => Ok(self.change_map(parent, token, change)),
             (Kind::List { items, .. }, _) => {
                 let at = if token == "-" { Some(items.len()) } else { index(token) };
-                at.map(|at| self.change_list(parent, at, change)).ok_or_else(|| Refusal::Unsupported(path.to_string()))
+                at.map(|at| self.change_list(parent, at, change))
+                    .ok_or_else(|| PlanError::Unsupported(path.to_string()))
             }
             (Kind::Scalar { .. } | Kind::Alias(_), _) => Ok(Vec::new()),
         }
     }
 
-    /// Puts the first entry into `{}` or `[]`: in block style where the parent is, unless comments stand between the brackets.
+    /// Inserts the first entry into `{}` or `[]`: in block style if the parent is, unless there are comments between
+    /// the brackets.
     fn first_entry(
         &self,
         way: &[&Syntax],
@@ -280,7 +282,7 @@ impl<'a> Sheet<'a> {
         ways_to
     }
 
-    /// A change in a map that has entries and keeps some.
+    /// A change in a map that is not empty before or after.
     fn change_map(&self, map: &Syntax, key: &str, change: &Change<'_>) -> Vec<Splices> {
         let Kind::Map { flow, pairs } = &map.kind else {
             return Vec::new();
@@ -303,7 +305,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// A change in a list that has items and keeps some.
+    /// A change in a list that is not empty before or after.
     fn change_list(&self, list: &Syntax, at: usize, change: &Change<'_>) -> Vec<Splices> {
         let Kind::List { flow, items, dashes } = &list.kind else {
             return Vec::new();
@@ -339,7 +341,7 @@ impl<'a> Sheet<'a> {
         self.set_after(pair.after_colon, colon, flow, old, value, column)
     }
 
-    /// True if the last node of `way` stands inside a flow collection, or is the whole document.
+    /// Whether the last node of `way` is inside a flow collection, or is the whole document.
     fn in_flow(&self, way: &[&Syntax]) -> bool {
         self.format == Format::Json || way.len() < 2 || way.iter().rev().skip(1).any(|node| !node.is_block_collection())
     }
@@ -371,7 +373,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// Replaces the value that follows a colon. `column` is where the key stands.
+    /// Replaces the value that follows a colon. `column` is the key's column.
     fn set_after(&self, after: usize, colon: bool, flow: bool, old: &Syntax, value: &Value, column: usize) -> Splices {
         let absent = old.is_absent() && old.start == old.span.start;
         let lead = match (absent, colon) {
@@ -458,7 +460,7 @@ impl<'a> Sheet<'a> {
         ways_to
     }
 
-    /// Lines put before what stands at `at` in `column`.
+    /// Inserts lines before `at` in `column`.
     fn before(&self, at: usize, column: usize, lines: &str) -> Replacement {
         let first = lines.trim_start_matches(' ');
         one(Span::empty(at), format!("{first}{}{}", self.line_break, " ".repeat(column)))
@@ -480,7 +482,7 @@ impl<'a> Sheet<'a> {
         }
         let next = next_line(self.text, span.end);
         if !self.first_on_line(span.start) {
-            // The first entry stands behind a dash: the next one moves up there.
+            // The first entry is behind a dash: the next one moves up there.
             let rest = self.slice(next, self.text.len());
             let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
             let upto = spans.get(at + 1).map_or(next + blank, |following| following.start);
@@ -491,7 +493,7 @@ impl<'a> Sheet<'a> {
         }
         let start = line_start(self.text, span.start);
         if next == self.text.len() && line_end(self.text, span.end) == next {
-            // No line break ends the text: take the one before, so that none ends it afterwards either.
+            // No line break ends the text: remove the one before, so that none ends it afterwards either.
             let before = self.slice(0, start);
             let kept = before.strip_suffix("\r\n").or_else(|| before.strip_suffix(['\n', '\r'])).unwrap_or(before);
             return vec![vec![one(Span::new(kept.len(), next), "")], vec![one(Span::new(start, next), "")]];

@@ -1,19 +1,19 @@
-//! Values written as text.
+//! Rendering of values as text.
 
 use serde_json::{Map, Value};
 
 use crate::scalar::needs_quotes;
 
-/// How a document indents what it nests.
+/// The indentation of a document.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Indents {
-    /// Columns a map stands deeper than its key.
+    /// Columns between a key and the map below it.
     pub(crate) map: usize,
-    /// Columns the dashes of a list stand deeper than its key; 0 is what `kubectl` writes.
+    /// Columns between a key and the dashes of the list below it; `kubectl` writes 0.
     pub(crate) list: usize,
 }
 
-/// How a flow collection is written.
+/// The style of a flow collection.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowStyle {
     /// Quote every key and string.
@@ -29,7 +29,7 @@ impl FlowStyle {
     pub(crate) const YAML: Self = Self { json: false, compact: false, lines: None };
 }
 
-/// A list or map that has something in it.
+/// Whether it is a list or map with entries.
 pub(crate) fn is_filled(value: &Value) -> bool {
     match value {
         Value::Array(items) => !items.is_empty(),
@@ -38,7 +38,7 @@ pub(crate) fn is_filled(value: &Value) -> bool {
     }
 }
 
-/// A string as a scalar: plain where every reader takes it for a string, else in double quotes.
+/// A string as a scalar: plain if every reader reads it as a string, else in double quotes.
 pub fn string(text: &str, flow: bool) -> String {
     if needs_quotes(text, flow) { quoted(text) } else { text.to_owned() }
 }
@@ -48,7 +48,7 @@ pub(crate) fn quoted(text: &str) -> String {
     let json = Value::String(text.to_owned()).to_string();
     let mut result = String::with_capacity(json.len());
     for c in json.chars() {
-        // JSON allows these as they are, YAML does not, or folds lines at them.
+        // JSON allows these unescaped; YAML does not, or folds lines at them.
         if matches!(c, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}') {
             result.push_str("\\u");
             result
@@ -106,7 +106,7 @@ pub(crate) fn flow_key(key: &str, style: &FlowStyle) -> String {
     if style.json { quoted(key) } else { string(key, true) }
 }
 
-/// The lines of a pair of a block map whose keys stand at `column`.
+/// The lines of a pair of a block map whose keys are at `column`.
 pub(crate) fn pair(key: &str, value: &Value, column: usize, indents: Indents) -> Vec<String> {
     let head = format!("{}{}:", " ".repeat(column), string(key, false));
     if !is_filled(value) {
@@ -126,7 +126,7 @@ pub(crate) fn below(value: &Value, column: usize, indents: Indents) -> Vec<Strin
     }
 }
 
-/// The lines of an item of a block list whose dashes stand at `column`.
+/// The lines of an item of a block list whose dashes are at `column`.
 pub(crate) fn item(value: &Value, column: usize, indents: Indents) -> Vec<String> {
     let pad = " ".repeat(column);
     let mut lines = match value {

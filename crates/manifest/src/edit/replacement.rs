@@ -5,8 +5,8 @@ use crate::span::Span;
 /// New text for a range of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replacement {
-    /// The bytes to replace, in the file as it was.
+    /// The bytes to replace, in the unchanged file.
     pub span: Span,
-    /// What takes their place.
+    /// The new text.
     pub text: String,
 }

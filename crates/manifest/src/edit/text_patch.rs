@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::document::Document;
 use crate::edit::plan;
-use crate::edit::plan::{Refusal, plan};
+use crate::edit::plan::{PlanError, plan};
 use crate::edit::replacement::Replacement;
 use crate::format::Format;
 use crate::node::{index, key_text, resolve_tree, scalar_value};
@@ -17,10 +17,10 @@ use crate::span::{LineIndex, Span, line_start, next_line};
 use crate::syntax;
 use crate::syntax_tree::{Kind, Syntax};
 
-/// What changes in one object of a document.
+/// The changes to one object of a document.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectPatch<'a> {
-    /// Where the object stands in its document: empty, or as in `/items/3`.
+    /// The object's place in its document: empty, or as in `/items/3`.
     pub pointer_prefix: &'a str,
     /// The operations in order, their paths relative to the object.
     pub operations: &'a [PatchOperation],
@@ -34,15 +34,15 @@ pub enum EditError {
     Unsupported {
         /// The operation and its path.
         operation: String,
-        /// Where the object begins.
+        /// The line where the object begins.
         line: usize,
     },
     /// The operation does not fit the values: no such path, or a test that fails.
     #[error("line {line}: the patch does not fit the document: {message}")]
     Patch {
-        /// What `json_patch` says.
+        /// The error of `json_patch`.
         message: String,
-        /// Where the document begins.
+        /// The line where the document begins.
         line: usize,
     },
     /// The value is also used elsewhere through an alias or a merge key.
@@ -50,22 +50,22 @@ pub enum EditError {
         "line {line}: `{pointer}` is shared through an anchor, and changing it would change other places; write the block out in each place instead of `*alias`"
     )]
     Shared {
-        /// The value to be changed.
+        /// The value to change.
         pointer: String,
-        /// Where the anchor stands, or the map that merges the value in.
+        /// The line of the anchor, or of the map that merges the value in.
         line: usize,
     },
-    /// No way was found to write the change that reads back as it should.
+    /// No way to write the change reads back correctly.
     #[error(
         "line {line}: cannot change `{pointer}` without touching anything else in this layout; write the block in plain YAML style, or change it by hand"
     )]
     Layout {
-        /// The value to be changed.
+        /// The value to change.
         pointer: String,
-        /// Where the document begins.
+        /// The line where the document begins.
         line: usize,
     },
-    /// The document is not one of this text.
+    /// The document is not part of this text.
     #[error("the document at bytes {start} to {end} is not in this text; read the text again before editing it")]
     Stale {
         /// The first byte of the document.
@@ -121,7 +121,7 @@ pub fn edit(text: &str, document: &Document, patches: &[ObjectPatch<'_>]) -> Res
     }
     let read = || read_as(slice, document.format, &document.json).ok_or_else(|| stale.clone());
     let alone = isolated(slice, &read()?, document, patches);
-    // The tree is gone by here: the new text's takes several times the memory of the text.
+    // The tree is freed by here: that of the new text takes several times the memory of the text.
     if let Some(text) = alone
         && read_as(&text, document.format, &expected).is_some()
     {
@@ -130,9 +130,9 @@ pub fn edit(text: &str, document: &Document, patches: &[ObjectPatch<'_>]) -> Res
 
     let located = |failure: Failure| match failure {
         Failure::Layout(pointer) => EditError::Layout { pointer, line: line_of(0) },
-        Failure::Refused(refusal) => match refusal {
-            Refusal::Shared { pointer, at } => EditError::Shared { pointer, line: line_of(at) },
-            Refusal::Unsupported(operation) => EditError::Unsupported { operation, line: line_of(0) },
+        Failure::Plan(error) => match error {
+            PlanError::Shared { pointer, at } => EditError::Shared { pointer, line: line_of(at) },
+            PlanError::Unsupported(operation) => EditError::Unsupported { operation, line: line_of(0) },
         },
     };
     let prefixed = |patch: &ObjectPatch<'_>| {
@@ -148,7 +148,7 @@ pub fn edit(text: &str, document: &Document, patches: &[ObjectPatch<'_>]) -> Res
     Ok(Some(Replacement { span, text: after.text }))
 }
 
-/// `text` with the replacements put in. They must not overlap; their order does not matter.
+/// `text` with the replacements. They must not overlap; their order does not matter.
 pub fn splice(text: &str, replacements: &[Replacement]) -> String {
     let mut ordered: Vec<&Replacement> = replacements.iter().collect();
     ordered.sort_by_key(|replacement| (replacement.span.start, replacement.span.end));
@@ -163,7 +163,7 @@ pub fn splice(text: &str, replacements: &[Replacement]) -> String {
     result
 }
 
-/// A text and what it reads as.
+/// A text and its values.
 struct State {
     text: String,
     tree: Syntax,
@@ -173,7 +173,7 @@ struct State {
 
 enum Failure {
     Layout(String),
-    Refused(Refusal),
+    Plan(PlanError),
 }
 
 /// Applies the operations one after the other, each checked on its own.
@@ -187,8 +187,7 @@ fn run(mut state: State, operations: &[PatchOperation]) -> Result<State, Failure
         if same(&expected, &state.json) {
             continue;
         }
-        let candidates =
-            plan(&state.text, &state.tree, state.format, operation, &expected).map_err(Failure::Refused)?;
+        let candidates = plan(&state.text, &state.tree, state.format, operation, &expected).map_err(Failure::Plan)?;
         for candidate in candidates {
             let text = splice(&state.text, &candidate);
             if let Some(tree) = read_as(&text, state.format, &expected) {
@@ -201,7 +200,8 @@ fn run(mut state: State, operations: &[PatchOperation]) -> Result<State, Failure
     Ok(state)
 }
 
-/// Edits each object in its own bytes and puts them back; `None` where one cannot stand alone. `tree` is that of `text`.
+/// Edits each object in its own bytes and inserts the results; `None` if one cannot be parsed separately. `tree` is
+/// that of `text`.
 fn isolated(text: &str, tree: &Syntax, document: &Document, patches: &[ObjectPatch<'_>]) -> Option<String> {
     let mut replacements: Vec<Replacement> = Vec::with_capacity(patches.len());
     for patch in patches {
@@ -228,8 +228,8 @@ fn isolated(text: &str, tree: &Syntax, document: &Document, patches: &[ObjectPat
     (!overlap).then(|| splice(text, &replacements))
 }
 
-/// The new text of a list whose items are patched, each read back by itself: many copies of a large list are not made.
-/// `None` for anything else and wherever something is odd; the long way knows what to say.
+/// The new text of a list whose items are patched, each read back separately, so that a large list is not copied many
+/// times. `None` for anything else and wherever something is unusual; the general way reports it.
 fn edited_items(text: &str, document: &Document, patches: &[ObjectPatch<'_>]) -> Option<String> {
     let items = document.json.get("items")?.as_array()?;
     let mut operations = BTreeMap::new();
@@ -270,7 +270,7 @@ fn edited_items(text: &str, document: &Document, patches: &[ObjectPatch<'_>]) ->
     (good && rest && seen == items.len()).then_some(text)
 }
 
-/// True if no anchor, alias or merge key ties the node to other places.
+/// Whether no anchor, alias or merge key connects the node with other places.
 fn stands_alone(node: &Syntax) -> bool {
     let mut alone = node.start == node.span.start && matches!(node.kind, Kind::Map { .. });
     node.walk(&mut |inner| {
@@ -287,7 +287,7 @@ fn node_at<'a>(root: &'a Syntax, pointer: &str) -> Option<&'a Syntax> {
     Some(node)
 }
 
-/// The tree of `text`, if that reads as `expected`.
+/// The tree of `text`, if its values equal `expected`.
 fn read_as(text: &str, format: Format, expected: &Value) -> Option<Syntax> {
     let tree = syntax::parse(text, format).ok()??;
     let resolved = || resolve_tree(syntax::parse(text, format).ok()??, 0).ok();
@@ -296,13 +296,13 @@ fn read_as(text: &str, format: Format, expected: &Value) -> Option<Syntax> {
     holds.then_some(tree)
 }
 
-/// Whether `node` has the value `expected`, told without a copy of its values; `None` where aliases or merge keys must be
-/// resolved first.
+/// Whether `node` has the value `expected`, compared without a copy of its values; `None` if aliases or merge keys must
+/// be resolved first.
 fn holds(node: &Syntax, expected: &Value) -> Option<bool> {
     holds_but(node, expected, None)
 }
 
-/// As [`holds`], whatever the value of the key `but` of the node itself is.
+/// As [`holds`], ignoring the key `but` of the node itself.
 fn holds_but(node: &Syntax, expected: &Value, but: Option<&str>) -> Option<bool> {
     match (&node.kind, expected) {
         (Kind::Scalar { .. }, _) => Some(scalar_value(node).is_ok_and(|value| same(&value, expected))),
@@ -331,12 +331,12 @@ fn holds_but(node: &Syntax, expected: &Value, but: Option<&str>) -> Option<bool>
     }
 }
 
-/// True for the kinds of operations that are written.
+/// Whether operations of that kind are supported.
 fn is_written(operation: &PatchOperation) -> bool {
     !matches!(operation, PatchOperation::Move(_) | PatchOperation::Copy(_))
 }
 
-/// The operation on the whole document; `None` for kinds that are not written.
+/// The operation on the whole document; `None` for kinds that are not supported.
 fn prefixed(operation: &PatchOperation, prefix: &str) -> Option<PatchOperation> {
     let path = |path: &Pointer| PointerBuf::parse(format!("{prefix}{path}")).ok();
     Some(match operation {
@@ -354,7 +354,7 @@ fn prefixed(operation: &PatchOperation, prefix: &str) -> Option<PatchOperation> 
     })
 }
 
-/// Equality of values, where `1` and `1.0` are one number: YAML text does not tell them apart.
+/// Equality of values, where `1` and `1.0` are one number: YAML text does not distinguish them.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || same_number(a, b),

@@ -134,10 +134,10 @@ fn denials_turn_only_deny_into_warn() {
 #[test]
 fn allowed_rules_may_be_waved_off() {
     let settings = Settings { allow: vec!["run-as-user".into(), "MUL3".into()], ..Settings::default() };
-    assert!(settings.may_wave_off("MUL201", "run-as-user"));
-    assert!(settings.may_wave_off("MUL301", "x"));
-    assert!(!settings.may_wave_off("MUL202", "run-as-group"));
-    assert!(!Settings::default().may_wave_off("MUL201", "run-as-user"));
+    assert!(settings.may_exempt("MUL201", "run-as-user"));
+    assert!(settings.may_exempt("MUL301", "x"));
+    assert!(!settings.may_exempt("MUL202", "run-as-group"));
+    assert!(!Settings::default().may_exempt("MUL201", "run-as-user"));
 }
 
 #[test]

@@ -1,20 +1,20 @@
-//! Authored objects, from what Mullion and the cluster made of them.
+//! Authored objects, restored from live ones.
 
 use mullion_engine::admission::response::{Endpoint, respond};
 use mullion_engine::admission::review::review;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::review_request::ReviewRequest;
 use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
-use mullion_engine::patch::authored_object::as_written;
+use mullion_engine::patch::authored_object::restore_authored;
 use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 
 fn written(kind: &str, mut object: Value, snapshot: &ClusterSnapshot) -> Value {
-    as_written(WorkloadKind::from_name(kind).unwrap(), &mut object, snapshot);
+    restore_authored(WorkloadKind::from_name(kind).unwrap(), &mut object, snapshot);
     object
 }
 
-/// What Mullion adds at CREATE, and a cluster afterwards, goes again.
+/// What Mullion adds at CREATE, and a cluster afterwards, is removed.
 #[test]
 fn what_mullion_placed_goes_again() {
     let classes = [("win".to_owned(), mullion_engine::model::cluster::runtime_class::RuntimeClass::default())];
@@ -91,7 +91,7 @@ fn a_pod_that_was_applied_is_what_was_applied() {
 }
 
 #[test]
-fn strange_objects_are_left() {
+fn malformed_objects_are_left() {
     for strange in [json!(null), json!([]), json!({"spec": 7, "metadata": []}), json!({"spec": {"template": null}})] {
         assert_eq!(written("DaemonSet", strange.clone(), &ClusterSnapshot::default()), strange);
     }

@@ -1,4 +1,4 @@
-//! Reviews under policy sets, for what a stage of the engine does with the settings.
+//! Reviews under policy sets, for stages of the engine that depend on settings.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

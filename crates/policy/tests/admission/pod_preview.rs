@@ -1,6 +1,6 @@
-//! Where the pods of a workload could run.
+//! Previews of a workload's pods.
 
-use mullion_engine::admission::pod_preview::nodes;
+use mullion_engine::admission::pod_preview::find_nodes;
 use mullion_engine::model::review_request::ReviewRequest;
 use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
 use mullion_policy::policy_set::PolicySet;
@@ -27,10 +27,14 @@ fn nodes_of(object: &Value, policy: &str) -> Vec<String> {
     let policies = PolicySet::from_files(&[("a.yaml", text)]).unwrap();
     let kind = WorkloadKind::from_name(object["kind"].as_str().unwrap()).unwrap();
     let request = ReviewRequest::creation(WorkloadObject { kind, namespace: "default", object });
-    nodes(&request, &snapshot, &policies.resolve(&request, &snapshot)).unwrap().into_iter().map(str::to_owned).collect()
+    find_nodes(&request, &snapshot, &policies.resolve(&request, &snapshot))
+        .unwrap()
+        .into_iter()
+        .map(str::to_owned)
+        .collect()
 }
 
-/// The API server adds what a class asks for after the webhooks (plugin RuntimeClass).
+/// The API server adds the constraints of a class after the webhooks (plugin RuntimeClass).
 #[test]
 fn a_runtime_class_selects_and_tolerates() {
     let spec = json!({"nodeSelector": {"kubernetes.io/os": "windows"}, "containers": [{"name": "a", "image": "a"}]});
@@ -52,7 +56,7 @@ fn a_runtime_class_selects_and_tolerates() {
         (pod(Some("unknown"), None), "", vec!["all"]),
         (pod(None, None), named, vec!["shop"]),
         (pod(Some("plain"), None), named, vec!["all"]),
-        // The API server refuses a pod and a class that contradict each other.
+        // The API server rejects a pod and a class that contradict each other.
         (pod(Some("shop"), Some("bank")), "", vec![]),
         (pod(Some("shop"), Some("shop")), "", vec!["shop"]),
     ] {

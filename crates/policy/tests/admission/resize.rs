@@ -18,7 +18,7 @@ fn resized(spec: &Value, memory: &str) -> Value {
     pod
 }
 
-fn asked(spec: &Value, memory: &str, policies: &PolicySet, endpoint: Endpoint) -> ReviewResponse {
+fn respond_to(spec: &Value, memory: &str, policies: &PolicySet, endpoint: Endpoint) -> ReviewResponse {
     let node = |name: &str, os: &str| json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/os": os}}});
     let nodes = json!({"apiVersion": "v1", "kind": "List", "items": [node("win", "windows"), node("lin", "linux")]});
     let snapshot = from_text("nodes", nodes.to_string().as_bytes()).unwrap();
@@ -29,7 +29,7 @@ fn asked(spec: &Value, memory: &str, policies: &PolicySet, endpoint: Endpoint) -
         workload: WorkloadObject { kind: WorkloadKind::Pod, namespace: "shop", object: &object },
         old: Some(&old),
         into_templates: false,
-        settled: false,
+        at_validate: false,
         images: None,
         namespace: None,
     };
@@ -37,13 +37,13 @@ fn asked(spec: &Value, memory: &str, policies: &PolicySet, endpoint: Endpoint) -
 }
 
 #[test]
-fn only_what_is_on_windows_is_refused() {
+fn only_pods_on_windows_are_denied() {
     let windows = json!({"kubernetes.io/os": "windows"});
-    for (spec, refused) in [
+    for (spec, denied) in [
         (json!({"nodeName": "win"}), true),
         (json!({"os": {"name": "windows"}}), true),
         (json!({"nodeName": "gone", "nodeSelector": windows}), true),
-        // It waits: the scheduler and the kubelet take it as it is by then.
+        // It waits: the scheduler and the kubelet use its new size.
         (json!({"nodeSelector": windows}), false),
         (json!({"nodeName": "lin"}), false),
         (json!({"nodeName": "lin", "nodeSelector": windows}), false),
@@ -51,17 +51,17 @@ fn only_what_is_on_windows_is_refused() {
         (json!({}), false),
     ] {
         for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
-            let answer = asked(&spec, "2Gi", &PolicySet::default(), endpoint);
-            assert_eq!(answer.denial.is_some(), refused, "{spec}: {answer:?}");
+            let answer = respond_to(&spec, "2Gi", &PolicySet::default(), endpoint);
+            assert_eq!(answer.denial.is_some(), denied, "{spec}: {answer:?}");
             assert!(answer.patch.is_empty() && answer.warnings.is_empty(), "{spec}: {answer:?}");
-            // What changes nothing asks for nothing.
-            assert_eq!(asked(&spec, "1Gi", &PolicySet::default(), endpoint), ReviewResponse::default(), "{spec}");
+            // A request without changes is not denied.
+            assert_eq!(respond_to(&spec, "1Gi", &PolicySet::default(), endpoint), ReviewResponse::default(), "{spec}");
         }
     }
 }
 
 #[test]
-fn policies_have_it_said_only() {
+fn policies_turn_it_into_a_warning() {
     let policies = |change: fn(&mut PodPolicy)| {
         let mut policy = PodPolicy::default();
         change(&mut policy);
@@ -75,9 +75,9 @@ fn policies_have_it_said_only() {
     };
     let audit: fn(&mut PodPolicy) = |policy| policy.spec.mode = Some(Mode::Audit);
     for (change, start) in [(warn, "Windows nodes"), (audit, "would deny: Windows")] {
-        let answer = asked(&spec, "2Gi", &policies(change), Endpoint::Validate);
+        let answer = respond_to(&spec, "2Gi", &policies(change), Endpoint::Validate);
         assert!(answer.denial.is_none(), "{answer:?}");
-        let [said] = answer.warnings.as_slice() else { panic!("{answer:?}") };
-        assert!(said.starts_with(start) && said.chars().count() <= WARNING_LIMIT, "{said}");
+        let [warning] = answer.warnings.as_slice() else { panic!("{answer:?}") };
+        assert!(warning.starts_with(start) && warning.chars().count() <= WARNING_LIMIT, "{warning}");
     }
 }

@@ -1,4 +1,4 @@
-//! What the taint of a node waits for, under policies.
+//! Taint blockers under policies.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ fn belongs(object: &Value, namespace: &str, snapshot: &ClusterSnapshot, policies
 }
 
 #[test]
-fn decisions_say_who_belongs() {
+fn decisions_define_what_belongs() {
     let image = |image: &str| json!({"containers": [{"name": "c", "image": image}]});
     let (windows, linux, opaque) =
         ("mcr.microsoft.com/windows/nanoserver:ltsc2022", "alpine:3.20", "registry.example.com/agent:1");
@@ -86,7 +86,7 @@ fn decisions_say_who_belongs() {
 }
 
 #[test]
-fn only_what_is_said_makes_a_windows_pod() {
+fn only_evidence_makes_a_windows_pod() {
     let (snapshot, policies) =
         (ClusterSnapshot { nodes: Some(Nodes::default()), ..ClusterSnapshot::default() }, PolicySet::built_in());
     let pod = |image: &str, more: &Value| {

@@ -1,4 +1,4 @@
-//! Image builds against host builds: what placement asks of nodes, and what the rules say.
+//! Image builds and host builds: the placement of pods, and the findings.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,8 @@ fn cluster(nodes: Vec<Node>) -> ClusterSnapshot {
     ClusterSnapshot { nodes: Some(Nodes::new(nodes)), ..ClusterSnapshot::default() }
 }
 
-/// Policies with that mode of `place.build`, the RuntimeClass mode, and `registry.example.com/<build>-<build>…:1` as images of these builds.
+/// Policies with that mode of `place.build`, the RuntimeClass mode, and `registry.example.com/<build>-<build>…:1` as
+/// images for these builds.
 fn policies(build: &str, runtime_class: &str, images: &[Vec<u32>]) -> PolicySet {
     let pattern = |builds: &Vec<u32>| {
         let list = builds.iter().map(|build| format!("10.0.{build}")).collect::<Vec<_>>().join(", ");
@@ -60,15 +61,15 @@ fn of_images(images: &[Vec<u32>]) -> Value {
     pod(json!({ "containers": containers }))
 }
 
-/// Whether the scheduler lets the stored pod onto the node; taints are another question, and here there are none.
+/// Whether the scheduler admits the stored pod to the node; taints are not checked, because these nodes have none.
 fn lands(stored: &Value, node: &Node) -> bool {
     let placement: SchedulingConstraints = serde_json::from_value(stored["spec"].clone()).unwrap();
     placement.fits(&node.name, |key| node.labels.get(key))
 }
 
-fn said(outcome: &Outcome, code: &str) -> Vec<(String, String)> {
+fn messages(outcome: &Outcome, code: &str) -> Vec<(String, String)> {
     let findings = outcome.review.findings.iter().filter(|finding| finding.code == code);
-    findings.map(|finding| (finding.path.clone(), finding.advice())).collect()
+    findings.map(|finding| (finding.path.clone(), finding.message_with_help())).collect()
 }
 
 // === the truth table ===
@@ -108,8 +109,8 @@ fn every_host_gets_what_it_runs_and_every_image_where_it_runs() {
                 let alone = create_in(&object, &cluster(vec![node.clone()]), &policies);
                 assert_eq!(lands(&together.stored, node), expected, "{build} on {of} of {runtime}, among others");
                 assert_eq!(lands(&alone.stored, node), expected, "{build} on {of} of {runtime}");
-                assert_eq!(said(&alone, "MUL502").is_empty(), expected, "{build} on {of} of {runtime}");
-                assert!(!alone.refused() && !together.refused());
+                assert_eq!(messages(&alone, "MUL502").is_empty(), expected, "{build} on {of} of {runtime}");
+                assert!(!alone.denied() && !together.denied());
             }
         }
     }
@@ -134,7 +135,7 @@ fn nodes_of(fleet: &[(u32, usize)]) -> Vec<Node> {
     fleet.iter().enumerate().map(|(at, (build, runtime))| host(&format!("n{at}"), *build, RUNTIMES[*runtime])).collect()
 }
 
-/// The snapshot with Mullion's own RuntimeClasses for every build that has a node, as its controller keeps them.
+/// The snapshot with Mullion's own RuntimeClasses for every build that has a node, as its controller creates them.
 fn with_classes(fleet: &[(u32, usize)]) -> ClusterSnapshot {
     let class = |build: u32| {
         let selector =
@@ -148,7 +149,7 @@ fn with_classes(fleet: &[(u32, usize)]) -> ClusterSnapshot {
     ClusterSnapshot { runtime_classes: Some(classes), ..cluster(nodes_of(fleet)) }
 }
 
-/// The nodes where the pod may run: those that the scheduler lets it onto, RuntimeClass included.
+/// The nodes where the pod may run: those that the scheduler admits it to, including the RuntimeClass.
 fn possible(stored: &Value, snapshot: &ClusterSnapshot) -> Vec<String> {
     let class = stored["spec"]["runtimeClassName"].as_str().and_then(|name| snapshot.runtime_class(name));
     let by_class = |node: &Node| {
@@ -167,11 +168,11 @@ proptest! {
         let object = of_images(&images);
         let in_mode = |mode: &str| {
             let outcome = create_in(&object, &snapshot, &policies(mode, "Never", &images));
-            (outcome.refused(), possible(&outcome.stored, &snapshot))
+            (outcome.denied(), possible(&outcome.stored, &snapshot))
         };
-        let ((refused, exact), (also, compatible)) = (in_mode("Exact"), in_mode("Compatible"));
-        prop_assert_eq!(refused, also);
-        prop_assert!(refused || exact.iter().all(|name| compatible.contains(name)), "{:?} {:?}", exact, compatible);
+        let ((denied, exact), (also, compatible)) = (in_mode("Exact"), in_mode("Compatible"));
+        prop_assert_eq!(denied, also);
+        prop_assert!(denied || exact.iter().all(|name| compatible.contains(name)), "{:?} {:?}", exact, compatible);
     }
 
     #[test]
@@ -181,7 +182,7 @@ proptest! {
         let before = with_classes(&fleet);
         let after = with_classes(&[fleet.as_slice(), &[more]].concat());
         let (first, second) = (create_in(&object, &before, &policies), create_in(&object, &after, &policies));
-        prop_assert_eq!(first.refused(), second.refused());
+        prop_assert_eq!(first.denied(), second.denied());
         let then = possible(&second.stored, &after);
         // Where builds decide nothing, a pod may also land where it cannot run.
         let runs = |name: &String| {
@@ -205,7 +206,7 @@ proptest! {
 
 #[test]
 fn a_pool_that_is_empty_is_compatible_by_the_newest_rule() {
-    // No node says otherwise; with one whose runtime refuses, it is not.
+    // Unless a node has it whose runtime rejects the image.
     let text = "apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {name: nodes}\nspec: {expectedPools: [{build: 10.0.26200}]}\n";
     let policies = PolicySet::from_files(&[("nodes.yaml", text)]).unwrap();
     let excluded = |runtimes: &[&str]| {
@@ -217,7 +218,7 @@ fn a_pool_that_is_empty_is_compatible_by_the_newest_rule() {
     assert!(!excluded(&[]));
     assert!(excluded(&[RUNTIMES[1]]));
     assert!(!excluded(&[RUNTIMES[0]]) && !excluded(&[RUNTIMES[2]]));
-    // One build, two runtimes: no selector tells them apart.
+    // One build, two runtimes: no selector distinguishes them.
     assert!(!excluded(&[RUNTIMES[1], RUNTIMES[2]]) && !excluded(&[RUNTIMES[2], RUNTIMES[1]]));
 }
 
@@ -231,17 +232,17 @@ fn releases_of_the_node_policy_count() {
         for (policies, expected) in [(&stated, runs), (&PolicySet::default(), unstated)] {
             let outcome = create_in(&with_image(image), &snapshot, policies);
             assert_eq!(outcome.excluded_builds().contains(&"10.0.29000".to_owned()), !expected, "{image}");
-            assert_eq!(said(&outcome, "MUL502").is_empty(), expected, "{image}");
+            assert_eq!(messages(&outcome, "MUL502").is_empty(), expected, "{image}");
         }
     }
-    let missing = said(&create_in(&with_image(LTSC2022), &snapshot, &stated), "MUL502");
+    let missing = messages(&create_in(&with_image(LTSC2022), &snapshot, &stated), "MUL502");
     assert!(missing[0].1.contains("; ltsc2025 would fit; Windows nodes have ltsc2028"), "{missing:?}");
 }
 
 // === pods whose build does not matter ===
 
 #[test]
-fn host_process_and_hypervisor_pods_ask_for_no_build() {
+fn host_process_and_hypervisor_pods_require_no_build() {
     let host_process = json!({"windowsOptions": {"hostProcess": true, "runAsUserName": "NT AUTHORITY\\SYSTEM"}});
     let mut snapshot = cluster(vec![host("n", 26100, RUNTIMES[2])]);
     let class = RuntimeClass { handler: "runhcs-wcow-hypervisor-17763".into(), ..RuntimeClass::default() };
@@ -260,8 +261,8 @@ fn host_process_and_hypervisor_pods_ask_for_no_build() {
     for (more, matters) in cases {
         for mode in ["Compatible", "Exact"] {
             let outcome = create_in(&spec(more.clone()), &snapshot, &policies(mode, "PerRelease", &[]));
-            assert_eq!(!said(&outcome, "MUL501").is_empty(), matters, "{mode} {more}");
-            assert!(said(&outcome, "MUL502").is_empty(), "{mode} {more}");
+            assert_eq!(!messages(&outcome, "MUL501").is_empty(), matters, "{mode} {more}");
+            assert!(messages(&outcome, "MUL502").is_empty(), "{mode} {more}");
             assert!(
                 outcome.excluded_builds().is_empty() && outcome.stored["spec"]["nodeSelector"].get(BUILD).is_none()
             );
@@ -271,13 +272,13 @@ fn host_process_and_hypervisor_pods_ask_for_no_build() {
 
 // === which tag would fit ===
 
-/// One `(path, advice)` for each finding, in a cluster with nodes of these builds.
+/// One `(path, text)` for each finding, in a cluster with nodes of these builds.
 fn findings(code: &str, images: &[&str], builds: &[u32]) -> Vec<(String, String)> {
     let containers: Vec<Value> =
         images.iter().enumerate().map(|(at, image)| json!({"name": format!("c{at}"), "image": image})).collect();
     let nodes = builds.iter().map(|build| host(&format!("n{build}"), *build, RUNTIMES[2])).collect();
     let object = pod(json!({"nodeSelector": {"kubernetes.io/os": "windows"}, "containers": containers}));
-    said(&create_in(&object, &cluster(nodes), &PolicySet::default()), code)
+    messages(&create_in(&object, &cluster(nodes), &PolicySet::default()), code)
 }
 
 #[test]
@@ -320,23 +321,24 @@ fn only_the_images_in_the_way_are_named() {
 }
 
 #[test]
-fn equality_is_said_as_such() {
+fn equality_is_named_in_the_finding() {
     let snapshot = cluster(vec![host("n", 26100, RUNTIMES[2])]);
     let outcome = create_in(&with_image(LTSC2022), &snapshot, &policies("Exact", "Never", &[]));
     assert_eq!(outcome.stored["spec"]["nodeSelector"][BUILD], "10.0.20348");
-    let found = said(&outcome, "MUL502");
-    let expected = "no node is of 10.0.20348, as the policy asks; ltsc2025 would fit; Windows nodes have ltsc2025";
+    let found = messages(&outcome, "MUL502");
+    let expected = "no node has 10.0.20348, as the policy requires; ltsc2025 would fit; Windows nodes have ltsc2025";
     assert!(found[0].1.starts_with(expected), "{found:?}");
-    // What it made of the pod gets the same answer.
+    // The pod that results gets the same finding.
     let again = create_in(&outcome.stored, &snapshot, &policies("Exact", "Never", &[]));
-    assert_eq!(said(&again, "MUL502"), found);
+    assert_eq!(messages(&again, "MUL502"), found);
     assert!(
-        said(&create_in(&with_image(LTSC2022), &snapshot, &policies("Compatible", "Never", &[])), "MUL502").is_empty()
+        messages(&create_in(&with_image(LTSC2022), &snapshot, &policies("Compatible", "Never", &[])), "MUL502")
+            .is_empty()
     );
 }
 
 #[test]
-fn nodes_that_the_pod_does_not_ask_for_do_not_help() {
+fn nodes_that_the_pod_does_not_select_do_not_help() {
     let nodes = vec![
         host("old", 17763, RUNTIMES[2]).with_label("agentpool", "win19"),
         host("new", 26100, RUNTIMES[2]).with_label("agentpool", "win25"),
@@ -344,21 +346,21 @@ fn nodes_that_the_pod_does_not_ask_for_do_not_help() {
     let found = |selector: Value, policies: &PolicySet| {
         let object = pod(json!({"nodeSelector": selector, "containers": [{"name": "c", "image": LTSC2022}]}));
         let outcome = create_in(&object, &cluster(nodes.clone()), policies);
-        // The same at the second endpoint, where the pod has what was placed.
+        // The same at the second endpoint, where the pod has been placed.
         assert_eq!(
-            said(&outcome, "MUL502"),
-            said(&create_in(&outcome.stored, &cluster(nodes.clone()), policies), "MUL502")
+            messages(&outcome, "MUL502"),
+            messages(&create_in(&outcome.stored, &cluster(nodes.clone()), policies), "MUL502")
         );
-        said(&outcome, "MUL502").into_iter().map(|(_, advice)| advice).next()
+        messages(&outcome, "MUL502").into_iter().map(|(_, text)| text).next()
     };
     let default = PolicySet::default();
     assert_eq!(found(json!({"agentpool": "win25"}), &default), None);
     assert_eq!(found(json!({"kubernetes.io/os": "windows"}), &default), None);
     let pool = found(json!({"agentpool": "win19"}), &default).unwrap();
-    assert!(pool.contains("ltsc2019 would fit; the nodes it asks for have ltsc2019; it cannot start"), "{pool}");
+    assert!(pool.contains("ltsc2019 would fit; the nodes it selects have ltsc2019; it cannot start"), "{pool}");
     let build = found(json!({BUILD: "10.0.17763"}), &default).unwrap();
-    assert!(build.contains("the nodes it asks for have ltsc2019"), "{build}");
-    // A pool that is not there yet may be of any build.
+    assert!(build.contains("the nodes it selects have ltsc2019"), "{build}");
+    // A pool without nodes may be of any build.
     assert_eq!(found(json!({"kubernetes.io/os": "windows", "agentpool": "win22"}), &default), None);
     let text = "apiVersion: mullion.dev/v1alpha1\nkind: NodePolicy\nmetadata: {name: nodes}\nspec: {expectedPools: [{build: 10.0.20348}]}\n";
     let expected = PolicySet::from_files(&[("nodes.yaml", text)]).unwrap();
@@ -369,16 +371,16 @@ fn nodes_that_the_pod_does_not_ask_for_do_not_help() {
 // === ends and floating tags ===
 
 #[test]
-fn nodes_without_updates_are_said_once() {
+fn nodes_without_updates_are_reported_once() {
     let found = findings("MUL503", &[LTSC2022, LTSC2022], &[25398]);
     let expected = "the Windows nodes get no security updates since 2026-05-12 (23h2); add nodes of a later release, which run it too";
     assert_eq!(found, [("spec.containers[0].image".to_owned(), expected.to_owned())]);
     assert!(findings("MUL503", &[LTSC2022], &[25398, 20348]).is_empty());
     assert!(findings("MUL503", &[LTSC2022], &[22631]).is_empty(), "dates of clients are not known");
     assert!(findings("MUL503", &[LTSC2019], &[17763]).is_empty(), "Microsoft updates it until 2029");
-    // An index with one build that is still built is none of these.
+    // An index with one build that still gets updates is no finding.
     let both = policies("Compatible", "Never", &[vec![19042, 20348], vec![19041, 19042]]);
-    let ended = |images: &[Vec<u32>]| said(&create_in(&of_images(images), &cluster(vec![]), &both), "MUL503").len();
+    let ended = |images: &[Vec<u32>]| messages(&create_in(&of_images(images), &cluster(vec![]), &both), "MUL503").len();
     assert_eq!((ended(&[vec![19042, 20348]]), ended(&[vec![19041, 19042]])), (0, 1));
 }
 
@@ -395,7 +397,7 @@ fn a_floating_tag_is_pinned_to_a_release_that_runs() {
     let text = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: test}\n\
         spec: {detect: {images: [{pattern: \"mcr.microsoft.com/windows/servercore/iis\", os: windows, builds: [10.0.20348]}]}}\n";
     let listed = PolicySet::from_files(&[("test.yaml", text)]).unwrap();
-    assert!(said(&create_in(&with_image(iis), &snapshot(), &listed), "MUL504").is_empty());
+    assert!(messages(&create_in(&with_image(iis), &snapshot(), &listed), "MUL504").is_empty());
 }
 
 // === RuntimeClasses ===

@@ -1,4 +1,4 @@
-//! RuntimeClasses, and what a namespace's annotations and labels refuse.
+//! RuntimeClasses, and what a namespace's annotations and labels reject.
 
 use mullion_engine::model::cluster::runtime_class::RuntimeClass;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
@@ -43,13 +43,13 @@ fn create_with(object: &Value, snapshot: &ClusterSnapshot) -> Outcome {
 }
 
 /// Code, path, message and help of the 7xx findings.
-fn found(outcome: &Outcome) -> Vec<(String, String, String)> {
+fn findings_of(outcome: &Outcome) -> Vec<(String, String, String)> {
     let findings = outcome.review.findings.iter().filter(|finding| finding.code.starts_with("MUL7"));
-    findings.map(|finding| (finding.code.to_owned(), finding.path.clone(), finding.advice())).collect()
+    findings.map(|finding| (finding.code.to_owned(), finding.path.clone(), finding.message_with_help())).collect()
 }
 
 fn codes(outcome: &Outcome) -> Vec<(String, String)> {
-    found(outcome).into_iter().map(|(code, path, _)| (code, path)).collect()
+    findings_of(outcome).into_iter().map(|(code, path, _)| (code, path)).collect()
 }
 
 fn one(code: &str, path: &str) -> Vec<(String, String)> {
@@ -59,17 +59,17 @@ fn one(code: &str, path: &str) -> Vec<(String, String)> {
 // === tolerations ===
 
 #[test]
-fn a_toleration_the_namespace_refuses_is_not_added_and_that_is_said() {
+fn a_toleration_the_namespace_rejects_is_reported_and_not_added() {
     let snapshot = annotated(&[(WHITELIST, r#"[{"key":"it's","operator":"Exists"}]"#)]);
     let outcome = create_with(&with_image(LTSC2022), &snapshot);
-    assert!(!outcome.refused());
+    assert!(!outcome.denied());
     assert_eq!(outcome.tolerations(), [""; 0]);
-    // All else holds: without the selector it would land on Linux, and the seal asks for no toleration.
+    // The rest is added: without the selector it would run on Linux, and the OS field needs no toleration.
     assert_eq!((outcome.selector(), &outcome.stored["spec"]["os"]["name"]), (Some("windows"), &json!("windows")));
-    let [(code, path, advice)] = &found(&outcome)[..] else { panic!("{:?}", outcome.review.findings) };
+    let [(code, path, text)] = &findings_of(&outcome)[..] else { panic!("{:?}", outcome.review.findings) };
     assert_eq!((code.as_str(), path.as_str()), ("MUL704", "spec.tolerations"));
-    assert!(advice.contains("os=Windows:NoSchedule, os=windows:NoSchedule"), "{advice}");
-    // What stood there stands first, a quote does not end the shell's, and nothing else is let in.
+    assert!(text.contains("os=Windows:NoSchedule, os=windows:NoSchedule"), "{text}");
+    // Existing entries come first, a quote does not end the shell's, and nothing else is admitted.
     let command = format!(
         "kubectl annotate namespace default --overwrite '{WHITELIST}=[{}]'",
         [
@@ -79,12 +79,12 @@ fn a_toleration_the_namespace_refuses_is_not_added_and_that_is_said() {
         ]
         .join(",")
     );
-    assert!(advice.ends_with(&command), "{advice}\n{command}");
-    // The annotation that is advised is one under which it is added.
+    assert!(text.ends_with(&command), "{text}\n{command}");
+    // Under the annotation in the finding's help it is added.
     let value = command.split_once('=').unwrap().1.trim_end_matches('\'');
     let advised = create_with(&with_image(LTSC2022), &annotated(&[(WHITELIST, value)]));
     assert_eq!(advised.tolerations().len(), 2, "{value}");
-    assert_eq!(found(&advised), []);
+    assert_eq!(findings_of(&advised), []);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn each_toleration_is_let_in_by_itself() {
     let both = ["os=Windows:NoSchedule", "os=windows:NoSchedule"];
     for open in ["", "[]", "null", r#"[{"key":"os","operator":"Exists"}]"#, r#"[{"operator":"Exists"}]"#] {
         assert_eq!(
-            (only(open).tolerations(), found(&only(open))),
+            (only(open).tolerations(), findings_of(&only(open))),
             (both.map(str::to_owned).to_vec(), vec![]),
             "{open}"
         );
@@ -101,31 +101,31 @@ fn each_toleration_is_let_in_by_itself() {
     let outcome = only(r#"[{"key":"os","value":"windows","effect":"NoSchedule"}]"#);
     assert_eq!(outcome.tolerations(), ["os=windows:NoSchedule"]);
     assert_eq!(codes(&outcome), one("MUL704", "spec.tolerations"));
-    // Unreadable: the plugin refuses any toleration.
+    // Unreadable: the plugin rejects any toleration.
     let outcome = only("os=windows");
     assert_eq!((outcome.tolerations(), codes(&outcome)), (vec![], one("MUL704", "spec.tolerations")));
-    assert!(found(&outcome)[0].2.contains("write a JSON list that holds"), "{:?}", found(&outcome));
+    assert!(findings_of(&outcome)[0].2.contains("write a JSON list that holds"), "{:?}", findings_of(&outcome));
 }
 
 #[test]
-fn a_pod_that_would_be_refused_anyway_is_given_everything() {
-    // The plugin comes before the webhook: a toleration that it lets through shows that it is off.
+fn a_pod_that_would_be_rejected_anyway_gets_everything() {
+    // The plugin runs before the webhook: a toleration that it admits shows that it is off.
     let mut object = with_image(LTSC2022);
     object["spec"]["tolerations"] = json!([{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}]);
     for text in [r#"[{"key":"team"}]"#, "os=windows"] {
         let outcome = create_with(&object, &annotated(&[(WHITELIST, text)]));
-        assert_eq!((outcome.tolerations().len(), found(&outcome)), (3, vec![]), "{text}");
+        assert_eq!((outcome.tolerations().len(), findings_of(&outcome)), (3, vec![]), "{text}");
     }
 }
 
 #[test]
-fn templates_hear_it_and_daemon_sets_are_not_given_it() {
+fn templates_get_a_warning_and_daemon_sets_no_toleration() {
     let snapshot = annotated(&[(WHITELIST, r#"[{"key":"team"}]"#)]);
     let spec = json!({"containers": [{"name": "c", "image": LTSC2022}]});
     for kind in ["Deployment", "DaemonSet", "CronJob"] {
         let outcome = create_with(&workload(kind, spec.clone()), &snapshot);
         assert_eq!(codes(&outcome).iter().map(|(code, _)| code.as_str()).collect::<Vec<_>>(), ["MUL704"], "{kind}");
-        assert!(!outcome.refused(), "{kind}");
+        assert!(!outcome.denied(), "{kind}");
         assert!(outcome.mutate.warnings.iter().any(|warning| warning.starts_with("MUL704")), "{kind}");
     }
     let stored = create_with(&workload("DaemonSet", spec), &snapshot).stored;
@@ -137,7 +137,7 @@ fn templates_hear_it_and_daemon_sets_are_not_given_it() {
 }
 
 #[test]
-fn a_class_with_tolerations_the_namespace_refuses_is_not_assigned() {
+fn a_class_with_tolerations_the_namespace_rejects_is_not_assigned() {
     let image = "mcr.microsoft.com/windows/servercore:ltsc2025";
     let mut snapshot = annotated(&[(WHITELIST, r#"[{"key":"os","value":"windows"},{"key":"os","value":"Windows"}]"#)]);
     assert_eq!(
@@ -149,7 +149,7 @@ fn a_class_with_tolerations_the_namespace_refuses_is_not_assigned() {
     let outcome = create_with(&with_image(image), &snapshot);
     assert!(outcome.stored["spec"].get("runtimeClassName").is_none());
     assert_eq!(outcome.tolerations().len(), 2);
-    // One that the author names is his; it is said.
+    // A class that the author names stays, and is reported.
     let mut object = with_image(image);
     object["spec"]["runtimeClassName"] = json!("mullion-windows-ltsc2025");
     assert_eq!(codes(&create_with(&object, &snapshot)), one("MUL704", "spec.runtimeClassName"));
@@ -158,24 +158,24 @@ fn a_class_with_tolerations_the_namespace_refuses_is_not_assigned() {
 // === node selectors ===
 
 #[test]
-fn a_selector_the_namespace_contradicts_is_not_added_and_that_is_said() {
+fn a_selector_the_namespace_contradicts_is_reported_and_not_added() {
     let snapshot = annotated(&[(NODE_SELECTOR, "team=a,kubernetes.io/os=linux")]);
     let object =
         pod(json!({"os": {"name": "windows"}, "containers": [{"name": "c", "image": "registry.example.com/app"}]}));
     let outcome = create_with(&object, &snapshot);
-    assert!(!outcome.refused());
+    assert!(!outcome.denied());
     assert_eq!(outcome.selector(), None);
-    let [(code, path, advice)] = &found(&outcome)[..] else { panic!("{:?}", outcome.review.findings) };
+    let [(code, path, text)] = &findings_of(&outcome)[..] else { panic!("{:?}", outcome.review.findings) };
     assert_eq!((code.as_str(), path.as_str()), ("MUL703", "spec.nodeSelector"));
     assert!(
-        advice.contains("the namespace asks for kubernetes.io/os=linux, so kubernetes.io/os=windows is not added"),
-        "{advice}"
+        text.contains("the namespace requires kubernetes.io/os=linux, so kubernetes.io/os=windows is not added"),
+        "{text}"
     );
     assert!(
-        advice.ends_with(&format!("kubectl annotate namespace default --overwrite '{NODE_SELECTOR}=team=a'")),
-        "{advice}"
+        text.ends_with(&format!("kubectl annotate namespace default --overwrite '{NODE_SELECTOR}=team=a'")),
+        "{text}"
     );
-    // Without a selector there is no seal either.
+    // Without a selector the OS field is not set either.
     let spec = json!({"securityContext": {"windowsOptions": {"runAsUserName": "ContainerUser"}},
         "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
             {"matchExpressions": [{"key": "kubernetes.io/os", "operator": "In", "values": ["windows"]}]}]}}},
@@ -192,15 +192,15 @@ fn selectors_of_the_pod_and_of_its_class() {
     let path = "spec.template.spec.nodeSelector[kubernetes.io/os]";
     let outcome = create_with(&workload("Deployment", explicit.clone()), &annotated(&linux));
     assert_eq!(codes(&outcome), one("MUL703", path));
-    // The last key goes: an empty annotation, since none at all would bring back the default of the whole cluster.
-    assert!(found(&outcome)[0].2.ends_with(&format!("'{NODE_SELECTOR}='")), "{:?}", found(&outcome));
+    // The last key is removed: an empty annotation, because without one the default of the whole cluster would apply.
+    assert!(findings_of(&outcome)[0].2.ends_with(&format!("'{NODE_SELECTOR}='")), "{:?}", findings_of(&outcome));
     for silent in ["kubernetes.io/os=windows", "team=a", "kubernetes.io/os", ""] {
         let snapshot = annotated(&[(NODE_SELECTOR, silent)]);
-        assert_eq!(found(&create_with(&workload("Deployment", explicit.clone()), &snapshot)), [], "{silent}");
+        assert_eq!(findings_of(&create_with(&workload("Deployment", explicit.clone()), &snapshot)), [], "{silent}");
     }
-    // Nobody's business on Linux pods, but for the operating system.
+    // On Linux pods only the operating system matters.
     let disk = json!({"nodeSelector": {"kubernetes.io/os": "linux", "disk": "ssd"}, "containers": [{"name": "c", "image": "nginx"}]});
-    assert_eq!(found(&create_with(&pod(disk.clone()), &annotated(&[(NODE_SELECTOR, "disk=hdd")]))), []);
+    assert_eq!(findings_of(&create_with(&pod(disk.clone()), &annotated(&[(NODE_SELECTOR, "disk=hdd")]))), []);
     let snapshot = annotated(&[("openshift.io/node-selector", "kubernetes.io/os=windows")]);
     assert_eq!(codes(&create_with(&pod(disk), &snapshot)), one("MUL703", "spec.nodeSelector[kubernetes.io/os]"));
 
@@ -208,13 +208,13 @@ fn selectors_of_the_pod_and_of_its_class() {
     object["spec"]["runtimeClassName"] = json!("mullion-windows-ltsc2022");
     let snapshot = annotated(&[(NODE_SELECTOR, "node.kubernetes.io/windows-build=10.0.17763")]);
     assert_eq!(codes(&create_with(&object, &snapshot)), one("MUL703", "spec.runtimeClassName"));
-    // Ours is not assigned against it.
+    // Mullion's class is not assigned against it.
     let outcome = create_with(&with_image("mcr.microsoft.com/windows/servercore:ltsc2025"), &snapshot);
     assert!(outcome.stored["spec"].get("runtimeClassName").is_none(), "{}", outcome.stored);
 }
 
 #[test]
-fn an_exact_build_the_namespace_contradicts_is_not_asked_for() {
+fn an_exact_build_the_namespace_contradicts_is_not_required() {
     let text = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: exact}\nspec: {place: {build: {mode: Exact}, runtimeClass: {mode: Never}}}\n";
     let policies = PolicySet::from_files(&[("exact.yaml", text)]).unwrap();
     let build = |snapshot: &ClusterSnapshot| {
@@ -229,24 +229,24 @@ fn an_exact_build_the_namespace_contradicts_is_not_asked_for() {
 // === RuntimeClasses ===
 
 #[test]
-fn a_missing_class_is_said_only_where_classes_are_known() {
+fn a_missing_class_is_reported_only_if_classes_are_known() {
     let mut object = with_image(LTSC2022);
     object["spec"]["runtimeClassName"] = json!("windows-2022");
     let outcome = create(&object);
     assert_eq!(codes(&outcome), one("MUL701", "spec.runtimeClassName"));
     assert!(
-        found(&outcome)[0].2.contains("mullion-windows-ltsc2019, mullion-windows-ltsc2022"),
+        findings_of(&outcome)[0].2.contains("mullion-windows-ltsc2019, mullion-windows-ltsc2022"),
         "{:?}",
-        found(&outcome)
+        findings_of(&outcome)
     );
-    assert!(!outcome.refused());
+    assert!(!outcome.denied());
     let unknown = ClusterSnapshot { runtime_classes: None, ..snapshot() };
-    assert_eq!(found(&create_with(&object, &unknown)), []);
+    assert_eq!(findings_of(&create_with(&object, &unknown)), []);
     let none = ClusterSnapshot { runtime_classes: Some([].into()), ..snapshot() };
     assert_eq!(codes(&create_with(&object, &none)), one("MUL701", "spec.runtimeClassName"));
     let mut linux = with_image("nginx");
     linux["spec"]["runtimeClassName"] = json!("kata");
-    assert_eq!(found(&create(&linux)), []);
+    assert_eq!(findings_of(&create(&linux)), []);
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn what_a_class_excludes() {
         let outcome = create_with(&pod(spec.clone()), &with_class("c", class.clone()));
         let expected = expected.map(|path| one("MUL702", path)).unwrap_or_default();
         assert_eq!(codes(&outcome), expected, "{class:?} {spec}");
-        assert_eq!(outcome.refused(), !expected.is_empty(), "{spec}");
+        assert_eq!(outcome.denied(), !expected.is_empty(), "{spec}");
     }
     let mut alone = with_image(LTSC2022);
     alone["spec"]["overhead"] = json!({"memory": "1Mi"});
@@ -299,20 +299,20 @@ fn what_a_class_excludes() {
     other["spec"]["runtimeClassName"] = json!("c");
     other["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "linux"});
     let outcome = create_with(&other, &with_class("c", plain));
-    assert_eq!(found(&outcome), []);
+    assert_eq!(findings_of(&outcome), []);
     assert!(outcome.denial().contains("MUL101"));
-    // The other way round.
+    // And the reverse.
     let outcome = create_with(&other, &with_class("c", class("runhcs-wcow-process", &[])));
     assert_eq!(codes(&outcome), one("MUL702", "spec.runtimeClassName"));
 }
 
 #[test]
-fn the_build_of_a_named_class_is_nobody_elses_business() {
+fn the_build_of_a_named_class_is_not_judged() {
     // The API server adds the class's selector; an affinity away from that very build would leave no node.
     let mut object = with_image(LTSC2022);
     object["spec"]["runtimeClassName"] = json!("mullion-windows-ltsc2019");
     let outcome = create(&object);
-    assert_eq!((outcome.excluded_builds(), found(&outcome)), (vec![], vec![]));
+    assert_eq!((outcome.excluded_builds(), findings_of(&outcome)), (vec![], vec![]));
 }
 
 // === Pod Security ===
@@ -333,16 +333,16 @@ fn pod_security_and_host_process() {
     for (spec, level, expected) in cases {
         let outcome = create_with(&pod(spec.clone()), &labelled(&[(ENFORCE, level), (ENFORCE_VERSION, "v1.24")]));
         assert_eq!(codes(&outcome), expected.map(|path| one("MUL705", path)).unwrap_or_default(), "{level} {spec}");
-        assert!(!outcome.refused(), "an exemption may let it in");
+        assert!(!outcome.denied(), "an exemption may let it in");
     }
 }
 
 #[test]
-fn no_seal_where_pod_security_would_refuse_it() {
+fn no_os_field_where_pod_security_would_reject_it() {
     let restricted = json!({"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": true,
         "seccompProfile": {"type": "RuntimeDefault"}});
     let object = pod(json!({"containers": [{"name": "c", "image": LTSC2022, "securityContext": restricted}]}));
-    let sealed = |version: &str| {
+    let with_os_field = |version: &str| {
         let outcome = create_with(&object, &labelled(&[(ENFORCE, "restricted"), (ENFORCE_VERSION, version)]));
         let spec = &outcome.stored["spec"];
         let whole = spec["containers"][0]["securityContext"] == restricted;
@@ -351,20 +351,20 @@ fn no_seal_where_pod_security_would_refuse_it() {
         (!whole, codes(&outcome))
     };
     for version in ["latest", "v1.25", "v1.36", "v1.7"] {
-        assert_eq!(sealed(version), (true, vec![]), "{version}");
+        assert_eq!(with_os_field(version), (true, vec![]), "{version}");
     }
     for version in ["v1.8", "v1.24"] {
-        assert_eq!(sealed(version), (false, one("MUL705", "spec")), "{version}");
+        assert_eq!(with_os_field(version), (false, one("MUL705", "spec")), "{version}");
     }
     let mut author = object.clone();
     author["spec"]["os"] = json!({"name": "windows"});
     let outcome = create_with(&author, &labelled(&[(ENFORCE, "restricted"), (ENFORCE_VERSION, "v1.24")]));
     assert_eq!(codes(&outcome), one("MUL705", "spec.os.name"));
-    assert!(found(&outcome)[0].2.ends_with("--overwrite pod-security.kubernetes.io/enforce-version=v1.25"));
+    assert!(findings_of(&outcome)[0].2.ends_with("--overwrite pod-security.kubernetes.io/enforce-version=v1.25"));
 }
 
 #[test]
-fn what_is_kept_back_is_kept_back_the_second_time() {
+fn what_is_not_added_is_not_added_the_second_time() {
     let snapshots = [
         annotated(&[(WHITELIST, r#"[{"key":"os","value":"windows"}]"#)]),
         annotated(&[(WHITELIST, "{")]),
@@ -376,7 +376,7 @@ fn what_is_kept_back_is_kept_back_the_second_time() {
             let first = create_with(&object, &snapshot);
             let second = create_with(&first.stored, &snapshot);
             assert!(second.mutate.patch.is_empty(), "{:?}", second.mutate.patch);
-            assert_eq!(found(&first), found(&second), "both endpoints say the same");
+            assert_eq!(findings_of(&first), findings_of(&second), "both endpoints report the same");
         }
     }
 }

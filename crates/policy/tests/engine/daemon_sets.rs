@@ -19,12 +19,12 @@ pub(crate) fn template(object: &Value) -> &Value {
 }
 
 #[test]
-fn a_new_linux_daemon_set_is_kept_on_linux_and_told_so() {
+fn a_new_linux_daemon_set_is_kept_on_linux_with_a_warning() {
     let outcome = create(&daemon_set("registry.example.com/agent:1"));
     assert_eq!(template(&outcome.stored)["spec"]["nodeSelector"], json!({"kubernetes.io/os": "linux"}));
     assert!(outcome.mutate.warnings.iter().any(|w| w.contains("mullion.dev/os: any")), "{:?}", outcome.mutate.warnings);
     assert!(outcome.mutate.warnings.iter().all(|w| w.chars().count() <= 120));
-    assert!(template(&outcome.stored)["metadata"].get("annotations").is_none(), "the note is on the object");
+    assert!(template(&outcome.stored)["metadata"].get("annotations").is_none(), "the annotation is on the object");
     assert!(outcome.stored["metadata"]["annotations"]["mullion.dev/decision"].is_string());
 }
 
@@ -65,18 +65,18 @@ fn a_multi_os_daemon_set_of_a_pool_keeps_the_nodes_that_come_tomorrow() {
 }
 
 #[test]
-fn a_default_gives_way_when_the_author_says_windows() {
+fn a_default_gives_way_to_a_windows_image() {
     let stored = create(&daemon_set("registry.example.com/agent:1")).stored;
     let mut new = stored.clone();
     new["spec"]["template"]["spec"]["containers"][0]["image"] = json!(WINDOWS);
     let changed = update(&stored, &new).stored;
     assert_eq!(template(&changed)["spec"]["nodeSelector"], json!({"kubernetes.io/os": "windows"}));
     assert!(changed["metadata"]["annotations"]["mullion.dev/decision"].as_str().unwrap().contains("windows"));
-    // what is opaque as before stays where it is
+    // an image that decides nothing, like the one before, stays where it is
     let mut opaque = stored.clone();
     opaque["spec"]["template"]["spec"]["containers"][0]["image"] = json!("registry.example.com/agent:2");
     assert_eq!(template(&update(&stored, &opaque).stored), template(&opaque));
-    // and an author's own selector is his word
+    // and an author's own selector stays
     let mut own = daemon_set("registry.example.com/agent:1");
     own["spec"]["template"]["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "linux"});
     let mut image = own.clone();
@@ -91,7 +91,7 @@ fn updates_that_leave_the_template_alone_change_nothing() {
     new["metadata"]["annotations"] = json!({"touched": "yes"});
     new["status"] = json!({"numberReady": 3});
     let outcome = update(&old, &new);
-    assert!(outcome.mutate.patch.is_empty() && !outcome.refused() && outcome.mutate.warnings.is_empty());
+    assert!(outcome.mutate.patch.is_empty() && !outcome.denied() && outcome.mutate.warnings.is_empty());
 }
 
 #[test]
@@ -126,10 +126,10 @@ fn a_real_template_change_keeps_the_placement_and_takes_what_is_new() {
     let stored = create(&daemon_set("registry.example.com/agent:1")).stored;
     let changed = update(&stored, &daemon_set("registry.example.com/agent:2")).stored;
     assert_eq!(template(&changed)["spec"]["nodeSelector"], json!({"kubernetes.io/os": "linux"}));
-    // the author now says Windows: the old placement no longer holds
+    // the author now decides for Windows: the old placement no longer holds
     let windows = update(&stored, &daemon_set(WINDOWS)).stored;
     assert_eq!(template(&windows)["spec"]["nodeSelector"], json!({"kubernetes.io/os": "windows"}));
-    // the author removes what he himself had written: it does not come back
+    // the author removes their own toleration: it does not come back
     let mut own = daemon_set("registry.example.com/agent:1");
     own["spec"]["template"]["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "linux"});
     let kept = update(&create(&own).stored, &daemon_set("registry.example.com/agent:1")).stored;
@@ -137,7 +137,7 @@ fn a_real_template_change_keeps_the_placement_and_takes_what_is_new() {
 }
 
 #[test]
-fn a_pod_of_a_daemon_set_is_never_refused_nor_pinned() {
+fn a_pod_of_a_daemon_set_is_never_denied_nor_pinned() {
     let affinity = |node: &str| {
         json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms":
             [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]}}})
@@ -149,16 +149,16 @@ fn a_pod_of_a_daemon_set_is_never_refused_nor_pinned() {
     };
     let bad = json!({"runAsUser": 1, "privileged": true});
     let windows = made(WINDOWS, "w2022", bad.clone());
-    assert!(!windows.refused());
+    assert!(!windows.denied());
     assert!(windows.stored["spec"].get("runtimeClassName").is_none());
     assert_eq!(windows.stored["spec"]["affinity"], affinity("w2022"));
     // a Linux DaemonSet from before Mullion, on a Windows node: a selector would only leave it Pending
     let stray = made("nginx:1.27-alpine", "w2022", json!({}));
-    assert!(stray.selector().is_none() && !stray.refused());
+    assert!(stray.selector().is_none() && !stray.denied());
     let silent = made("registry.example.com/agent:1", "l1", json!({}));
     assert!(silent.mutate.patch.is_empty(), "{:?}", silent.mutate.patch);
-    // a multi-OS DaemonSet's pod on a Windows node: its place says so
+    // a multi-OS DaemonSet's pod on a Windows node: its node decides
     let multi = made("registry.k8s.io/sig-storage/livenessprobe:v2.15.0", "w2022", bad);
-    assert!(!multi.refused() && multi.stored["spec"].get("os").is_none());
+    assert!(!multi.denied() && multi.stored["spec"].get("os").is_none());
     assert_eq!(multi.selector(), Some("windows"));
 }

@@ -1,10 +1,10 @@
-//! The set of fields that Mullion may write, for each category.
+//! The fields that Mullion may write, for each request category.
 
 use mullion_engine::admission::request_category::RequestCategory;
 use mullion_engine::model::workload::WorkloadKind;
 use mullion_engine::rules::linux_only::table::FIELDS;
 
-const NOTE: &str = "/metadata/annotations/mullion.dev~1decision";
+const DECISION: &str = "/metadata/annotations/mullion.dev~1decision";
 const FINDINGS: &str = "/metadata/labels/mullion.dev~1findings";
 const BUILD: &str = "/metadata/labels/mullion.dev~1windows-build";
 const APP_ARMOR: &str = "/metadata/annotations/container.apparmor.security.beta.kubernetes.io~1";
@@ -14,16 +14,17 @@ const TERMS: &str = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnored
 pub(crate) fn declared(category: RequestCategory, path: &str) -> bool {
     let template = path.strip_prefix("/spec/template");
     match category {
-        RequestCategory::NotOurs | RequestCategory::OtherUpdate | RequestCategory::Resize => false,
+        RequestCategory::Skipped | RequestCategory::OtherUpdate | RequestCategory::Resize => false,
         RequestCategory::Pod => placed(path) || whole_pod(path) || repaired(path),
-        // Where its pods go its controller has decided by the template.
+        // Its controller has decided by the template where its pods go.
         RequestCategory::OwnedPod { by: WorkloadKind::DaemonSet } => {
             placed(path) || labelled(path) || path == "/spec/os" || repaired(path)
         }
         RequestCategory::OwnedPod { .. } => placed(path) || labelled(path) || whole_pod(path) || repaired(path),
         RequestCategory::EphemeralContainers => path.starts_with("/spec/ephemeralContainers/") && repaired(path),
         RequestCategory::Template { of: WorkloadKind::DaemonSet, .. } | RequestCategory::Rewrite => {
-            noted(path) || template.is_some_and(|path| (placed(path) && !noted(path)) || repaired(path))
+            is_decision_annotation(path)
+                || template.is_some_and(|path| (placed(path) && !is_decision_annotation(path)) || repaired(path))
         }
         RequestCategory::Template { of: WorkloadKind::CronJob, .. } => {
             path.strip_prefix("/spec/jobTemplate/spec/template").is_some_and(repaired)
@@ -32,23 +33,23 @@ pub(crate) fn declared(category: RequestCategory, path: &str) -> bool {
     }
 }
 
-/// What keeps a pod on nodes of its operating system, and says so.
+/// Placement by operating system, and its record.
 fn placed(path: &str) -> bool {
     ["/spec/nodeSelector", "/spec/nodeSelector/kubernetes.io~1os", "/spec/tolerations", "/spec/tolerations/-"].contains(&path)
-        // DaemonSets alone: the tolerations of a system that is not meant any more.
+        // Only DaemonSets: the tolerations of a system that is no longer decided.
         || path.strip_prefix("/spec/tolerations/").is_some_and(|index| index.parse::<usize>().is_ok())
-        || noted(path)
+        || is_decision_annotation(path)
 }
 
-fn noted(path: &str) -> bool {
-    [NOTE, "/metadata/annotations"].contains(&path)
+fn is_decision_annotation(path: &str) -> bool {
+    [DECISION, "/metadata/annotations"].contains(&path)
 }
 
 fn labelled(path: &str) -> bool {
     [FINDINGS, "/metadata/labels"].contains(&path)
 }
 
-/// What a pod has and no template: its builds, its class, the seal.
+/// Fields of a pod that no template has: builds, RuntimeClass, the OS field.
 fn whole_pod(path: &str) -> bool {
     [
         "/spec/nodeSelector/node.kubernetes.io~1windows-build",
@@ -64,7 +65,7 @@ fn whole_pod(path: &str) -> bool {
             .is_some_and(|below| below.ends_with("/matchExpressions") || below.ends_with("/matchExpressions/-"))
 }
 
-/// What rules take away or write in its place.
+/// Fields that rules remove or replace.
 fn repaired(path: &str) -> bool {
     path.starts_with(APP_ARMOR)
         || FIELDS.iter().any(|field| field.pod == Some(path))
@@ -74,7 +75,7 @@ fn repaired(path: &str) -> bool {
         })
 }
 
-/// What follows a container in a pointer, with `*` for each number.
+/// The part of a pointer after a container, with `*` for each number.
 fn in_container(path: &str) -> Option<String> {
     let lists = ["/spec/initContainers/", "/spec/containers/", "/spec/ephemeralContainers/"];
     let (index, below) = lists.iter().find_map(|list| path.strip_prefix(list))?.split_once('/')?;

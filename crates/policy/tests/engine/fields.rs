@@ -1,4 +1,4 @@
-//! Linux-only fields on Windows pods: every one is repaired and then absent, or refused with all the others.
+//! Linux-only fields on Windows pods: every one is repaired and then absent, or denied with all the others.
 
 use mullion_engine::admission::response::{Endpoint, respond};
 use mullion_engine::model::settings::rule_actions::Action;
@@ -28,29 +28,29 @@ fn set(object: &mut Value, pointer: &str, value: Value) {
 }
 
 #[derive(Debug, PartialEq)]
-enum Fate {
+enum ValueOutcome {
     Silent,
     Warned,
-    Refused,
+    Denied,
 }
 
-fn fate(pointer: &str, value: &Value) -> Fate {
+fn value_outcome(pointer: &str, value: &Value) -> ValueOutcome {
     let mut object = with_image(WINDOWS);
     set(&mut object, pointer, value.clone());
     let outcome = create(&object);
-    if outcome.refused() {
+    if outcome.denied() {
         let last = pointer.rsplit('/').next().unwrap();
         assert!(outcome.denial().contains(last), "{}", outcome.denial());
-        return Fate::Refused;
+        return ValueOutcome::Denied;
     }
     assert!(outcome.stored.pointer(pointer).is_none(), "{pointer} is still there");
     assert_eq!(outcome.stored["spec"]["os"]["name"], "windows", "{pointer}");
-    if outcome.mutate.warnings.is_empty() { Fate::Silent } else { Fate::Warned }
+    if outcome.mutate.warnings.is_empty() { ValueOutcome::Silent } else { ValueOutcome::Warned }
 }
 
 #[test]
-fn each_value_has_the_fate_of_the_table() {
-    use Fate::{Refused, Silent, Warned};
+fn each_value_has_the_outcome_of_the_table() {
+    use ValueOutcome::{Denied, Silent, Warned};
     let spec = "/spec";
     let sc = "/spec/securityContext";
     let c = "/spec/containers/0/securityContext";
@@ -66,8 +66,8 @@ fn each_value_has_the_fate_of_the_table() {
         (sc, "fsGroup", json!(2000), Warned),
         (sc, "fsGroupChangePolicy", json!("Always"), Silent),
         (sc, "sysctls", json!([{"name": "net.ipv4.tcp_syncookies", "value": "1"}]), Warned),
-        (sc, "sysctls", json!([{"name": "kernel.msgmax", "value": "1"}]), Refused),
-        (sc, "runAsUser", json!(0), Refused),
+        (sc, "sysctls", json!([{"name": "kernel.msgmax", "value": "1"}]), Denied),
+        (sc, "runAsUser", json!(0), Denied),
         (sc, "runAsGroup", json!(0), Warned),
         (sc, "supplementalGroups", json!([]), Silent),
         (sc, "supplementalGroups", json!([1]), Warned),
@@ -75,35 +75,35 @@ fn each_value_has_the_fate_of_the_table() {
         (sc, "supplementalGroupsPolicy", json!("Strict"), Warned),
         (spec, "hostUsers", json!(true), Silent),
         (spec, "hostUsers", json!(false), Warned),
-        (spec, "hostPID", json!(true), Refused),
-        (spec, "hostIPC", json!(true), Refused),
-        (spec, "hostNetwork", json!(true), Refused),
+        (spec, "hostPID", json!(true), Denied),
+        (spec, "hostIPC", json!(true), Denied),
+        (spec, "hostNetwork", json!(true), Denied),
         (spec, "shareProcessNamespace", json!(false), Silent),
         (spec, "shareProcessNamespace", json!(true), Warned),
-        (spec, "resources", json!({"limits": {"cpu": "1"}}), Refused),
+        (spec, "resources", json!({"limits": {"cpu": "1"}}), Denied),
         (c, "appArmorProfile", json!({"type": "Unconfined"}), Silent),
         (c, "seLinuxOptions", json!({"user": "u"}), Warned),
         (c, "seccompProfile", json!({"type": "RuntimeDefault"}), Silent),
         (c, "capabilities", json!({}), Silent),
         (c, "capabilities", json!({"drop": ["ALL"]}), Silent),
         (c, "capabilities", json!({"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}), Warned),
-        (c, "capabilities", json!({"add": ["SYS_PTRACE"]}), Refused),
+        (c, "capabilities", json!({"add": ["SYS_PTRACE"]}), Denied),
         (c, "readOnlyRootFilesystem", json!(false), Silent),
         (c, "readOnlyRootFilesystem", json!(true), Warned),
         (c, "privileged", json!(false), Silent),
-        (c, "privileged", json!(true), Refused),
+        (c, "privileged", json!(true), Denied),
         (c, "allowPrivilegeEscalation", json!(false), Silent),
         (c, "allowPrivilegeEscalation", json!(true), Warned),
         (c, "procMount", json!("Default"), Silent),
-        (c, "procMount", json!("Unmasked"), Refused),
+        (c, "procMount", json!("Unmasked"), Denied),
         ("/spec/containers/0", "lifecycle/stopSignal", json!("SIGQUIT"), Warned),
-        (c, "runAsUser", json!(1000), Refused),
+        (c, "runAsUser", json!(1000), Denied),
         (c, "runAsGroup", json!(1000), Warned),
     ];
     for (place, field, value, expected) in &cases {
-        assert_eq!(fate(&format!("{place}/{field}"), value), *expected, "{place}/{field}: {value}");
+        assert_eq!(value_outcome(&format!("{place}/{field}"), value), *expected, "{place}/{field}: {value}");
     }
-    // The table above meets every row, but for those that only warn: nothing is removed there.
+    // The table above covers every row, except those that only warn: nothing is removed there.
     for row in FIELDS.iter().filter(|row| row.rule.default != Action::Warn) {
         for pointer in [row.pod, row.container.map(|below| below.trim_start_matches('/'))].into_iter().flatten() {
             let last = |path: &str| path.rsplit('/').next().unwrap().to_owned();
@@ -114,20 +114,20 @@ fn each_value_has_the_fate_of_the_table() {
 
 /// The server stores them as absent, also beside `spec.os.name: windows`.
 #[test]
-fn values_that_are_none_stay_where_they_are() {
+fn absent_values_stay() {
     for (field, value) in [("hostPID", json!(false)), ("hostIPC", json!(false)), ("hostNetwork", json!(false))] {
         let mut object = with_image(WINDOWS);
         object["spec"][field] = value.clone();
         object["spec"]["securityContext"] = json!({"sysctls": []});
         let outcome = create(&object);
-        assert!(outcome.review.findings.is_empty() && !outcome.refused(), "{:?}", outcome.review.findings);
+        assert!(outcome.review.findings.is_empty() && !outcome.denied(), "{:?}", outcome.review.findings);
         assert_eq!(outcome.stored["spec"][field], value);
         assert_eq!(outcome.stored["spec"]["os"]["name"], "windows");
     }
 }
 
 #[test]
-fn windows_options_are_refused_where_the_server_refuses_them() {
+fn windows_options_are_denied_where_the_server_rejects_them() {
     let options = json!({"windowsOptions": {"runAsUserName": "u"}});
     let linux = json!({"kubernetes.io/os": "linux"});
     let mut object = pod(json!({"nodeSelector": linux, "securityContext": options, "containers": [
@@ -142,9 +142,9 @@ fn windows_options_are_refused_where_the_server_refuses_them() {
         "MUL103 spec.containers[0].securityContext.windowsOptions",
         "MUL103 spec.containers[1].securityContext.windowsOptions",
     );
-    assert!(!placed.refused());
+    assert!(!placed.denied());
     assert_eq!(paths(&placed), [of_pod, of_b]);
-    // whatever else the pod says
+    // whatever else the pod contains
     for selector in [json!({}), linux, json!({"kubernetes.io/os": "windows"})] {
         object["spec"]["os"] = json!({"name": "linux"});
         object["spec"]["nodeSelector"] = selector;
@@ -167,7 +167,7 @@ fn every_container_list_is_looked_at() {
 }
 
 #[test]
-fn one_answer_names_all_bad_fields() {
+fn one_denial_names_all_bad_fields() {
     let object = pod(json!({
         "hostNetwork": true,
         "securityContext": {"runAsUser": 1000},
@@ -189,12 +189,12 @@ fn one_answer_names_all_bad_fields() {
         assert!(denial.contains(path), "{path} in {denial}");
     }
     assert_eq!(outcome.validate.denial.as_ref().unwrap().causes.len(), 5);
-    // Nothing is removed from a pod that cannot be sealed.
+    // Nothing is removed from a pod that cannot get the OS field.
     assert!(outcome.stored["spec"].get("os").is_none());
 }
 
 #[test]
-fn what_the_server_would_refuse_first_is_refused_at_mutate() {
+fn what_the_server_would_reject_is_denied_at_mutate() {
     let mut object = pod(json!({"os": {"name": "windows"}, "containers": [{"name": "c", "image": "app",
         "securityContext": {"runAsUser": 1}}]}));
     assert!(create(&object).mutate.denial.is_some());
@@ -205,7 +205,7 @@ fn what_the_server_would_refuse_first_is_refused_at_mutate() {
 }
 
 #[test]
-fn owned_pods_are_refused_only_where_somebody_else_would() {
+fn owned_pods_are_denied_only_where_they_would_be_rejected() {
     let bad = |field: Value| {
         let mut spec = json!({"containers": [{"name": "c", "image": WINDOWS}]});
         spec["securityContext"] = field;
@@ -213,30 +213,33 @@ fn owned_pods_are_refused_only_where_somebody_else_would() {
     };
     let ignored = owned_by(bad(json!({"runAsUser": 1})), "ReplicaSet");
     let outcome = create(&ignored);
-    assert!(!outcome.refused());
+    assert!(!outcome.denied());
     assert_eq!(outcome.stored["metadata"]["labels"]["mullion.dev/findings"], "MUL201");
     assert!(outcome.stored["spec"]["securityContext"]["runAsUser"] == 1, "the pod runs as it did");
 
     let unsafe_sysctl = json!({"sysctls": [{"name": "kernel.msgmax", "value": "1"}]});
-    for (owner, refused) in [("ReplicaSet", true), ("StatefulSet", true), ("DaemonSet", false), ("Job", false)] {
+    for (owner, denied) in [("ReplicaSet", true), ("StatefulSet", true), ("DaemonSet", false), ("Job", false)] {
         let outcome = create(&owned_by(bad(unsafe_sysctl.clone()), owner));
-        assert_eq!(outcome.refused(), refused, "{owner}: the kubelet would, and fails a Job by it");
+        assert_eq!(outcome.denied(), denied, "{owner}: the kubelet would, and fails a Job by it");
         let label = &outcome.stored["metadata"]["labels"]["mullion.dev/findings"];
-        assert_eq!(label == "MUL221", !refused, "{owner}: {label}");
+        assert_eq!(label == "MUL221", !denied, "{owner}: {label}");
     }
-    // Of a pod like this the API server says no itself, with or without a Job around it.
-    let mut sealed = bad(json!({"runAsUser": 1}));
-    sealed["spec"]["os"] = json!({"name": "windows"});
-    assert!(create(&owned_by(sealed.clone(), "Job")).refused() && !create(&owned_by(sealed, "DaemonSet")).refused());
+    // The API server itself rejects a pod like this, with or without a Job around it.
+    let mut with_os_field = bad(json!({"runAsUser": 1}));
+    with_os_field["spec"]["os"] = json!({"name": "windows"});
+    assert!(
+        create(&owned_by(with_os_field.clone(), "Job")).denied()
+            && !create(&owned_by(with_os_field, "DaemonSet")).denied()
+    );
     // a custom controller's pods are bare pods
     let mut custom = bad(json!({"runAsUser": 1}));
     custom["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "example.com/v1", "kind": "Deployment", "name": "o", "controller": true}]);
-    assert!(create(&custom).refused());
+    assert!(create(&custom).denied());
 }
 
 #[test]
-fn templates_are_refused_at_apply_time_and_only_for_what_is_new() {
+fn templates_are_denied_at_apply_time_and_only_for_what_is_new() {
     let spec = |uid: Option<u32>, image: &str| {
         let mut spec =
             json!({"containers": [{"name": "c", "image": image}], "nodeSelector": {"kubernetes.io/os": "windows"}});
@@ -247,22 +250,22 @@ fn templates_are_refused_at_apply_time_and_only_for_what_is_new() {
     };
     let denial = create(&spec(Some(1), "app:1")).denial().to_owned();
     assert!(denial.contains("spec.template.spec.securityContext.runAsUser"), "{denial}");
-    assert!(!update(&spec(Some(1), "app:1"), &spec(Some(1), "app:2")).refused(), "it was there before");
-    assert!(update(&spec(None, "app:1"), &spec(Some(1), "app:1")).refused());
+    assert!(!update(&spec(Some(1), "app:1"), &spec(Some(1), "app:2")).denied(), "it was there before");
+    assert!(update(&spec(None, "app:1"), &spec(Some(1), "app:1")).denied());
 }
 
 #[test]
-fn what_the_kubelet_refuses_is_refused_where_no_seal_takes_it_away() {
+fn what_the_kubelet_rejects_is_denied_where_the_os_field_is_not_set() {
     let spec = |more: Value| {
         let mut security = json!({"supplementalGroupsPolicy": "Strict", "appArmorProfile": {"type": "RuntimeDefault"}});
         security.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         json!({"securityContext": security, "containers": [{"name": "c", "image": WINDOWS}]})
     };
-    // Sealed, and both are gone.
+    // It gets the OS field, and both are gone.
     for object in [owned_by(pod(spec(json!({}))), "ReplicaSet"), workload("Deployment", spec(json!({})))] {
-        assert!(!create(&object).refused(), "{object}");
+        assert!(!create(&object).denied(), "{object}");
     }
-    // The kubelet ignores `runAsUser`, but with it there is no seal.
+    // The kubelet ignores `runAsUser`, but with it the OS field is not set.
     let stays = spec(json!({"runAsUser": 1}));
     let denial = create(&owned_by(pod(stays.clone()), "ReplicaSet")).denial().to_owned();
     assert!(denial.contains("MUL214") && denial.contains("MUL220") && !denial.contains("MUL201"), "{denial}");
@@ -270,39 +273,39 @@ fn what_the_kubelet_refuses_is_refused_where_no_seal_takes_it_away() {
     assert!(["MUL201", "MUL214", "MUL220"].iter().all(|code| template.contains(code)), "{template}");
     for owner in ["Job", "DaemonSet"] {
         let outcome = create(&owned_by(pod(stays.clone()), owner));
-        assert!(!outcome.refused(), "{owner}");
+        assert!(!outcome.denied(), "{owner}");
         assert_eq!(outcome.stored["metadata"]["labels"]["mullion.dev/findings"], "MUL201.MUL214.MUL220", "{owner}");
     }
-    // Nor does one come where a policy says so.
+    // Nor is it set if a policy turns it off.
     let policy = |spec: &str| {
         let text = format!("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: p}}\nspec: {spec}\n");
         PolicySet::from_files(&[("p.yaml", text.as_str())]).unwrap()
     };
     let unsealed = policy("{place: {specOS: {mode: Never}}}");
-    assert!(create_in(&owned_by(pod(spec(json!({}))), "ReplicaSet"), &snapshot(), &unsealed).refused());
+    assert!(create_in(&owned_by(pod(spec(json!({}))), "ReplicaSet"), &snapshot(), &unsealed).denied());
     let only_said = policy("{place: {specOS: {mode: Never}}, rules: {denials: Warn}}");
     let outcome = create_in(&pod(spec(json!({}))), &snapshot(), &only_said);
-    assert!(!outcome.refused() && outcome.mutate.warnings.iter().any(|text| text.starts_with("MUL214")), "{outcome:?}");
+    assert!(!outcome.denied() && outcome.mutate.warnings.iter().any(|text| text.starts_with("MUL214")), "{outcome:?}");
 }
 
 #[test]
-fn placing_a_job_is_never_refused() {
+fn placing_a_job_is_never_denied() {
     let job = |placed: Value| {
         let mut spec = json!({"containers": [{"name": "c", "image": "app"}], "securityContext": {"runAsUser": 1}});
         spec["nodeSelector"] = placed;
         workload("Job", spec)
     };
     let (unplaced, windows) = (job(json!({})), job(json!({"kubernetes.io/os": "windows"})));
-    assert!(create(&windows).refused());
+    assert!(create(&windows).denied());
     let outcome = update(&unplaced, &windows);
     assert!(
-        !outcome.refused() && outcome.validate.warnings.iter().any(|text| text.starts_with("MUL201")),
+        !outcome.denied() && outcome.validate.warnings.iter().any(|text| text.starts_with("MUL201")),
         "{outcome:?}"
     );
 }
 
 #[test]
-fn a_pod_of_a_controller_is_refused_for_its_node_where_the_kubelet_would() {
+fn a_pod_of_a_controller_is_denied_for_its_node_where_the_kubelet_rejects_it() {
     let bound = |spec: Value, annotation: Option<&str>| {
         let mut object = with_image("app");
         object["spec"]["nodeName"] = json!("l1");
@@ -310,7 +313,7 @@ fn a_pod_of_a_controller_is_refused_for_its_node_where_the_kubelet_would() {
         if let Some(os) = annotation {
             object["metadata"]["annotations"] = json!({"mullion.dev/os": os});
         }
-        create(&owned_by(object, "ReplicaSet")).refused()
+        create(&owned_by(object, "ReplicaSet")).denied()
     };
     assert!(bound(json!({"os": {"name": "windows"}}), None));
     assert!(bound(json!({"nodeSelector": {"kubernetes.io/os": "windows"}}), None));
@@ -322,7 +325,7 @@ fn a_pod_of_a_controller_is_refused_for_its_node_where_the_kubelet_would() {
 }
 
 #[test]
-fn a_template_is_repaired_only_where_the_server_would_refuse_it() {
+fn a_template_is_repaired_only_where_the_server_would_reject_it() {
     let mut spec = json!({"containers": [{"name": "c", "image": WINDOWS,
         "securityContext": {"allowPrivilegeEscalation": false}}]});
     assert!(create(&workload("Deployment", spec.clone())).mutate.patch.is_empty());
@@ -353,9 +356,9 @@ fn ephemeral_containers_are_checked_alone() {
     assert!(mutate.denial.unwrap().message.contains("spec.ephemeralContainers[1]"));
 }
 
-/// What `kubectl debug` writes by itself, its user can only leave out by another profile.
+/// The user of `kubectl debug` can leave out the fields it writes only by another profile.
 #[test]
-fn a_refused_debug_session_is_told_the_profile_that_works() {
+fn a_denied_debug_session_names_the_profile_that_works() {
     let contexts = [json!({"privileged": true}), json!({"capabilities": {"add": ["SYS_PTRACE"]}})];
     for context in contexts {
         let old = create(&with_image(WINDOWS)).stored;
@@ -376,7 +379,7 @@ fn a_refused_debug_session_is_told_the_profile_that_works() {
 
 #[test]
 fn an_image_that_cannot_run_where_the_debugged_pod_is_gets_a_warning() {
-    let said = |old: &Value, image: &str| {
+    let warnings_of = |old: &Value, image: &str| {
         let mut new = old.clone();
         new["spec"]["ephemeralContainers"] = json!([{"name": "debugger", "image": image}]);
         respond(&debug(old, &new), &new, Endpoint::Validate).warnings
@@ -394,29 +397,32 @@ fn an_image_that_cannot_run_where_the_debugged_pod_is_gets_a_warning() {
         (&bound, WINDOWS, None),
         (&linux, LINUX, None),
     ] {
-        let warnings = said(old, image);
+        let warnings = warnings_of(old, image);
         let expected: Vec<String> = runs_on.map(|os| format!("and the pod runs on {os}")).into_iter().collect();
         assert_eq!(warnings.len(), expected.len(), "{image}: {warnings:?}");
         assert!(
-            warnings.iter().zip(&expected).all(|(said, text)| said.starts_with("MUL104") && said.contains(text)),
+            warnings
+                .iter()
+                .zip(&expected)
+                .all(|(warning, text)| warning.starts_with("MUL104") && warning.contains(text)),
             "{warnings:?}"
         );
     }
 }
 
 #[test]
-fn the_catalogue_repairs_what_it_says_it_repairs() {
+fn the_catalogue_repairs_what_it_declares() {
     for row in &FIELDS {
         assert!(row.rule.repair || row.rule.default != Action::Repair, "{}", row.rule.name);
     }
 }
 
-/// The seal would have the API server refuse the pod for the signal (`validateStopSignal`).
+/// With the OS field the API server would reject the pod for the signal (`validateStopSignal`).
 #[test]
-fn a_stop_signal_that_may_stay_keeps_the_seal_off() {
+fn a_stop_signal_that_may_stay_keeps_the_os_field_off() {
     let mut object = with_image(WINDOWS);
     object["spec"]["containers"][0]["lifecycle"] = json!({"stopSignal": "SIGUSR1"});
-    let sealed = |action: &str| {
+    let with_os_field = |action: &str| {
         let text = format!(
             "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: p}}\n\
              spec: {{priority: 1, rules: {{actions: [{{rule: stop-signal, action: {action}}}]}}}}\n"
@@ -424,7 +430,7 @@ fn a_stop_signal_that_may_stay_keeps_the_seal_off() {
         let stored = create_in(&object, &snapshot(), &PolicySet::from_files(&[("p.yaml", &text)]).unwrap()).stored;
         (stored["spec"]["os"].is_object(), stored["spec"]["containers"][0]["lifecycle"]["stopSignal"].is_string())
     };
-    assert_eq!(sealed("Allow"), (false, true));
-    assert_eq!(sealed("Warn"), (false, true));
-    assert_eq!(sealed("Repair"), (true, false));
+    assert_eq!(with_os_field("Allow"), (false, true));
+    assert_eq!(with_os_field("Warn"), (false, true));
+    assert_eq!(with_os_field("Repair"), (true, false));
 }

@@ -1,4 +1,4 @@
-//! runAsUserName, gMSA and HostProcess: what is said of which field.
+//! runAsUserName, gMSA and HostProcess: the findings and their fields.
 
 use mullion_engine::admission::response::{Endpoint, respond};
 use mullion_engine::admission::review::Review;
@@ -11,15 +11,15 @@ use crate::support::*;
 const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
 
 /// `MUL401 spec.…` for each finding of this family.
-fn found(review: &Review) -> Vec<String> {
+fn findings_of(review: &Review) -> Vec<String> {
     let ours = review.findings.iter().filter(|finding| finding.code.starts_with("MUL4"));
     let mut found: Vec<String> = ours.map(|finding| format!("{} {}", finding.code, finding.path)).collect();
     found.sort();
     found
 }
 
-fn found_in(spec: Value) -> Vec<String> {
-    found(&create(&pod(spec)).review)
+fn findings_in(spec: Value) -> Vec<String> {
+    findings_of(&create(&pod(spec)).review)
 }
 
 /// Containers with these securityContexts, named a, b, …
@@ -52,8 +52,8 @@ fn user_names_are_checked_as_the_server_does() {
         "ÄÖ",
     ];
     for name in good {
-        let said = found_in(json!({"containers": containers(&[options(json!({"runAsUserName": name}))])}));
-        assert!(said.is_empty(), "{name:?}: {said:?}");
+        let findings = findings_in(json!({"containers": containers(&[options(json!({"runAsUserName": name}))])}));
+        assert!(findings.is_empty(), "{name:?}: {findings:?}");
     }
     let bad = [
         ("", "empty"),
@@ -83,8 +83,8 @@ fn user_names_are_checked_as_the_server_does() {
                 format!("spec.{place}[0].securityContext.windowsOptions.runAsUserName")
             };
             let outcome = create(&pod(spec));
-            assert_eq!(found(&outcome.review), [format!("MUL401 {path}")], "{name:?}");
-            // Refused in our words, before the server's own.
+            assert_eq!(findings_of(&outcome.review), [format!("MUL401 {path}")], "{name:?}");
+            // Denied with Mullion's message, before the server's own.
             let denial = outcome.mutate.denial.expect(name).message;
             assert!(denial.contains(words), "{name:?}: {denial}");
             assert!(denial.contains("; write "), "{name:?}: {denial}");
@@ -97,7 +97,7 @@ fn what_the_server_checks_holds_on_linux_too() {
     let wrong = json!({"runAsUserName": "a@b", "gmsaCredentialSpecName": "A_b", "hostProcess": true});
     let spec = json!({"nodeSelector": {"kubernetes.io/os": "linux"}, "containers": containers(&[options(wrong)])});
     assert_eq!(
-        found_in(spec),
+        findings_in(spec),
         [
             format!("MUL401 {A_OPTIONS}.runAsUserName"),
             format!("MUL402 {A_OPTIONS}.gmsaCredentialSpecName"),
@@ -135,15 +135,15 @@ fn credential_specs_are_checked_and_never_shown() {
                 spec["containers"] = containers(&[options(wrong.clone())]);
             }
             let outcome = create(&pod(spec));
-            let said = found(&outcome.review);
+            let findings = findings_of(&outcome.review);
             let expected: Vec<String> =
                 expected.split_once(' ').map(|(code, field)| format!("{code} {path}.{field}")).into_iter().collect();
-            assert_eq!(said, expected, "{place}: {wrong}");
+            assert_eq!(findings, expected, "{place}: {wrong}");
             let words: Vec<String> = outcome.review.findings.iter().map(Finding::sentence).collect();
             assert!(!words.concat().contains("S-1-5"), "{words:?}");
         }
     }
-    // A name in capitals is offered in lower case.
+    // For a name in capitals the finding proposes lower case.
     let outcome =
         create(&pod(json!({"containers": containers(&[options(json!({"gmsaCredentialSpecName": "WebApp1"}))])})));
     assert!(outcome.denial().contains("write webapp1"), "{}", outcome.denial());
@@ -165,7 +165,7 @@ fn host_process_is_for_all_containers_or_for_none() {
         (off(), vec![none(), off()], vec![]),
         (none(), vec![on(), none()], vec![mixed()]),
         (none(), vec![off(), on()], vec![mixed()]),
-        // Nothing is left of the pod's wish: no mixture.
+        // The pod's own field no longer counts: no mixture.
         (on(), vec![off()], vec![differs(0)]),
         (on(), vec![none(), off()], vec![mixed(), differs(1)]),
         (off(), vec![on()], vec![differs(0)]),
@@ -173,8 +173,9 @@ fn host_process_is_for_all_containers_or_for_none() {
     ];
     for (of_pod, of_containers, expected) in table {
         let spec = json!({"hostNetwork": true, "securityContext": of_pod, "containers": containers(&of_containers)});
-        let said: Vec<String> = found_in(spec.clone()).into_iter().filter(|said| said.starts_with("MUL403")).collect();
-        assert_eq!(said, expected, "{spec}");
+        let findings: Vec<String> =
+            findings_in(spec.clone()).into_iter().filter(|text| text.starts_with("MUL403")).collect();
+        assert_eq!(findings, expected, "{spec}");
     }
     // An init container counts as well, and templates have their own paths.
     let mut spec =
@@ -182,7 +183,7 @@ fn host_process_is_for_all_containers_or_for_none() {
     spec["initContainers"][0]["name"] = json!("setup");
     let outcome = create(&pod(spec.clone()));
     assert!(outcome.denial().contains("container a is a HostProcess container and setup is not"));
-    assert_eq!(found(&create(&workload("CronJob", spec)).review), ["MUL403 spec.jobTemplate.spec.template.spec"]);
+    assert_eq!(findings_of(&create(&workload("CronJob", spec)).review), ["MUL403 spec.jobTemplate.spec.template.spec"]);
 }
 
 #[test]
@@ -192,25 +193,25 @@ fn host_process_needs_the_network_of_the_host() {
         let spec =
             json!({"hostNetwork": network, "securityContext": context.clone(), "containers": containers(&[json!({})])});
         let expected: &[&str] = if fine { &[] } else { &["MUL404 spec.hostNetwork"] };
-        assert_eq!(found_in(spec), expected);
+        assert_eq!(findings_in(spec), expected);
         let off = options(json!({"hostProcess": false}));
-        assert!(found_in(json!({"hostNetwork": network, "containers": containers(&[off])})).is_empty());
+        assert!(findings_in(json!({"hostNetwork": network, "containers": containers(&[off])})).is_empty());
     }
 }
 
 #[test]
 fn host_process_runs_as_an_account_of_the_host() {
-    let said = |name: &str| {
+    let text = |name: &str| {
         let context = options(json!({"hostProcess": true, "runAsUserName": name}));
         let spec = json!({"hostNetwork": true, "containers": containers(&[context])});
         let outcome = create(&pod(spec));
-        assert!(!outcome.refused(), "{name}");
+        assert!(!outcome.denied(), "{name}");
         for warning in &outcome.mutate.warnings {
             assert!(warning.chars().count() <= 120 && !warning.ends_with('…'), "{warning}");
         }
         let review = outcome.review;
         assert!(review.findings.iter().all(|finding| finding.code == "MUL405"), "{:?}", review.findings);
-        review.findings.first().map(Finding::advice)
+        review.findings.first().map(Finding::message_with_help)
     };
     for name in [
         SYSTEM,
@@ -221,7 +222,7 @@ fn host_process_runs_as_an_account_of_the_host() {
         r"NT AUTHORITY\NetworkService",
         r"NT AUTHORITY\Network Service",
     ] {
-        assert_eq!(said(name), None, "{name}");
+        assert_eq!(text(name), None, "{name}");
     }
     let table = [
         (r"nt authority\system", r"write NT AUTHORITY\SYSTEM"),
@@ -236,9 +237,9 @@ fn host_process_runs_as_an_account_of_the_host() {
         ("Administrators", "is a local group"),
     ];
     for (name, words) in table {
-        let said = said(name).unwrap_or_default();
-        assert!(said.contains(words), "{name}: {said}");
-        assert!(said.contains(r"NT AUTHORITY\"), "{name}: {said}");
+        let text = text(name).unwrap_or_default();
+        assert!(text.contains(words), "{name}: {text}");
+        assert!(text.contains(r"NT AUTHORITY\"), "{name}: {text}");
     }
 }
 
@@ -264,11 +265,11 @@ fn the_user_of_a_host_process_container_is_its_own_or_its_pods() {
         (spec(options(json!({"hostProcess": false, "runAsUserName": "hpc-users"})), &[none()]), vec![]),
     ];
     for (spec, expected) in table {
-        assert_eq!(found_in(spec.clone()), expected, "{spec}");
+        assert_eq!(findings_in(spec.clone()), expected, "{spec}");
     }
     let mut inherits = pod(spec(on(), &[none()]));
     inherits["metadata"]["annotations"] = json!({"microsoft.com/hostprocess-inherit-user": "true"});
-    assert!(found(&create(&inherits).review).is_empty());
+    assert!(findings_of(&create(&inherits).review).is_empty());
 }
 
 #[test]
@@ -283,15 +284,15 @@ fn nobody_on_the_host_is_not_root() {
         "MUL406 spec.containers[0].securityContext.runAsNonRoot",
         "MUL406 spec.containers[1].securityContext.runAsNonRoot",
     );
-    assert_eq!(found_in(spec(json!(true), json!(null))), [of_pod]);
-    assert_eq!(found_in(spec(json!(false), json!(true))), [of_a, of_b]);
+    assert_eq!(findings_in(spec(json!(true), json!(null))), [of_pod]);
+    assert_eq!(findings_in(spec(json!(false), json!(true))), [of_a, of_b]);
     for (of_pod, own) in [(json!(true), json!(false)), (json!(false), json!(null)), (json!(null), json!(null))] {
-        assert!(found_in(spec(of_pod, own)).is_empty());
+        assert!(findings_in(spec(of_pod, own)).is_empty());
     }
 }
 
 #[test]
-fn the_kubelet_takes_container_administrator_for_root() {
+fn the_kubelet_treats_container_administrator_as_root() {
     let root = || json!({"runAsUserName": "containerADMINISTRATOR"});
     let user = || json!({"runAsUserName": "ContainerUser"});
     let context = |non_root: Option<bool>, options: Value| json!({"runAsNonRoot": non_root, "windowsOptions": options});
@@ -314,16 +315,17 @@ fn the_kubelet_takes_container_administrator_for_root() {
     ];
     for (spec, expected) in table {
         let outcome = create(&pod(spec.clone()));
-        assert_eq!(found(&outcome.review), expected, "{spec}");
-        assert_eq!(outcome.refused(), !expected.is_empty(), "{spec}");
-        // The API server takes it, so /mutate does not speak up.
+        assert_eq!(findings_of(&outcome.review), expected, "{spec}");
+        assert_eq!(outcome.denied(), !expected.is_empty(), "{spec}");
+        // The API server accepts it, so /mutate does not deny.
         assert!(outcome.mutate.denial.is_none());
-        assert_eq!(create(&owned_by(pod(spec.clone()), "ReplicaSet")).refused(), !expected.is_empty(), "{spec}");
-        assert!(!create(&owned_by(pod(spec), "DaemonSet")).refused());
+        assert_eq!(create(&owned_by(pod(spec.clone()), "ReplicaSet")).denied(), !expected.is_empty(), "{spec}");
+        assert!(!create(&owned_by(pod(spec), "DaemonSet")).denied());
     }
-    // Where ContainerAdministrator is only the image's user nobody knows.
+    // It is unknown whether ContainerAdministrator is the image's user.
     assert!(
-        found_in(json!({"securityContext": {"runAsNonRoot": true}, "containers": containers(&[json!({})])})).is_empty()
+        findings_in(json!({"securityContext": {"runAsNonRoot": true}, "containers": containers(&[json!({})])}))
+            .is_empty()
     );
 }
 
@@ -333,13 +335,13 @@ fn pipes_and_sockets_are_no_volumes_of_the_host() {
         let on = options(json!({"hostProcess": true, "runAsUserName": SYSTEM}));
         let mut spec = json!({"hostNetwork": true, "securityContext": on, "containers": containers(&[json!({})]),
             "volumes": [{"name": "e", "emptyDir": {}}, {"name": "v", "hostPath": host_path}]});
-        assert!(found_in(spec.clone()).is_empty(), "what nothing mounts does no harm");
+        assert!(findings_in(spec.clone()).is_empty(), "what nothing mounts does no harm");
         spec["containers"][0]["volumeMounts"] = json!([{"name": "v", "mountPath": r"C:\v"}]);
-        let inside = found_in(spec.clone());
+        let inside = findings_in(spec.clone());
         for (key, value) in [("hostNetwork", json!(false)), ("securityContext", json!({}))] {
             spec[key] = value;
         }
-        assert!(found_in(spec).is_empty(), "pipes can be mounted into other pods");
+        assert!(findings_in(spec).is_empty(), "pipes can be mounted into other pods");
         inside
     };
     for path in [r"\\.\pipe\containerd-containerd", "//./pipe/docker_engine", r"\\.\PIPE\x"] {
@@ -352,7 +354,7 @@ fn pipes_and_sockets_are_no_volumes_of_the_host() {
     }
 }
 
-/// What the server says of an ephemeral container that is added to `spec`.
+/// The server's errors for an ephemeral container that is added to `spec`.
 fn adding(mut spec: Value, ephemeral: Value) -> Review {
     let old = pod(spec.clone());
     spec["ephemeralContainers"] = json!([{"name": "e", "image": WINDOWS, "securityContext": ephemeral}]);
@@ -382,23 +384,23 @@ fn an_ephemeral_container_is_held_against_its_pod() {
         (plain(), json!({}), vec![]),
         (plain(), options(json!({"runAsUserName": "a@b"})), vec![own("MUL401", "runAsUserName")]),
         (plain(), options(json!({"runAsUserName": "ContainerAdministrator"})), vec![own("MUL407", "runAsUserName")]),
-        // The pod's own runAsNonRoot is nothing the request could change.
+        // The request cannot change the pod's own runAsNonRoot.
         (plain(), on(), vec!["MUL403 spec".to_owned(), "MUL404 spec.hostNetwork".to_owned()]),
     ];
     for (spec, ephemeral, expected) in table {
-        assert_eq!(found(&adding(spec.clone(), ephemeral.clone())), expected, "{spec} + {ephemeral}");
+        assert_eq!(findings_of(&adding(spec.clone(), ephemeral.clone())), expected, "{spec} + {ephemeral}");
     }
 }
 
 #[test]
-fn a_policy_without_denials_leaves_the_word_to_the_server() {
+fn a_policy_without_denials_leaves_the_denial_to_the_server() {
     let warn = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: soft}\nspec:\n  priority: 1\n  \
         rules: {denials: Warn}\n";
     let policies = PolicySet::from_files(&[("soft.yaml", warn)]).unwrap();
     let on = options(json!({"hostProcess": true, "runAsUserName": r"NT AUTHORITY\SYSTEM\x"}));
     let object = pod(json!({"securityContext": on, "containers": containers(&[json!({})])}));
     let outcome = create_in(&object, &snapshot(), &policies);
-    assert!(!outcome.refused());
+    assert!(!outcome.denied());
     assert_eq!(
         outcome.mutate.warnings,
         [
@@ -409,14 +411,14 @@ fn a_policy_without_denials_leaves_the_word_to_the_server() {
 }
 
 #[test]
-fn odd_types_are_nothing_to_judge() {
+fn malformed_types_are_ignored() {
     for odd in [json!(1), json!("true"), json!([]), json!({}), json!(null)] {
         let context = json!({"runAsNonRoot": odd, "windowsOptions": {"hostProcess": odd, "runAsUserName":
             if odd.is_string() { json!(1) } else { odd.clone() }, "gmsaCredentialSpec": if odd.is_string() { json!(1) } else { odd.clone() }}});
         for context in [context, json!({"windowsOptions": odd}), odd.clone()] {
             let spec = json!({"securityContext": context, "containers": [{"name": "a", "securityContext": context}, odd],
                 "volumes": [{"hostPath": odd}, odd]});
-            assert!(found_in(spec.clone()).is_empty(), "{spec}");
+            assert!(findings_in(spec.clone()).is_empty(), "{spec}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Pods and templates as charts, clouds and other controllers make them, and as nobody should.
+//! Malformed objects, and unusual ones from charts, clouds and other controllers.
 
 use mullion_engine::admission::response::{Endpoint, respond};
 use mullion_engine::model::cluster::nodes::Nodes;
@@ -26,7 +26,7 @@ fn silent(extra: Value) -> Value {
     spec
 }
 
-fn verdict(object: &Value) -> (DetectedOs, Basis) {
+fn decision(object: &Value) -> (DetectedOs, Basis) {
     let decision = create(object).review.decision;
     (decision.os, decision.basis)
 }
@@ -42,22 +42,22 @@ fn with_class(name: &str, class: RuntimeClass) -> ClusterSnapshot {
     snapshot
 }
 
-// === what nobody can mean ===
+// === unknown and contradicting values ===
 
 #[test]
 fn an_unknown_operating_system_is_left_alone() {
     for os in ["", "darwin", "Windows", "{{ .os }}"] {
         let object = pod(silent(json!({"nodeSelector": {"kubernetes.io/os": os}})));
         let outcome = create(&object);
-        assert!(!outcome.refused() && outcome.mutate.patch.is_empty(), "{os}: {outcome:#?}");
+        assert!(!outcome.denied() && outcome.mutate.patch.is_empty(), "{os}: {outcome:#?}");
         let mut windows = with_image(LTSC2022);
         windows["spec"]["nodeSelector"] = json!({"kubernetes.io/os": os});
         let outcome = create(&windows);
-        assert!(!outcome.refused() && outcome.mutate.patch.is_empty(), "{os}");
+        assert!(!outcome.denied() && outcome.mutate.patch.is_empty(), "{os}");
     }
     // Two that differ still exclude each other.
     let both = json!({"kubernetes.io/os": "linux", "beta.kubernetes.io/os": "windows"});
-    assert_eq!(verdict(&pod(silent(json!({"nodeSelector": both})))).0, DetectedOs::Conflict);
+    assert_eq!(decision(&pod(silent(json!({"nodeSelector": both})))).0, DetectedOs::Conflict);
     // An OS Mullion does not know stays as the author wrote it.
     let mut other = with_image(LTSC2022);
     other["spec"]["os"] = json!({"name": "plan9"});
@@ -67,7 +67,7 @@ fn an_unknown_operating_system_is_left_alone() {
 #[test]
 fn an_image_newer_than_every_known_host_is_not_impossible() {
     let outcome = create(&with_image("mcr.microsoft.com/windows/servercore:10.0.29000.1"));
-    assert!(!outcome.refused(), "{outcome:#?}");
+    assert!(!outcome.denied(), "{outcome:#?}");
     assert!(outcome.mutate.warnings.iter().any(|text| text.starts_with("MUL502")), "{:?}", outcome.mutate.warnings);
 }
 
@@ -95,13 +95,13 @@ fn under_a_hypervisor_builds_do_not_matter() {
     assert!(!create_in(&object, &small, &PolicySet::default()).mutate.warnings.is_empty());
     object["spec"]["runtimeClassName"] = json!("hyperv");
     let outcome = create_in(&object, &small, &PolicySet::default());
-    assert!(!outcome.refused() && outcome.mutate.warnings.is_empty(), "{:?}", outcome.mutate.warnings);
+    assert!(!outcome.denied() && outcome.mutate.warnings.is_empty(), "{:?}", outcome.mutate.warnings);
     assert_eq!(outcome.excluded_builds(), Vec::<String>::new());
 }
 
 // === RuntimeClasses ===
 
-/// What the API server's RuntimeClass plugin does to a pod in the second round, and what defaulting adds.
+/// The API server's RuntimeClass plugin in the second round, and defaulting.
 fn merged(mut object: Value, selector: &[(&str, &str)], tolerations: &[Value]) -> Value {
     for (key, value) in selector {
         object["spec"]["nodeSelector"][key] = json!(value);
@@ -131,7 +131,7 @@ fn nothing_is_added_after_the_runtime_class_was_merged() {
         for tolerations in sets {
             let merged = merged(first.clone(), &selector, &tolerations);
             let second = create_in(&merged, &snapshot, &PolicySet::default());
-            assert!(second.mutate.patch.is_empty() && !second.refused(), "{image}: {:#?}", second.mutate.patch);
+            assert!(second.mutate.patch.is_empty() && !second.denied(), "{image}: {:#?}", second.mutate.patch);
             assert!(second.mutate.warnings.is_empty(), "{:?}", second.mutate.warnings);
         }
     }
@@ -140,7 +140,7 @@ fn nothing_is_added_after_the_runtime_class_was_merged() {
 #[test]
 fn a_runtime_class_that_hints_at_windows_or_is_unknown_gets_no_default() {
     let object = pod(silent(json!({"runtimeClassName": "mine"})));
-    assert_eq!(verdict(&object).0, DetectedOs::Undecided, "not in the snapshot");
+    assert_eq!(decision(&object).0, DetectedOs::Undecided, "not in the snapshot");
     let decide = |class| create_in(&object, &with_class("mine", class), &PolicySet::default()).review.decision.os;
     assert_eq!(decide(class("runhcs-wcow-process", &[])), DetectedOs::Undecided);
     assert_eq!(decide(class("runhcs-wcow-process", &[("kubernetes.io/os", "windows")])), DetectedOs::Windows);
@@ -155,7 +155,7 @@ fn a_pod_with_overhead_of_its_own_gets_no_class() {
     let mut object = with_image(LTSC2019);
     object["spec"]["overhead"] = json!({"cpu": "100m"});
     let outcome = create(&object);
-    assert!(outcome.stored["spec"].get("runtimeClassName").is_none(), "the API server would refuse the overhead");
+    assert!(outcome.stored["spec"].get("runtimeClassName").is_none(), "the API server would reject the overhead");
     assert!(!outcome.excluded_builds().is_empty());
 }
 
@@ -167,42 +167,42 @@ fn an_annotation_counts_where_it_reaches_the_pods() {
         let mut object = workload(kind, silent(json!({})));
         let pointer = WorkloadKind::from_name(kind).unwrap().pod_pointer();
         object.pointer_mut(pointer).unwrap()["metadata"]["annotations"] = json!({"mullion.dev/os": "windows"});
-        assert_eq!(verdict(&object).0, DetectedOs::Windows, "{kind}");
+        assert_eq!(decision(&object).0, DetectedOs::Windows, "{kind}");
         let mut outside = workload(kind, silent(json!({"securityContext": {"runAsUser": 1}})));
         outside["metadata"]["annotations"] = json!({"mullion.dev/os": "windows"});
         let outcome = create(&outside);
         if kind == "DaemonSet" {
             // Placed in the template: its pods follow.
-            assert!(outcome.refused());
+            assert!(outcome.denied());
             continue;
         }
         assert_eq!(outcome.review.decision.os, DetectedOs::Linux, "{kind}: as its pods");
-        assert!(!outcome.refused(), "{kind}");
-        let advice = outcome.mutate.warnings.first().cloned().unwrap_or_default();
-        assert!(advice.contains("mullion.dev/os") && advice.contains(&pointer[1..].replace('/', ".")), "{advice}");
-        assert!(advice.chars().count() <= 120, "{advice}");
+        assert!(!outcome.denied(), "{kind}");
+        let hint = outcome.mutate.warnings.first().cloned().unwrap_or_default();
+        assert!(hint.contains("mullion.dev/os") && hint.contains(&pointer[1..].replace('/', ".")), "{hint}");
+        assert!(hint.chars().count() <= 120, "{hint}");
     }
-    // The template's own word is the nearer one.
+    // The template's own annotation takes precedence.
     let mut both = workload("DaemonSet", silent(json!({})));
     both["metadata"]["annotations"] = json!({"mullion.dev/os": "windows"});
     both["spec"]["template"]["metadata"]["annotations"] = json!({"mullion.dev/os": "linux"});
-    assert_eq!(verdict(&both).0, DetectedOs::Linux);
+    assert_eq!(decision(&both).0, DetectedOs::Linux);
 }
 
 // === looks and namespaces ===
 
 #[test]
-fn windows_commands_of_probes_and_hooks_speak_against_the_default() {
+fn windows_commands_of_probes_and_hooks_block_the_default() {
     let probe = json!({"exec": {"command": ["powershell.exe", "-Command", "exit 0"]}});
     for field in ["livenessProbe", "readinessProbe", "startupProbe"] {
         let mut object = with_image("registry.example.com/app");
         object["spec"]["containers"][0][field] = probe.clone();
-        assert_eq!(verdict(&object).0, DetectedOs::Undecided, "{field}");
+        assert_eq!(decision(&object).0, DetectedOs::Undecided, "{field}");
     }
     for hook in ["postStart", "preStop"] {
         let mut object = with_image("registry.example.com/app");
         object["spec"]["containers"][0]["lifecycle"] = json!({hook: probe});
-        assert_eq!(verdict(&object).0, DetectedOs::Undecided, "{hook}");
+        assert_eq!(decision(&object).0, DetectedOs::Undecided, "{hook}");
     }
 }
 
@@ -231,26 +231,26 @@ fn what_a_controller_made_of_a_judged_template_is_not_judged_again() {
     let mut owned = workload("ReplicaSet", spec.clone());
     owned["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "o", "controller": true}]);
-    assert!(!create(&owned).refused() && create(&owned).mutate.patch.is_empty());
+    assert!(!create(&owned).denied() && create(&owned).mutate.patch.is_empty());
     let mut job = workload("Job", spec.clone());
     job["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "batch/v1", "kind": "CronJob", "name": "o", "controller": true}]);
-    assert!(!create(&job).refused());
+    assert!(!create(&job).denied());
     // An operator that is a Deployment and owns what it makes is no controller of templates.
     for kind in ["DaemonSet", "StatefulSet", "Job"] {
         let mut operand = workload(kind, spec.clone());
         operand["metadata"]["ownerReferences"] = owned["metadata"]["ownerReferences"].clone();
-        assert!(create(&operand).refused(), "{kind}");
+        assert!(create(&operand).denied(), "{kind}");
     }
-    // Nobody judged the template of a Rollout, or of what has a built-in's name in a group of its own.
+    // Nobody judged the template of a Rollout, or of a kind with a built-in's name in a group of its own.
     for group in ["apps.example.com/v1", "appsy/v1", "v1"] {
         owned["metadata"]["ownerReferences"] =
             json!([{"apiVersion": group, "kind": "Deployment", "name": "o", "controller": true}]);
-        assert!(create(&owned).refused(), "{group}");
+        assert!(create(&owned).denied(), "{group}");
     }
     owned["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "o", "controller": true}]);
-    assert!(create(&owned).refused());
+    assert!(create(&owned).denied());
     assert!(create(&workload("CronJob", spec)).denial().contains("spec.jobTemplate.spec.template.spec"));
 }
 
@@ -281,7 +281,7 @@ fn gates_sidecars_and_overhead_survive() {
 }
 
 #[test]
-fn a_note_of_another_os_is_not_quoted() {
+fn an_annotation_of_another_os_is_not_quoted() {
     let mut object = with_image(LTSC2022);
     object["spec"]["securityContext"] = json!({"runAsUser": 1});
     object["metadata"]["annotations"] = json!({"mullion.dev/decision":
@@ -301,11 +301,11 @@ fn a_worse_value_in_the_same_place_is_new() {
         (json!({"capabilities": {"drop": ["ALL"]}}), json!({"capabilities": {"add": ["SYS_ADMIN"]}})),
     ];
     for (old, new) in cases {
-        assert!(update(&template(old.clone()), &template(new.clone())).refused(), "{old} became {new}");
-        assert!(!update(&template(new.clone()), &template(old)).refused());
+        assert!(update(&template(old.clone()), &template(new.clone())).denied(), "{old} became {new}");
+        assert!(!update(&template(new.clone()), &template(old)).denied());
         let mut other = template(new.clone());
         other["spec"]["template"]["spec"]["containers"][0]["args"] = json!(["-v"]);
-        assert!(!update(&template(new), &other).refused());
+        assert!(!update(&template(new), &other).denied());
     }
 }
 
@@ -315,13 +315,13 @@ fn a_container_that_moves_takes_its_findings_along() {
     let side = |name: &str, security: Value| json!({"name": name, "image": LTSC2022, "securityContext": security});
     let template = |containers: Value| workload("Deployment", json!({"containers": containers}));
     let old = template(json!([bad]));
-    assert!(!update(&old, &template(json!([side("proxy", json!({})), bad]))).refused(), "it was there before");
+    assert!(!update(&old, &template(json!([side("proxy", json!({})), bad]))).denied(), "it was there before");
     let denial = update(&old, &template(json!([side("proxy", json!({"privileged": true})), bad]))).denial().to_owned();
     assert!(denial.contains("containers[0]") && !denial.contains("containers[1]"), "{denial}");
 }
 
 #[test]
-fn a_new_ephemeral_container_is_new_wherever_it_stands() {
+fn a_new_ephemeral_container_is_new_in_any_position() {
     let mut old = create(&with_image(LTSC2022)).stored;
     let entry =
         |name: &str| json!({"name": name, "image": LTSC2022, "securityContext": {"capabilities": {"drop": ["ALL"]}}});
@@ -340,20 +340,20 @@ fn learned() -> ClusterSnapshot {
 }
 
 #[test]
-fn a_note_remembers_what_still_stands() {
+fn an_annotation_keeps_what_is_still_there() {
     let own = workload("DaemonSet", json!({"containers": [{"name": "c", "image": LTSC2022}]}));
     let stored = create(&own).stored;
     // kubectl apply keeps what Mullion placed, changes the image, and a taint was learned since.
     let mut applied = stored.clone();
     applied["spec"]["template"]["spec"]["containers"][0]["args"] = json!(["-v"]);
     let second = outcome(Operation::Update, &applied, Some(&stored), &learned(), &PolicySet::default()).stored;
-    let note = second["metadata"]["annotations"]["mullion.dev/decision"].as_str().unwrap();
+    let annotation = second["metadata"]["annotations"]["mullion.dev/decision"].as_str().unwrap();
     for word in
         ["nodeSelector", "toleration os=windows:NoSchedule", "toleration node.kubernetes.io/os=windows:NoSchedule"]
     {
-        assert!(note.contains(word), "{word}: {note}");
+        assert!(annotation.contains(word), "{word}: {annotation}");
     }
-    // Its controller then writes its own version, which knows of none.
+    // Its controller then writes its own version, which has none of them.
     let mut again = own;
     again["spec"]["template"]["spec"]["containers"][0]["args"] = json!(["-v"]);
     let third = outcome(Operation::Update, &again, Some(&second), &learned(), &PolicySet::default()).stored;
@@ -380,7 +380,7 @@ fn a_repaired_daemon_set_that_is_written_again_rolls_nothing() {
 }
 
 #[test]
-fn a_harmless_value_on_a_bound_pod_is_not_worth_a_word() {
+fn a_harmless_value_on_a_bound_pod_is_not_reported() {
     let spec = json!({"nodeName": "w2022", "containers": [{"name": "c", "image": "app",
         "securityContext": {"privileged": false, "capabilities": {"drop": ["ALL"]}}}]});
     let outcome = create(&pod(spec));

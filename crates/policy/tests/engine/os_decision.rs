@@ -1,4 +1,4 @@
-//! Which OS a pod needs, and when nobody can say.
+//! The OS decision of a pod, and when there is none.
 
 use mullion_engine::model::os_decision::{Basis, DetectedOs};
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ fn what_is_excluded_or_offered_beside_linux_is_no_windows() {
 }
 
 #[test]
-fn images_decide_where_fields_are_silent() {
+fn images_decide_without_fields() {
     let images = |list: &[&str]| {
         let containers: Vec<Value> =
             list.iter().enumerate().map(|(i, image)| json!({"name": format!("c{i}"), "image": image})).collect();
@@ -98,18 +98,18 @@ fn images_decide_where_fields_are_silent() {
 }
 
 #[test]
-fn scope_speaks_only_where_the_pod_is_silent() {
+fn scope_decides_only_if_the_pod_does_not() {
     let mut snapshot = snapshot();
     let annotations = [("mullion.dev/os".to_owned(), "windows".to_owned())].into();
     snapshot.namespaces.get_mut("default").unwrap().annotations = annotations;
     let policies = mullion_policy::policy_set::PolicySet::default();
-    let verdict = |spec: Value| create_in(&pod(with(spec)), &snapshot, &policies).review.decision.os;
-    assert_eq!(verdict(json!({})), DetectedOs::Windows);
-    assert_eq!(verdict(json!({"nodeSelector": {"kubernetes.io/os": "linux"}})), DetectedOs::Linux);
+    let decision = |spec: Value| create_in(&pod(with(spec)), &snapshot, &policies).review.decision.os;
+    assert_eq!(decision(json!({})), DetectedOs::Windows);
+    assert_eq!(decision(json!({"nodeSelector": {"kubernetes.io/os": "linux"}})), DetectedOs::Linux);
 }
 
 #[test]
-fn any_asks_for_no_placement() {
+fn any_declines_placement() {
     let mut object = with_image(WINDOWS);
     object["metadata"]["annotations"] = json!({"mullion.dev/os": "any"});
     let outcome = create(&object);
@@ -125,7 +125,7 @@ fn the_linux_default_needs_certainty() {
     let none = DetectedOs::Undecided;
     assert_eq!(decide(with(json!({}))), linux);
     assert_eq!(decide(with(json!({"nodeSelector": {"disk": "ssd"}}))).0, DetectedOs::Linux);
-    // no Linux node has that label: whoever wrote it knows more than Mullion
+    // no Linux node has that label: its author knows more than Mullion
     assert_eq!(decide(with(json!({"nodeSelector": {"pool": "unknown"}}))).0, none);
     for command in [json!(["powershell.exe", "-c", "x"]), json!(["cmd", "/c", "x"]), json!([r"C:\app\x.exe"])] {
         let spec = json!({"containers": [{"name": "c", "image": "app", "command": command}]});
@@ -141,7 +141,7 @@ fn the_linux_default_depends_on_the_cluster() {
     use mullion_engine::model::cluster::nodes::Nodes;
     use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
     use mullion_engine::model::operating_system::Os;
-    let verdict = |nodes: Option<Vec<_>>| {
+    let decision = |nodes: Option<Vec<_>>| {
         let snapshot = ClusterSnapshot { nodes: nodes.map(Nodes::new), ..ClusterSnapshot::default() };
         let policies = mullion_policy::policy_set::PolicySet::default();
         create_in(&pod(with(json!({}))), &snapshot, &policies).review.decision.os
@@ -151,11 +151,11 @@ fn the_linux_default_depends_on_the_cluster() {
     let marked = || node("l", Os::Linux, None, &["cattle.io/os=linux:NoSchedule"]);
     let mut silent = linux();
     silent.os = None;
-    assert_eq!(verdict(None), DetectedOs::Linux, "unknown counts as mixed");
-    assert_eq!(verdict(Some(vec![linux()])), DetectedOs::Undecided, "no Windows nodes");
-    assert_eq!(verdict(Some(vec![linux(), windows()])), DetectedOs::Linux);
-    assert_eq!(verdict(Some(vec![marked(), windows()])), DetectedOs::Undecided, "Rancher: no selector means Windows");
-    assert_eq!(verdict(Some(vec![linux(), windows(), silent])), DetectedOs::Undecided, "a node without OS label");
+    assert_eq!(decision(None), DetectedOs::Linux, "unknown counts as mixed");
+    assert_eq!(decision(Some(vec![linux()])), DetectedOs::Undecided, "no Windows nodes");
+    assert_eq!(decision(Some(vec![linux(), windows()])), DetectedOs::Linux);
+    assert_eq!(decision(Some(vec![marked(), windows()])), DetectedOs::Undecided, "Rancher: no selector means Windows");
+    assert_eq!(decision(Some(vec![linux(), windows(), silent])), DetectedOs::Undecided, "a node without OS label");
 }
 
 #[test]
@@ -165,11 +165,11 @@ fn a_node_name_gives_tolerations_and_selector_at_most() {
     let outcome = create(&object);
     assert_eq!(outcome.review.decision.basis, Basis::Place);
     assert_eq!(outcome.selector(), Some("windows"));
-    assert!(!outcome.refused());
+    assert!(!outcome.denied());
     assert!(outcome.stored["spec"].get("os").is_none());
     assert_eq!(outcome.stored["spec"]["containers"][0]["securityContext"]["privileged"], json!(false));
     object["spec"]["nodeName"] = json!("l1");
     assert!(create(&object).mutate.patch.is_empty());
-    object["spec"]["nodeName"] = json!("nobody-knows");
+    object["spec"]["nodeName"] = json!("unknown");
     assert!(create(&object).mutate.patch.is_empty());
 }

@@ -1,4 +1,4 @@
-//! 1xx: what workloads say of operating systems, and the texts people get.
+//! 1xx: findings about the workload's operating system, and their texts.
 
 use mullion_engine::model::cluster::nodes::Nodes;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
@@ -22,23 +22,23 @@ fn labelled(mut object: Value, value: &str) -> Value {
 }
 
 #[test]
-fn a_pod_label_that_no_kubelet_takes_is_refused_on_windows_only() {
+fn a_pod_label_that_no_kubelet_accepts_is_denied_on_windows_only() {
     let windows = with_image(LTSC2022);
     assert!(of(&labelled(windows.clone(), "windows"), "MUL105").is_empty());
-    let refused = create(&labelled(windows.clone(), "linux"));
-    assert!(refused.denial().contains("metadata.labels[kubernetes.io/os]"), "{}", refused.denial());
-    // Its controller would make the next one for ever; a DaemonSet's is never refused.
-    assert!(create(&owned_by(labelled(windows.clone(), "linux"), "ReplicaSet")).refused());
-    assert!(!create(&owned_by(labelled(windows, "linux"), "DaemonSet")).refused());
+    let outcome = create(&labelled(windows.clone(), "linux"));
+    assert!(outcome.denial().contains("metadata.labels[kubernetes.io/os]"), "{}", outcome.denial());
+    // Its controller would create the next one for ever; a DaemonSet's is never denied.
+    assert!(create(&owned_by(labelled(windows.clone(), "linux"), "ReplicaSet")).denied());
+    assert!(!create(&owned_by(labelled(windows, "linux"), "DaemonSet")).denied());
 
     let mut linux = with_image("app");
     linux["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "linux"});
-    let told = create(&labelled(linux, "windows"));
-    assert!(!told.refused() && told.mutate.warnings[0].starts_with("MUL105"), "{:?}", told.mutate.warnings);
+    let outcome = create(&labelled(linux, "windows"));
+    assert!(!outcome.denied() && outcome.mutate.warnings[0].starts_with("MUL105"), "{:?}", outcome.mutate.warnings);
 }
 
 #[test]
-fn a_label_that_says_windows_speaks_against_the_linux_default() {
+fn a_windows_label_blocks_the_linux_default() {
     let outcome = create(&labelled(with_image("app"), "windows"));
     assert_eq!(outcome.selector(), None);
     assert_eq!(
@@ -69,7 +69,7 @@ fn an_image_against_the_pod_is_named_once() {
 }
 
 #[test]
-fn what_keeps_the_default_away_is_said_where_something_can_be_done() {
+fn reasons_against_the_default_are_reported_if_authors_can_act() {
     let mut pool = with_image("app");
     pool["spec"]["nodeSelector"] = json!({"pool": "gone"});
     assert_eq!(of(&pool, "MUL108")[0].path, "spec");
@@ -83,12 +83,12 @@ fn what_keeps_the_default_away_is_said_where_something_can_be_done() {
         ..ClusterSnapshot::default()
     };
     assert!(create_in(&shell, &linux_only, &PolicySet::default()).review.findings.is_empty(), "nowhere else to go");
-    // The command line without a snapshot knows no nodes: every selector would be a finding.
+    // The command line without a snapshot has no nodes: every selector would be a finding.
     assert!(create_in(&pool, &ClusterSnapshot::default(), &PolicySet::default()).review.findings.is_empty());
 }
 
 #[test]
-fn tolerating_everything_is_said_where_any_node_may_come_of_it() {
+fn tolerating_everything_is_reported_if_any_node_may_match() {
     let everything = |spec: Value| {
         let mut spec = spec;
         spec["containers"] = json!([{"name": "a", "image": "app"}]);
@@ -109,9 +109,9 @@ fn tolerating_everything_is_said_where_any_node_may_come_of_it() {
     assert!(of(&meant, "MUL107").is_empty());
 }
 
-/// The pod's author wrote none of it: a denial that tells him to change the sidecar's user would send him nowhere.
+/// The pod's author wrote none of it: a denial that asks them to change the sidecar's user would not help.
 #[test]
-fn what_is_wrong_with_an_injected_sidecar_is_its_injectors() {
+fn findings_in_an_injected_sidecar_name_its_injector() {
     let sidecar = json!({"name": "istio-proxy", "image": "docker.io/istio/proxyv2:1.22.0",
         "securityContext": {"runAsUser": 1337, "readOnlyRootFilesystem": true}});
     let mut object = with_image(LTSC2022);
@@ -125,7 +125,7 @@ fn what_is_wrong_with_an_injected_sidecar_is_its_injectors() {
 }
 
 #[test]
-fn names_that_nobody_knows() {
+fn unknown_names() {
     let cases = [
         (json!({"os": {"name": "Windows"}}), "spec.os", "write windows", RejectedBy::ApiServer),
         (json!({"os": {}}), "spec.os.name", "write linux or windows", RejectedBy::ApiServer),
@@ -133,13 +133,13 @@ fn names_that_nobody_knows() {
             json!({"nodeSelector": {"kubernetes.io/os": "LINUX"}}),
             "spec.nodeSelector[kubernetes.io/os]",
             "write linux",
-            RejectedBy::Nobody,
+            RejectedBy::None,
         ),
         (
             json!({"nodeSelector": {"beta.kubernetes.io/os": "mac"}}),
             "spec.nodeSelector[beta.kubernetes.io/os]",
             "write linux or windows",
-            RejectedBy::Nobody,
+            RejectedBy::None,
         ),
     ];
     for (mut spec, path, help, rejected_by) in cases {
@@ -153,7 +153,7 @@ fn names_that_nobody_knows() {
 }
 
 #[test]
-fn linux_pods_hear_of_every_windows_option_the_server_refuses() {
+fn linux_pods_get_every_windows_option_the_server_rejects() {
     let options = json!({"windowsOptions": {}});
     let object = pod(json!({"os": {"name": "linux"}, "securityContext": options,
         "containers": [{"name": "a", "image": "app", "securityContext": options}, {"name": "b", "image": "app"}]}));
@@ -164,7 +164,7 @@ fn linux_pods_hear_of_every_windows_option_the_server_refuses() {
 }
 
 #[test]
-fn an_injected_sidecar_is_named_with_its_way_out() {
+fn an_injected_sidecar_is_named_with_its_opt_out() {
     let with = |name: &str, image: &str| {
         let sidecar = json!({"name": name, "image": image});
         pod(json!({"initContainers": [sidecar], "containers": [{"name": "web", "image": LTSC2022}]}))
@@ -179,21 +179,21 @@ fn an_injected_sidecar_is_named_with_its_way_out() {
     for (name, image) in [("daprd", "docker.io/daprio/daprd:1.14.4"), ("proxy", "registry.example.com/proxy:1")] {
         assert!(of(&with(name, image), "MUL102").is_empty(), "{name}");
     }
-    // On Linux it is at home.
+    // On Linux it is no finding.
     let mut linux = with("istio-proxy", "docker.io/istio/proxyv2:1.24.1");
     linux["spec"]["containers"][0]["image"] = json!("app");
     assert!(of(&linux, "MUL102").is_empty());
 }
 
 #[test]
-fn an_image_that_its_node_cannot_run_gets_a_word() {
-    let said = |image: &str, node: &str| {
+fn an_image_that_its_node_cannot_run_is_reported() {
+    let is_reported = |image: &str, node: &str| {
         let mut object = with_image(image);
         object["spec"]["nodeName"] = json!(node);
         let outcome = create(&object);
-        assert!(!outcome.refused(), "{image} on {node}");
+        assert!(!outcome.denied(), "{image} on {node}");
         outcome.validate.warnings.iter().any(|warning| warning.contains("MUL104"))
     };
-    assert!(said(LTSC2022, "l1") && said("app:1-alpine", "w2022"));
-    assert!(!said(LTSC2022, "w2022") && !said("app:1-alpine", "l1") && !said(LTSC2022, "nobody-knows"));
+    assert!(is_reported(LTSC2022, "l1") && is_reported("app:1-alpine", "w2022"));
+    assert!(!is_reported(LTSC2022, "w2022") && !is_reported("app:1-alpine", "l1") && !is_reported(LTSC2022, "unknown"));
 }

@@ -1,4 +1,4 @@
-//! What Windows and Linux pods are given.
+//! The placement of Windows and Linux pods.
 
 use mullion_engine::admission::response::Endpoint;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ const LTSC2025: &str = "mcr.microsoft.com/windows/servercore:ltsc2025";
 #[test]
 fn a_windows_image_alone_gets_everything() {
     let outcome = create(&with_image(LTSC2022));
-    assert!(!outcome.refused());
+    assert!(!outcome.denied());
     assert_eq!(outcome.selector(), Some("windows"));
     // OS markers only: never the spot taint
     assert_eq!(outcome.tolerations(), ["os=Windows:NoSchedule", "os=windows:NoSchedule"]);
@@ -35,7 +35,7 @@ fn builds_keep_pods_off_nodes_that_cannot_run_them() {
         assert!(!kept.iter().any(|build| found.contains(&(*build).to_owned())), "{image}: {found:?}");
         assert_eq!(outcome.stored["spec"]["runtimeClassName"].as_str(), class, "{image}");
     }
-    // nothing is known of the build: nothing is asked of the node
+    // its build is unknown: no build is required of the node
     let unknown = create(&with_image("prometheuscommunity/windows-exporter:0.31"));
     assert_eq!(unknown.excluded_builds(), Vec::<String>::new());
 }
@@ -57,7 +57,7 @@ fn affinity_is_narrowed_in_every_term_and_never_widened() {
 }
 
 #[test]
-fn no_common_build_and_no_node_are_said() {
+fn no_common_build_and_no_node_are_reported() {
     let both = pod(json!({"containers": [{"name": "a", "image": LTSC2019}, {"name": "b", "image": LTSC2025}]}));
     let denial = create(&both).denial().to_owned();
     assert!(denial.contains("MUL501") && denial.contains("10.0.17763") && denial.contains("10.0.26100"), "{denial}");
@@ -66,12 +66,12 @@ fn no_common_build_and_no_node_are_said() {
     let nodes = small.nodes.take().unwrap().iter().filter(|node| node.name != "w2025").cloned().collect();
     small.nodes = Some(mullion_engine::model::cluster::nodes::Nodes::new(nodes));
     let outcome = create_in(&with_image(LTSC2025), &small, &mullion_policy::policy_set::PolicySet::default());
-    assert!(!outcome.refused());
+    assert!(!outcome.denied());
     assert!(outcome.mutate.warnings.iter().any(|w| w.starts_with("MUL502")), "{:?}", outcome.mutate.warnings);
 }
 
 #[test]
-fn what_the_author_said_stays() {
+fn author_fields_stay() {
     let mut object = with_image(LTSC2022);
     object["spec"]["nodeSelector"] = json!({"node.kubernetes.io/windows-build": "10.0.20348"});
     object["spec"]["runtimeClassName"] = json!("mine");
@@ -83,7 +83,7 @@ fn what_the_author_said_stays() {
 }
 
 #[test]
-fn a_pod_that_says_everything_gets_no_patch() {
+fn a_pod_with_all_fields_gets_no_patch() {
     let linux =
         pod(json!({"containers": [{"name": "c", "image": "nginx"}], "nodeSelector": {"kubernetes.io/os": "linux"}}));
     assert!(create(&linux).mutate.patch.is_empty());
@@ -104,7 +104,7 @@ fn linux_pods_get_a_selector_and_nothing_else() {
     expected["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "linux"});
     expected["metadata"]["annotations"] = outcome.stored["metadata"]["annotations"].clone();
     assert_eq!(outcome.stored, expected);
-    assert!(!outcome.refused() && outcome.mutate.warnings.is_empty());
+    assert!(!outcome.denied() && outcome.mutate.warnings.is_empty());
 }
 
 #[test]
@@ -116,12 +116,12 @@ fn host_process_pods_keep_host_network_and_get_no_build() {
         "securityContext": {"windowsOptions": {"hostProcess": true}}}]});
     for spec in [pod_level, container_level] {
         let outcome = create(&pod(spec));
-        assert!(!outcome.refused(), "{:?}", outcome.validate);
+        assert!(!outcome.denied(), "{:?}", outcome.validate);
         assert_eq!(outcome.stored["spec"]["hostNetwork"], true);
         assert_eq!(outcome.selector(), Some("windows"));
         assert_eq!(outcome.excluded_builds(), Vec::<String>::new());
         assert!(outcome.stored["spec"].get("runtimeClassName").is_none());
-        assert_eq!(outcome.stored["spec"]["os"]["name"], "windows", "sealed: its Linux fields are repaired");
+        assert_eq!(outcome.stored["spec"]["os"]["name"], "windows", "spec.os is set: its Linux fields are repaired");
     }
 }
 
@@ -134,7 +134,7 @@ fn mirror_pods_and_other_updates_are_left_alone() {
     let mut new = old.clone();
     new["metadata"]["labels"] = json!({"a": "b"});
     let outcome = update(&old, &new);
-    assert!(outcome.mutate.patch.is_empty() && !outcome.refused());
+    assert!(outcome.mutate.patch.is_empty() && !outcome.denied());
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn other_templates_are_never_placed() {
     for kind in ["Deployment", "StatefulSet", "ReplicaSet", "Job"] {
         let object = workload(kind, json!({"containers": [{"name": "c", "image": LTSC2022}]}));
         let outcome = create(&object);
-        assert!(outcome.mutate.patch.is_empty() && !outcome.refused(), "{kind}");
+        assert!(outcome.mutate.patch.is_empty() && !outcome.denied(), "{kind}");
     }
 }
 
@@ -157,7 +157,7 @@ fn a_patch_is_whole_or_absent() {
 }
 
 #[test]
-fn openshift_user_ids_are_repaired_not_refused() {
+fn openshift_user_ids_are_repaired_not_denied() {
     let mut snapshot = snapshot();
     let range = [("openshift.io/sa.scc.uid-range".to_owned(), "1000650000/10000".to_owned())];
     snapshot.namespaces.get_mut("default").unwrap().annotations = range.into();
@@ -168,9 +168,9 @@ fn openshift_user_ids_are_repaired_not_refused() {
         object
     };
     let policies = mullion_policy::policy_set::PolicySet::default();
-    assert!(!create_in(&object(1_000_650_000), &snapshot, &policies).refused());
-    assert!(create_in(&object(1_000_660_000), &snapshot, &policies).refused());
-    assert!(create_in(&object(1000), &snapshot, &policies).refused());
+    assert!(!create_in(&object(1_000_650_000), &snapshot, &policies).denied());
+    assert!(create_in(&object(1_000_660_000), &snapshot, &policies).denied());
+    assert!(create_in(&object(1000), &snapshot, &policies).denied());
 }
 
 /// Virtual nodes and pools at zero carry no build that a class could ask for.

@@ -1,4 +1,4 @@
-//! What policy files change in the answers: every mode of every key that the engine reads.
+//! The effect of policy files: every mode of every key that the engine reads.
 
 use std::fmt::Write as _;
 
@@ -36,7 +36,7 @@ fn given(object: &Value, lines: &[&str]) -> Outcome {
     create_in(object, &snapshot(), &policy(lines))
 }
 
-/// A Windows pod that wants a numeric user.
+/// A Windows pod with a numeric user.
 fn with_user() -> Value {
     pod(json!({"containers": [{"name": "c", "image": LTSC2022}], "securityContext": {"runAsUser": 1000}}))
 }
@@ -47,7 +47,7 @@ fn annotated(mut object: Value, key: &str, value: &str) -> Value {
     object
 }
 
-fn sealed(mut object: Value) -> Value {
+fn with_os_field(mut object: Value) -> Value {
     object["spec"]["os"] = json!({"name": "windows"});
     object
 }
@@ -55,19 +55,22 @@ fn sealed(mut object: Value) -> Value {
 // === rules ===
 
 #[test]
-fn an_allowed_field_stays_and_nothing_is_sealed_over_it() {
+fn an_allowed_field_stays_and_keeps_the_os_field_off() {
     for action in ["Allow", "Warn"] {
         let line = format!("rules: {{actions: [{{rule: run-as-user, action: {action}}}]}}");
         let outcome = given(&with_user(), &[&line]);
-        assert!(!outcome.refused(), "{action}");
+        assert!(!outcome.denied(), "{action}");
         assert_eq!(outcome.stored["spec"]["securityContext"]["runAsUser"], 1000, "{action}");
-        // The API server refuses spec.os.name: windows beside the field.
+        // The API server rejects spec.os.name: windows beside the field.
         assert!(outcome.stored["spec"].get("os").is_none(), "{action}");
         assert_eq!(outcome.mutate.warnings.len(), usize::from(action == "Warn"), "{action}");
 
-        let own = given(&sealed(with_user()), &[&line]);
-        assert!(!own.refused(), "{action}");
-        assert!(own.stored["spec"]["securityContext"].get("runAsUser").is_none(), "{action}: the server would refuse");
+        let own = given(&with_os_field(with_user()), &[&line]);
+        assert!(!own.denied(), "{action}");
+        assert!(
+            own.stored["spec"]["securityContext"].get("runAsUser").is_none(),
+            "{action}: the server would reject it"
+        );
     }
 }
 
@@ -75,20 +78,20 @@ fn an_allowed_field_stays_and_nothing_is_sealed_over_it() {
 fn a_prefix_repairs_what_can_be_repaired() {
     let all = ["rules: {actions: [{rule: MUL, action: Repair}]}"];
     let outcome = given(&with_user(), &all);
-    assert!(!outcome.refused() && outcome.stored["spec"]["os"]["name"] == "windows");
+    assert!(!outcome.denied() && outcome.stored["spec"]["os"]["name"] == "windows");
     assert!(outcome.stored["spec"]["securityContext"].get("runAsUser").is_none());
-    // These have no repair, and keep what they do by themselves.
+    // These have no repair, and keep their own action.
     let mut limits = with_image(LTSC2022);
     limits["spec"]["resources"] = json!({"limits": {"cpu": "1"}});
-    let mut network = sealed(with_image(LTSC2022));
+    let mut network = with_os_field(with_image(LTSC2022));
     network["spec"]["hostNetwork"] = json!(true);
-    let mut conflict = sealed(with_image(LTSC2022));
+    let mut conflict = with_os_field(with_image(LTSC2022));
     conflict["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "linux"});
     for (object, code) in [(limits, "MUL222"), (network, "MUL204"), (conflict, "MUL101")] {
         let outcome = given(&object, &all);
         assert!(outcome.denial().contains(code), "{}", outcome.denial());
         let soft = given(&object, &["rules: {denials: Warn, actions: [{rule: MUL, action: Repair}]}"]);
-        assert!(!soft.refused(), "{code}");
+        assert!(!soft.denied(), "{code}");
         for field in ["resources", "hostNetwork"] {
             assert_eq!(soft.stored["spec"].get(field), object["spec"].get(field), "{code}: not removed");
         }
@@ -99,21 +102,21 @@ fn a_prefix_repairs_what_can_be_repaired() {
 #[test]
 fn denials_can_all_be_warnings() {
     let outcome = given(&with_user(), &["rules: {denials: Warn}"]);
-    assert!(!outcome.refused() && outcome.mutate.warnings[0].starts_with("MUL201"), "{:?}", outcome.mutate.warnings);
+    assert!(!outcome.denied() && outcome.mutate.warnings[0].starts_with("MUL201"), "{:?}", outcome.mutate.warnings);
     assert_eq!(outcome.stored["spec"]["securityContext"]["runAsUser"], 1000);
     let template = workload("Deployment", with_user()["spec"].clone());
-    assert!(create(&template).refused());
-    assert!(!given(&template, &["rules: {denials: Warn}"]).refused());
+    assert!(create(&template).denied());
+    assert!(!given(&template, &["rules: {denials: Warn}"]).denied());
 }
 
 #[test]
 fn templates_can_be_warned_about_alone() {
     let template = workload("Deployment", with_user()["spec"].clone());
     let outcome = given(&template, &["workloads: Warn"]);
-    assert!(!outcome.refused() && outcome.validate.warnings[0].starts_with("MUL201"));
-    assert!(given(&with_user(), &["workloads: Warn"]).refused(), "a pod of its own still is");
+    assert!(!outcome.denied() && outcome.validate.warnings[0].starts_with("MUL201"));
+    assert!(given(&with_user(), &["workloads: Warn"]).denied(), "a pod of its own still is");
 
-    // What then becomes of its pods.
+    // The outcome for its pods.
     let spec = json!({"containers": [{"name": "c", "image": LTSC2022}],
         "securityContext": {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}});
     for (kind, warning) in [
@@ -127,14 +130,14 @@ fn templates_can_be_warned_about_alone() {
         assert!(outcome.validate.warnings[0].starts_with(warning), "{kind}: {:?}", outcome.validate.warnings);
         let owner = if kind == "Deployment" { "ReplicaSet" } else { kind };
         let pod = given(&owned_by(pod(spec.clone()), owner), &["workloads: Warn"]);
-        assert!(kind == "CronJob" || pod.refused() == warning.starts_with("pods denied"), "{kind}");
+        assert!(kind == "CronJob" || pod.denied() == warning.starts_with("pods denied"), "{kind}");
         let audited = given(&workload(kind, spec.clone()), &["workloads: Warn", "mode: Audit"]);
         assert!(audited.validate.warnings[0].starts_with("MUL221"), "{kind}: {:?}", audited.validate.warnings);
     }
 }
 
 #[test]
-fn nothing_of_kube_system_is_refused() {
+fn nothing_in_kube_system_is_denied() {
     let policies = shipped();
     let mut snapshot = snapshot();
     snapshot
@@ -150,13 +153,13 @@ fn nothing_of_kube_system_is_refused() {
     });
     let conflict = json!({"os": {"name": "windows"}, "nodeSelector": {"kubernetes.io/os": "linux"},
         "containers": [{"name": "c", "image": LTSC2022}]});
-    for spec in [everything.clone(), sealed(pod(everything))["spec"].clone(), conflict] {
+    for spec in [everything.clone(), with_os_field(pod(everything))["spec"].clone(), conflict] {
         for kind in ["Pod", "Deployment", "DaemonSet", "Job", "CronJob"] {
             let mut object = if kind == "Pod" { pod(spec.clone()) } else { workload(kind, spec.clone()) };
-            assert!(create_in(&object, &snapshot, &policies).refused(), "{kind}: elsewhere it is");
+            assert!(create_in(&object, &snapshot, &policies).denied(), "{kind}: elsewhere it is");
             object["metadata"]["namespace"] = json!("kube-system");
             let outcome = create_in(&object, &snapshot, &policies);
-            assert!(!outcome.refused(), "{kind}: {outcome:#?}");
+            assert!(!outcome.denied(), "{kind}: {outcome:#?}");
             assert!(!outcome.mutate.warnings.is_empty(), "{kind}");
         }
     }
@@ -167,24 +170,24 @@ fn nothing_of_kube_system_is_refused() {
 const MAY_ALLOW: &str = "optOut: {allow: [run-as-user, MUL209, MUL222, MUL5]}";
 
 #[test]
-fn a_pod_waves_off_what_its_policy_lets_it() {
+fn a_pod_exempts_from_what_its_policy_permits() {
     for written in ["run-as-user", "MUL201", " MUL209 ,, MUL201", "MUL2", "MUL"] {
         let object = annotated(with_user(), "mullion.dev/allow", written);
-        assert!(create(&object).refused(), "{written}: nothing is allowed where no policy says so");
+        assert!(create(&object).denied(), "{written}: nothing is allowed without a policy");
         let outcome = given(&object, &[MAY_ALLOW]);
-        assert!(!outcome.refused() && outcome.mutate.warnings.is_empty(), "{written}: {outcome:#?}");
+        assert!(!outcome.denied() && outcome.mutate.warnings.is_empty(), "{written}: {outcome:#?}");
         assert_eq!(outcome.stored["spec"]["securityContext"]["runAsUser"], 1000, "{written}");
         assert!(outcome.stored["spec"].get("os").is_none(), "{written}");
         assert_eq!(outcome.selector(), Some("windows"), "{written}: placed all the same");
     }
     for written in ["", ",", "MUL202", "run-as", "privileged", "mul201x", "*"] {
         let object = annotated(with_user(), "mullion.dev/allow", written);
-        assert!(given(&object, &[MAY_ALLOW]).refused(), "{written}");
+        assert!(given(&object, &[MAY_ALLOW]).denied(), "{written}");
     }
 }
 
 #[test]
-fn only_what_the_policy_names_is_waved_off() {
+fn exemptions_reach_only_what_the_policy_names() {
     let mut object = annotated(with_user(), "mullion.dev/allow", "MUL2");
     object["spec"]["containers"][0]["securityContext"] = json!({"privileged": true});
     let denial = given(&object, &[MAY_ALLOW]).denial().to_owned();
@@ -192,34 +195,34 @@ fn only_what_the_policy_names_is_waved_off() {
 }
 
 #[test]
-fn templates_wave_off_like_their_pods() {
+fn templates_exempt_like_their_pods() {
     let template = workload("Deployment", with_user()["spec"].clone());
-    assert!(given(&template, &[MAY_ALLOW]).refused());
+    assert!(given(&template, &[MAY_ALLOW]).denied());
     let waved = annotated(template.clone(), "mullion.dev/allow", "MUL201");
-    assert!(!given(&waved, &[MAY_ALLOW]).refused());
+    assert!(!given(&waved, &[MAY_ALLOW]).denied());
     // On the object around the template it would reach no pod.
     let mut outside = template;
     outside["metadata"]["annotations"] = json!({"mullion.dev/allow": "MUL201"});
-    assert!(given(&outside, &[MAY_ALLOW]).refused());
+    assert!(given(&outside, &[MAY_ALLOW]).denied());
 }
 
 #[test]
-fn what_the_api_server_refuses_cannot_be_waved_off() {
-    let own = annotated(sealed(with_user()), "mullion.dev/allow", "MUL201,MUL222");
+fn no_exemption_from_what_the_api_server_rejects() {
+    let own = annotated(with_os_field(with_user()), "mullion.dev/allow", "MUL201,MUL222");
     let outcome = given(&own, &[MAY_ALLOW]);
-    assert!(!outcome.refused());
+    assert!(!outcome.denied());
     assert!(outcome.stored["spec"]["securityContext"].get("runAsUser").is_none(), "repaired");
     let mut limits = own;
     limits["spec"]["resources"] = json!({"limits": {"cpu": "1"}});
-    assert!(given(&limits, &[MAY_ALLOW]).denial().contains("MUL222"), "without a repair it is refused in words");
+    assert!(given(&limits, &[MAY_ALLOW]).denial().contains("MUL222"), "without a repair it is denied in words");
 }
 
 // === modes ===
 
 #[test]
-fn audit_says_what_would_be_and_does_nothing() {
+fn audit_reports_what_would_be_done_and_does_nothing() {
     let outcome = given(&with_user(), &["mode: Audit"]);
-    assert!(outcome.mutate.patch.is_empty() && !outcome.refused());
+    assert!(outcome.mutate.patch.is_empty() && !outcome.denied());
     let warnings = &outcome.mutate.warnings;
     assert!(warnings.iter().any(|text| text.starts_with("would deny: MUL201")), "{warnings:?}");
     assert!(warnings.iter().any(|text| text.contains("would place this on Windows nodes")), "{warnings:?}");
@@ -228,7 +231,7 @@ fn audit_says_what_would_be_and_does_nothing() {
     assert_eq!(audit["would-deny"], "MUL201 spec.securityContext.runAsUser");
     assert!(audit["would-change"].starts_with("spec.nodeSelector[kubernetes.io/os] ("), "{audit:?}");
     assert!(audit["would-change"].contains("spec.tolerations ("), "{audit:?}");
-    // No values: whoever reads audit logs need not be who may read pods.
+    // No values: a reader of audit logs need not have access to pods.
     assert!(!audit["would-change"].contains("windows:NoSchedule"), "{audit:?}");
 
     let mut soft = with_image(LTSC2022);
@@ -261,44 +264,44 @@ fn audit_annotations_have_an_end() {
         assert!(audit.values().all(|value| (1..=AUDIT_LIMIT).contains(&value.len())), "{audit:#?}");
     }
     let audit = given(&many, &["mode: Audit"]).mutate.audit;
-    let refused = &audit["would-deny"];
-    assert_eq!(refused.matches("MUL2").count() + more(refused), 600, "{refused}");
+    let denied = &audit["would-deny"];
+    assert_eq!(denied.matches("MUL2").count() + more(denied), 600, "{denied}");
 }
 
-/// What `, and 7 more` says.
+/// The number in `, and 7 more`.
 fn more(text: &str) -> usize {
     text.strip_suffix(" more").and_then(|text| text.rsplit(' ').next()?.parse().ok()).unwrap_or_default()
 }
 
 #[test]
-fn disabled_is_silence() {
+fn disabled_reports_nothing() {
     for object in [with_user(), workload("DaemonSet", with_user()["spec"].clone())] {
         let outcome = given(&object, &["mode: Disabled"]);
-        assert!(outcome.mutate.patch.is_empty() && !outcome.refused() && outcome.mutate.warnings.is_empty());
+        assert!(outcome.mutate.patch.is_empty() && !outcome.denied() && outcome.mutate.warnings.is_empty());
         assert!(outcome.mutate.audit.is_empty());
     }
 }
 
 #[test]
-fn ignore_is_honoured_where_the_policy_says() {
+fn ignore_is_honoured_by_policy() {
     let object = annotated(with_user(), "mullion.dev/ignore", "true");
-    assert!(given(&object, &["optOut: {ignore: Namespaces}"]).refused());
+    assert!(given(&object, &["optOut: {ignore: Namespaces}"]).denied());
     let outcome = given(&object, &["optOut: {ignore: Pods}"]);
-    assert!(!outcome.refused() && outcome.mutate.patch.is_empty());
+    assert!(!outcome.denied() && outcome.mutate.patch.is_empty());
     let mut snapshot = snapshot();
     snapshot.namespaces.get_mut("default").unwrap().annotations =
         [("mullion.dev/ignore".to_owned(), "true".to_owned())].into();
-    assert!(!create_in(&with_user(), &snapshot, &PolicySet::default()).refused());
-    assert!(create_in(&with_user(), &snapshot, &policy(&["optOut: {ignore: Never}"])).refused());
+    assert!(!create_in(&with_user(), &snapshot, &PolicySet::default()).denied());
+    assert!(create_in(&with_user(), &snapshot, &policy(&["optOut: {ignore: Never}"])).denied());
 }
 
 #[test]
 fn detection_follows_the_policy() {
-    let verdict = |object: &Value, line: &str| given(object, &[line]).review.decision.os;
+    let decision = |object: &Value, line: &str| given(object, &[line]).review.decision.os;
     let opaque = with_image("registry.example.com/legacy/app:1");
-    assert_eq!(verdict(&opaque, "detect: {os: windows}"), DetectedOs::Windows);
-    assert_eq!(verdict(&opaque, "detect: {os: any}"), DetectedOs::Undecided);
-    assert_eq!(verdict(&opaque, "detect: {default: Nothing}"), DetectedOs::Undecided);
+    assert_eq!(decision(&opaque, "detect: {os: windows}"), DetectedOs::Windows);
+    assert_eq!(decision(&opaque, "detect: {os: any}"), DetectedOs::Undecided);
+    assert_eq!(decision(&opaque, "detect: {default: Nothing}"), DetectedOs::Undecided);
     let images = "detect: {images: [{pattern: registry.example.com/legacy/**, os: windows, builds: [10.0.17763]}]}";
     let outcome = given(&opaque, &[images]);
     assert_eq!(outcome.stored["spec"]["runtimeClassName"], "mullion-windows-ltsc2019");
@@ -324,7 +327,7 @@ fn each_part_of_a_placement_can_be_left_out() {
     let object = with_image(LTSC2019);
     let no_selector = given(&object, &["place: {nodeSelector: {mode: Never}}"]);
     assert_eq!(no_selector.selector(), None);
-    assert!(no_selector.stored["spec"].get("os").is_none(), "no seal without the selector");
+    assert!(no_selector.stored["spec"].get("os").is_none(), "no OS field without the selector");
     assert!(given(&object, &["place: {tolerations: {mode: Never}}"]).tolerations().is_empty());
     let no_seal = given(&object, &["place: {specOS: {mode: Never}}"]);
     assert!(no_seal.stored["spec"].get("os").is_none() && no_seal.selector() == Some("windows"));
@@ -336,7 +339,7 @@ fn each_part_of_a_placement_can_be_left_out() {
 }
 
 #[test]
-fn without_the_seal_no_forbidden_field_is_removed() {
+fn without_the_os_field_no_forbidden_field_is_removed() {
     let mut object = with_image(LTSC2022);
     object["spec"]["securityContext"] = json!({"fsGroup": 1});
     object["spec"]["containers"][0]["securityContext"] = json!({"allowPrivilegeEscalation": false});
@@ -365,7 +368,7 @@ fn listed_tolerations_are_added_once() {
     };
     assert_eq!(reason("team"), Some("a policy lists it under place.tolerations.add"));
     assert_eq!(reason("os"), Some("nodes of that operating system carry this taint"));
-    // One that already covers it is enough, such as one that a RuntimeClass brought.
+    // One that already covers it is enough, such as one from a RuntimeClass.
     let mut wide = with_image(LTSC2022);
     wide["spec"]["tolerations"] = json!([{"key": "os", "operator": "Exists"}, {"key": "team", "operator": "Exists"}]);
     assert_eq!(given(&wide, &[add]).tolerations(), ["os=:", "team=:"]);
@@ -376,7 +379,7 @@ fn listed_tolerations_are_added_once() {
 }
 
 #[test]
-fn exact_builds_ask_for_equality() {
+fn exact_builds_require_equality() {
     let outcome = given(&with_image(LTSC2022), &["place: {build: {mode: Exact}}"]);
     assert_eq!(outcome.stored["spec"]["nodeSelector"]["node.kubernetes.io/windows-build"], "10.0.20348");
     assert!(outcome.stored["spec"].get("affinity").is_none());
@@ -427,8 +430,8 @@ fn a_named_runtime_class_is_given_where_it_fits() {
     };
     let silent = with_image("registry.example.com/app:nanoserver");
     assert_eq!(class(&silent, "mullion-windows-ltsc2022"), Some(json!("mullion-windows-ltsc2022")));
-    assert_eq!(class(&silent, "not-there"), None, "the API server refuses pods of a class it lacks");
-    // Its build cannot run the image, or the author asked for another.
+    assert_eq!(class(&silent, "not-there"), None, "the API server rejects pods of a class it lacks");
+    // Its build cannot run the image, or the author requires another.
     assert_eq!(class(&with_image(LTSC2025), "mullion-windows-ltsc2022"), None);
     let mut asks = silent;
     asks["spec"]["affinity"] = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
@@ -457,7 +460,7 @@ fn a_named_class_never_contradicts_what_is_placed_with_it() {
     };
     assert!(given("linux", "Compatible").stored["spec"].get("runtimeClassName").is_none());
     assert!(given("mullion-windows-ltsc2025", "Exact").stored["spec"].get("runtimeClassName").is_none());
-    // A virtual machine of its own runs images of older builds: no build is asked for.
+    // A virtual machine of its own runs images of older builds: no build is required.
     let isolated = given("hyperv", "Compatible");
     assert_eq!(isolated.stored["spec"]["runtimeClassName"], "hyperv");
     assert_eq!(isolated.excluded_builds(), Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! Properties that hold for every pod, however odd.
+//! Properties that hold for every pod, even a malformed one.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -128,7 +128,7 @@ pub(crate) fn spec() -> impl Strategy<Value = Value> {
         })
 }
 
-pub(crate) fn subject() -> impl Strategy<Value = Value> {
+pub(crate) fn any_workload() -> impl Strategy<Value = Value> {
     let kinds = prop::sample::select(vec!["Pod", "Pod", "Pod", "DaemonSet", "Deployment", "Job"]);
     let owners = prop::sample::select(vec!["", "ReplicaSet", "DaemonSet", "Job"]);
     (kinds, owners, spec()).prop_map(|(kind, owner, spec)| {
@@ -137,7 +137,7 @@ pub(crate) fn subject() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Pods that the API server takes but for their operating system: see [`generator`].
+/// Pods that the API server accepts except for their operating system: see [`generator`].
 pub(crate) fn generated() -> impl Strategy<Value = Value> {
     static FAMILIES: LazyLock<Vec<Vec<Piece>>> = LazyLock::new(generator::families);
     let piece = (0..FAMILIES.len()).prop_flat_map(|family| prop::sample::select(&*FAMILIES[family]));
@@ -146,7 +146,7 @@ pub(crate) fn generated() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Objects that hold nothing they should: any type anywhere, long texts, odd keys.
+/// Malformed objects: any type anywhere, long texts, unusual keys.
 fn arbitrary() -> impl Strategy<Value = Value> {
     let keys = [
         "kind",
@@ -232,7 +232,7 @@ fn arbitrary() -> impl Strategy<Value = Value> {
 }
 
 /// Specs in which some values are of another type than they should be.
-fn spoilt() -> impl Strategy<Value = Value> {
+fn malformed() -> impl Strategy<Value = Value> {
     let replacement = (any::<prop::sample::Index>(), scalar());
     (generated(), prop::collection::vec(replacement, 1..10)).prop_map(|(object, replacements)| {
         let mut spec = object["spec"].clone();
@@ -294,7 +294,7 @@ fn forbidden(object: &Value) -> Vec<String> {
     found
 }
 
-/// Whether the level `restricted` of `PodSecurity` passes what it checks for all but Windows pods
+/// Whether the level `restricted` of `PodSecurity` admits the object by the checks that exempt Windows pods
 /// (`check_allowPrivilegeEscalation.go`, `check_capabilities_restricted.go`, `check_seccompProfile_restricted.go`).
 fn restricted(object: &Value) -> bool {
     if object["spec"]["os"]["name"] == "windows" {
@@ -316,7 +316,7 @@ fn restricted(object: &Value) -> bool {
     })
 }
 
-/// A pod that `restricted` takes on Linux: nobody would notice if it came to lack what it has.
+/// A pod that `restricted` admits on Linux: removing a field must not go unnoticed.
 fn hardened(mut object: Value) -> Value {
     for list in ["initContainers", "containers"] {
         for container in object["spec"][list].as_array_mut().into_iter().flatten() {
@@ -329,14 +329,14 @@ fn hardened(mut object: Value) -> Value {
     object
 }
 
-/// Code and path of each finding, but for an empty list that the API server drops before any webhook sees it.
+/// Code and path of each finding, except for an empty list that the API server drops before any webhook sees it.
 fn findings(object: &Value) -> BTreeSet<(&'static str, String)> {
     let empty = object["spec"]["securityContext"]["supplementalGroups"] == json!([]);
     let findings = create(object).review.findings.into_iter().map(|finding| (finding.code, finding.path));
     findings.filter(|(_, path)| !(empty && path.ends_with(".supplementalGroups"))).collect()
 }
 
-/// Policies under which the rules do something else than by themselves.
+/// Policies under which the rules have other actions than by default.
 static POLICIES: [&str; 8] = [
     "rules: {translate: [run-as-user], actions: [{rule: mount-propagation, action: Repair}]}",
     "rules: {translate: [run-as-user], actions: [{rule: MUL2, action: Repair}, {rule: MUL3, action: Repair}]}",
@@ -360,17 +360,17 @@ proptest! {
 
     /// `support::outcome` itself checks that the patch applies.
     #[test]
-    fn a_reviewed_subject_is_settled(object in prop_oneof![subject(), generated()]) {
+    fn a_second_review_changes_nothing(object in prop_oneof![any_workload(), generated()]) {
         let first = create(&object);
         prop_assume!(first.mutate.denial.is_none());
         let second = create(&first.stored);
         prop_assert!(second.mutate.patch.is_empty(), "{:#?}", second.mutate.patch);
     }
 
-    /// Whatever policies make of the rules, and whoever made the pod.
+    /// Whatever actions policies set, and whoever created the pod.
     #[test]
-    fn a_reviewed_subject_is_settled_under_any_policy(
-        object in prop_oneof![subject(), generated()],
+    fn a_second_review_changes_nothing_under_any_policy(
+        object in prop_oneof![any_workload(), generated()],
         policies in prop::sample::select(POLICIES.as_slice()),
         owner in prop::sample::select(vec!["", "DaemonSet", "ReplicaSet"]),
         allow in prop::option::of(prop::sample::select(catalogue().map(|rule| rule.code).collect::<Vec<_>>())),
@@ -384,17 +384,17 @@ proptest! {
         prop_assume!(first.mutate.denial.is_none());
         let second = create_in(&first.stored, &snapshot(), &policies);
         prop_assert!(second.mutate.patch.is_empty(), "{:#?}", second.mutate.patch);
-        prop_assert!(owner != "DaemonSet" || object["kind"] != "Pod" || !first.refused());
+        prop_assert!(owner != "DaemonSet" || object["kind"] != "Pod" || !first.denied());
     }
 
     #[test]
-    fn audit_changes_and_refuses_nothing(object in prop_oneof![subject(), generated()]) {
+    fn audit_changes_and_denies_nothing(object in prop_oneof![any_workload(), generated()]) {
         let outcome = create_in(&object, &snapshot(), &policy("mode: Audit"));
-        prop_assert!(outcome.mutate.patch.is_empty() && !outcome.refused());
+        prop_assert!(outcome.mutate.patch.is_empty() && !outcome.denied());
     }
 
     #[test]
-    fn only_declared_fields_are_touched(object in prop_oneof![subject(), generated()]) {
+    fn only_declared_fields_are_touched(object in prop_oneof![any_workload(), generated()]) {
         let outcome = create(&object);
         for operation in &outcome.mutate.patch {
             let path = operation.path().to_string();
@@ -403,13 +403,13 @@ proptest! {
         }
     }
 
-    /// Who removes one field of those that the seal forbids has sealed the pod, and has removed them all.
+    /// If one field is removed that the OS field forbids, the OS field is set, and all of them are removed.
     #[test]
-    fn the_seal_is_all_or_nothing(object in prop_oneof![generated(), spec().prop_map(pod)]) {
+    fn the_os_field_is_all_or_nothing(object in prop_oneof![generated(), spec().prop_map(pod)]) {
         let outcome = create(&object);
         let left = forbidden(&outcome.stored);
-        let sealed = object["spec"]["os"]["name"] != "windows" && outcome.stored["spec"]["os"]["name"] == "windows";
-        if sealed {
+        let gets_os_field = object["spec"]["os"]["name"] != "windows" && outcome.stored["spec"]["os"]["name"] == "windows";
+        if gets_os_field {
             prop_assert!(left.is_empty(), "{left:?}");
             prop_assert_eq!(outcome.selector(), Some("windows"));
         } else if object["spec"]["os"]["name"] != "windows" {
@@ -417,7 +417,7 @@ proptest! {
         }
     }
 
-    /// What `restricted` asks of Linux pods is gone only from pods that no Linux kubelet runs.
+    /// Fields that `restricted` requires of Linux pods are removed only from pods that no Linux kubelet runs.
     #[test]
     fn pod_security_is_no_weaker_where_a_pod_may_run_on_linux(object in generated(), harden in any::<bool>()) {
         let object = if harden { hardened(object) } else { object };
@@ -433,16 +433,16 @@ proptest! {
     fn findings_are_the_same_with_the_servers_defaults(object in generated()) {
         let defaulted = generator::defaulted(&object);
         prop_assert_eq!(findings(&object), findings(&defaulted));
-        prop_assert_eq!(create(&object).refused(), create(&defaulted).refused());
+        prop_assert_eq!(create(&object).denied(), create(&defaulted).denied());
     }
 
     #[test]
-    fn a_daemon_sets_pod_is_never_refused(spec in spec()) {
-        prop_assert!(!create(&owned_by(pod(spec), "DaemonSet")).refused());
+    fn a_daemon_sets_pod_is_never_denied(spec in spec()) {
+        prop_assert!(!create(&owned_by(pod(spec), "DaemonSet")).denied());
     }
 
     #[test]
-    fn a_template_is_refused_in_the_words_of_its_pods(
+    fn a_template_is_denied_with_the_findings_of_its_pods(
         mut spec in prop_oneof![spec(), generated().prop_map(|pod| pod["spec"].clone())],
         (kind, prefix) in prop::sample::select(vec![
             ("Deployment", "spec.template."),
@@ -451,19 +451,19 @@ proptest! {
             ("CronJob", "spec.jobTemplate.spec.template."),
         ]),
     ) {
-        // With this a bare pod may be a copy that `kubectl debug` made, and is told how to make a better one.
+        // With this a bare pod may be a copy that `kubectl debug` made, and its finding names a better profile.
         spec.as_object_mut().unwrap().remove("shareProcessNamespace");
         let (bare, template) = (create(&pod(spec.clone())), create(&workload(kind, spec)));
-        prop_assert_eq!(bare.refused(), template.refused());
-        // A pod that looks like a copy by kubectl debug hears which profile works; no template is one.
-        if bare.refused() && !bare.denial().contains("kubectl debug") {
+        prop_assert_eq!(bare.denied(), template.denied());
+        // A finding on a pod that looks like a copy by kubectl debug names the profile that works; no template is one.
+        if bare.denied() && !bare.denial().contains("kubectl debug") {
             let words = template.denial().replace(prefix, "");
             prop_assert_eq!(words.replacen(&format!("{kind} w "), "Pod p ", 1), bare.denial());
         }
     }
 
     #[test]
-    fn warnings_are_short_and_printable(object in prop_oneof![subject(), generated()]) {
+    fn warnings_are_short_and_printable(object in prop_oneof![any_workload(), generated()]) {
         for warning in create(&object).mutate.warnings {
             prop_assert!(warning.chars().count() <= 120 && !warning.chars().any(char::is_control), "{warning}");
         }
@@ -471,7 +471,7 @@ proptest! {
 
     #[test]
     fn nothing_at_all_makes_it_panic(
-        spec in prop_oneof![1 => arbitrary(), 1 => spec(), 3 => spoilt()],
+        spec in prop_oneof![1 => arbitrary(), 1 => spec(), 3 => malformed()],
         rest in arbitrary(),
         kind in prop::sample::select(vec!["Pod", "PodTemplate", "DaemonSet", "Deployment", "Job", "CronJob"]),
     ) {
@@ -496,7 +496,7 @@ fn a_seed_stands_for_its_pods() {
     assert!(once.len() >= 2_000 && different.len() > 1_900, "{} of {}", different.len(), once.len());
 }
 
-/// As deep as the reader of JSON goes (`serde_json` stops at 128), and long.
+/// As deep as the JSON reader goes (`serde_json` stops at 128), and long.
 #[test]
 fn depth_and_length_do_not_matter() {
     let mut deep = json!({});

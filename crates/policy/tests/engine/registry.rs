@@ -1,4 +1,4 @@
-//! What registries say of images: before names and after policies, and what a review wants to know of them.
+//! Registries: their reports count before names and after policies, and a review returns the images it wants to know.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use mullion_policy::policy_set::PolicySet;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::properties::{image, subject};
+use crate::properties::{any_workload, image};
 use crate::support::*;
 
 const APP: &str = "registry.example.com/app:1";
@@ -24,12 +24,12 @@ fn index(entries: &[&str]) -> Arc<Platforms> {
     Arc::new(Platforms { entries: entries.iter().map(entry).collect(), index: true })
 }
 
-fn known(images: &[(&str, &[&str])]) -> KnownImages {
+fn platforms_of(images: &[(&str, &[&str])]) -> KnownImages {
     images.iter().map(|(image, entries)| ((*image).to_owned(), index(entries))).collect()
 }
 
-/// Policies that let registries be asked, with `more` as further keys of `detect`.
-fn asking(more: &str) -> PolicySet {
+/// Policies that enable look-ups, with `more` as further keys of `detect`.
+fn with_lookup(more: &str) -> PolicySet {
     let text = format!(
         "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: a}}\nspec:\n  detect:\n    \
          registry: {{lookup: Background}}\n{more}"
@@ -37,16 +37,16 @@ fn asking(more: &str) -> PolicySet {
     PolicySet::from_files(&[("test.yaml", text)]).unwrap()
 }
 
-fn asked(object: &Value, policies: &PolicySet, images: &KnownImages) -> Outcome {
+fn review_with(object: &Value, policies: &PolicySet, images: &KnownImages) -> Outcome {
     outcome_with(Operation::Create, object, None, &snapshot(), policies, Some(images))
 }
 
 fn wanted(object: &Value) -> Vec<String> {
-    create_in(object, &snapshot(), &asking("")).review.wanted
+    create_in(object, &snapshot(), &with_lookup("")).review.wanted
 }
 
 #[test]
-fn the_registry_says_operating_system_and_builds() {
+fn the_registry_reports_operating_system_and_builds() {
     const W19: &str = "windows 10.0.17763.5830";
     const W22: &str = "windows 10.0.20348.2655";
     const W25: &str = "windows 10.0.26100.1";
@@ -64,9 +64,9 @@ fn the_registry_says_operating_system_and_builds() {
         (&["windows"], DetectedOs::Windows, &[]),
         (&[W22, "windows nonsense"], DetectedOs::Windows, &["10.0.17763"]),
     ];
-    for (entries, verdict, excluded) in table {
-        let found = asked(&with_image(APP), &asking(""), &known(&[(APP, entries)]));
-        assert_eq!(found.review.decision.os, *verdict, "{entries:?}");
+    for (entries, decision, excluded) in table {
+        let found = review_with(&with_image(APP), &with_lookup(""), &platforms_of(&[(APP, entries)]));
+        assert_eq!(found.review.decision.os, *decision, "{entries:?}");
         let seen = found.excluded_builds();
         let of_the_fleet = |build: &&String| ["10.0.17763", "10.0.20348", "10.0.26100"].contains(&build.as_str());
         let seen: Vec<&String> = seen.iter().filter(of_the_fleet).collect();
@@ -77,10 +77,11 @@ fn the_registry_says_operating_system_and_builds() {
 
 #[test]
 fn an_index_for_both_decides_nothing() {
-    let policy = asking("    images: [{pattern: registry.example.com/app, os: multi}]\n");
+    let policy = with_lookup("    images: [{pattern: registry.example.com/app, os: multi}]\n");
     for object in [with_image(APP), workload("DaemonSet", json!({"containers": [{"name": "c", "image": APP}]}))] {
         let by_policy = create_in(&object, &snapshot(), &policy);
-        let by_registry = asked(&object, &asking(""), &known(&[(APP, &["linux", "windows 10.0.20348.1"])]));
+        let by_registry =
+            review_with(&object, &with_lookup(""), &platforms_of(&[(APP, &["linux", "windows 10.0.20348.1"])]));
         assert_eq!(by_registry.review.decision.os, by_policy.review.decision.os);
         assert_eq!(by_registry.stored["spec"], by_policy.stored["spec"]);
     }
@@ -90,27 +91,27 @@ fn an_index_for_both_decides_nothing() {
 fn the_registry_goes_before_the_name_and_after_the_policy() {
     let tag = "registry.example.com/app:ltsc2019";
     let found = |policies: &PolicySet, entries: &[&str]| {
-        let found = asked(&with_image(tag), policies, &known(&[(tag, entries)]));
+        let found = review_with(&with_image(tag), policies, &platforms_of(&[(tag, entries)]));
         let how = found.review.decision.evidence.first().map(|evidence| format!("{:?}", evidence.source));
         (found.review.decision.os, how.unwrap_or_default(), found.review)
     };
     let builds = |review: &Review| format!("{:?}", review.changes);
-    let (verdict, how, _) = found(&asking(""), &["linux"]);
-    assert!(verdict == DetectedOs::Linux && how.contains("registry"), "{how}");
-    let (verdict, _, review) = found(&asking(""), &["windows 10.0.20348.1"]);
-    assert!(verdict == DetectedOs::Windows && builds(&review).contains("10.0.17763"), "{review:?}");
-    // Without a version the tag is the better guess, and an artifact that is no image says nothing.
+    let (decision, how, _) = found(&with_lookup(""), &["linux"]);
+    assert!(decision == DetectedOs::Linux && how.contains("registry"), "{how}");
+    let (decision, _, review) = found(&with_lookup(""), &["windows 10.0.20348.1"]);
+    assert!(decision == DetectedOs::Windows && builds(&review).contains("10.0.17763"), "{review:?}");
+    // Without a version the tag is the better guess, and an artifact that is no image has no operating system.
     for entries in [&["windows"][..], &[], &["wasip1"]] {
-        let (verdict, _, review) = found(&asking(""), entries);
-        assert!(verdict == DetectedOs::Windows && builds(&review).contains("10.0.20348"), "{entries:?} {review:?}");
+        let (decision, _, review) = found(&with_lookup(""), entries);
+        assert!(decision == DetectedOs::Windows && builds(&review).contains("10.0.20348"), "{entries:?} {review:?}");
     }
-    let linux = asking("    images: [{pattern: registry.example.com/**, os: linux}]\n");
-    let (verdict, how, _) = found(&linux, &["windows 10.0.20348.1"]);
-    assert!(verdict == DetectedOs::Linux && how.contains("policy"), "{how}");
+    let linux = with_lookup("    images: [{pattern: registry.example.com/**, os: linux}]\n");
+    let (decision, how, _) = found(&linux, &["windows 10.0.20348.1"]);
+    assert!(decision == DetectedOs::Linux && how.contains("policy"), "{how}");
     // A pattern that names no builds leaves them to the registry.
-    let windows = asking("    images: [{pattern: registry.example.com/**, os: windows}]\n");
-    let (verdict, how, review) = found(&windows, &["windows 10.0.20348.1"]);
-    assert!(verdict == DetectedOs::Windows && how.contains("policy") && builds(&review).contains("10.0.17763"));
+    let windows = with_lookup("    images: [{pattern: registry.example.com/**, os: windows}]\n");
+    let (decision, how, review) = found(&windows, &["windows 10.0.20348.1"]);
+    assert!(decision == DetectedOs::Windows && how.contains("policy") && builds(&review).contains("10.0.17763"));
 }
 
 #[test]
@@ -118,14 +119,18 @@ fn containers_share_a_host() {
     let other = "registry.example.com/other:1";
     let object = pod(json!({"containers": [{"name": "a", "image": APP}, {"name": "b", "image": other}]}));
     let both: &[&str] = &["windows 10.0.17763.1", "windows 10.0.20348.1"];
-    let apart =
-        asked(&object, &asking(""), &known(&[(APP, &["windows 10.0.17763.1"]), (other, &["windows 10.0.20348.1"])]));
+    let apart = review_with(
+        &object,
+        &with_lookup(""),
+        &platforms_of(&[(APP, &["windows 10.0.17763.1"]), (other, &["windows 10.0.20348.1"])]),
+    );
     assert!(apart.denial().contains("MUL501"), "{}", apart.denial());
-    let together = asked(&object, &asking(""), &known(&[(APP, &["windows 10.0.17763.1"]), (other, both)]));
-    assert!(!together.refused() && together.excluded_builds().contains(&"10.0.20348".to_owned()));
-    // What is not known does not constrain.
-    let half = asked(&object, &asking(""), &known(&[(other, both)]));
-    assert_eq!((half.refused(), half.review.wanted), (false, vec![APP.to_owned()]));
+    let together =
+        review_with(&object, &with_lookup(""), &platforms_of(&[(APP, &["windows 10.0.17763.1"]), (other, both)]));
+    assert!(!together.denied() && together.excluded_builds().contains(&"10.0.20348".to_owned()));
+    // Unknown builds do not constrain.
+    let half = review_with(&object, &with_lookup(""), &platforms_of(&[(other, both)]));
+    assert_eq!((half.denied(), half.review.wanted), (false, vec![APP.to_owned()]));
 }
 
 #[test]
@@ -143,7 +148,7 @@ fn only_what_could_change_the_result_is_wanted() {
     let mut any = with_image(APP);
     any["metadata"]["annotations"] = json!({"mullion.dev/os": "any"});
     let table = [
-        ("nobody says", pod(with(json!({}))), true),
+        ("no evidence", pod(with(json!({}))), true),
         ("Windows needs builds", pod(with(windows.clone())), true),
         ("Linux needs nothing", pod(with(linux.clone())), false),
         (
@@ -168,12 +173,12 @@ fn only_what_could_change_the_result_is_wanted() {
     ];
     for (what, object, expected) in table {
         assert_eq!(wanted(&object), if expected { vec![APP.to_owned()] } else { Vec::new() }, "{what}");
-        assert!(create(&object).review.wanted.is_empty(), "{what}: nobody may be asked");
+        assert!(create(&object).review.wanted.is_empty(), "{what}: no look-up is allowed");
     }
 }
 
 #[test]
-fn patterns_answer_before_anybody_is_asked() {
+fn patterns_decide_before_registries() {
     for (pattern, expected) in [
         ("os: linux", false),
         ("os: windows, builds: [10.0.20348]", false),
@@ -181,7 +186,7 @@ fn patterns_answer_before_anybody_is_asked() {
         ("os: windows", true),
         ("os: multi", true),
     ] {
-        let policies = asking(&format!("    images: [{{pattern: registry.example.com/**, {pattern}}}]\n"));
+        let policies = with_lookup(&format!("    images: [{{pattern: registry.example.com/**, {pattern}}}]\n"));
         let windows = pod(json!({"containers": [{"name": "c", "image": APP}], "os": {"name": "windows"}}));
         assert_eq!(!create_in(&windows, &snapshot(), &policies).review.wanted.is_empty(), expected, "{pattern}");
     }
@@ -195,30 +200,30 @@ fn each_image_is_wanted_once_and_the_old_ones_too() {
     };
     assert_eq!(wanted(&pod(containers(&["b:1", "a:1", "b:1"]))), ["a:1", "b:1"]);
     let (old, new) = (workload("Deployment", containers(&["a:1"])), workload("Deployment", containers(&["b:1"])));
-    let found = outcome(Operation::Update, &new, Some(&old), &snapshot(), &asking(""));
+    let found = outcome(Operation::Update, &new, Some(&old), &snapshot(), &with_lookup(""));
     assert_eq!(found.review.wanted, ["a:1", "b:1"], "the old template is judged as well");
 }
 
 #[test]
-fn an_update_refuses_nothing_that_the_old_images_had() {
+fn an_update_denies_nothing_that_the_old_images_had() {
     let template = |images: [&str; 2], replicas: u32| {
         let containers = json!([{"name": "a", "image": images[0]}, {"name": "b", "image": images[1]}]);
         let mut object = workload("Deployment", json!({"os": {"name": "windows"}, "containers": containers}));
         object["spec"]["template"]["metadata"]["labels"]["n"] = replicas.to_string().into();
         object
     };
-    let images = known(&[
+    let images = platforms_of(&[
         ("r/a:1", &["windows 10.0.17763.1"]),
         ("r/b:1", &["windows 10.0.20348.1"]),
         ("r/b:2", &["windows 10.0.26100.1"]),
     ]);
     let (old, new) = (template(["r/a:1", "r/b:1"], 1), template(["r/a:1", "r/b:2"], 2));
-    let found = outcome_with(Operation::Update, &new, Some(&old), &snapshot(), &asking(""), Some(&images));
+    let found = outcome_with(Operation::Update, &new, Some(&old), &snapshot(), &with_lookup(""), Some(&images));
     assert!(found.review.findings.iter().any(|finding| finding.code == "MUL501"), "{:?}", found.review.findings);
-    assert!(!found.refused());
+    assert!(!found.denied());
 }
 
-/// Any answer of a registry, odd ones included.
+/// Any report of a registry, including malformed ones.
 fn platforms() -> impl Strategy<Value = Arc<Platforms>> {
     let os = prop::sample::select(vec!["windows", "Windows", "linux", "darwin", "", "\u{0}"]);
     let architecture = prop::sample::select(vec!["amd64", "arm64", ""]);
@@ -246,25 +251,25 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn whatever_a_registry_says_a_second_review_changes_nothing(object in subject(), images in any_known()) {
-        let policies = asking("");
-        let once = asked(&object, &policies, &images);
-        let twice = asked(&once.stored, &policies, &images);
+    fn whatever_a_registry_reports_a_second_review_changes_nothing(object in any_workload(), images in any_known()) {
+        let policies = with_lookup("");
+        let once = review_with(&object, &policies, &images);
+        let twice = review_with(&once.stored, &policies, &images);
         prop_assert!(twice.mutate.patch.is_empty(), "{:?}", twice.mutate.patch);
-        // The registry may be forgotten, or known only then.
+        // The report may be missing, or arrive only then.
         let forgotten = create_in(&once.stored, &snapshot(), &policies);
         prop_assert!(once.selector().is_none() || forgotten.selector() == once.selector());
     }
 
     #[test]
-    fn what_is_known_makes_nothing_else_wanted(object in subject(), images in any_known()) {
-        let policies = asking("");
+    fn what_is_known_makes_nothing_else_wanted(object in any_workload(), images in any_known()) {
+        let policies = with_lookup("");
         let before = create_in(&object, &snapshot(), &policies).review.wanted;
-        let after = asked(&object, &policies, &images).review.wanted;
+        let after = review_with(&object, &policies, &images).review.wanted;
         prop_assert!(after.iter().all(|image| before.contains(image) && !images.contains_key(image)), "{before:?} {after:?}");
-        // Whom nobody needs to ask could at most have said that an image does not fit: see `image-for-other-os`.
-        let unasked: KnownImages = images.into_iter().filter(|(image, _)| !before.contains(image)).collect();
-        let (with, without) = (asked(&object, &policies, &unasked), create_in(&object, &snapshot(), &policies));
+        // An image that is not wanted could at most have been reported as unfit: see `image-for-other-os`.
+        let unwanted: KnownImages = images.into_iter().filter(|(image, _)| !before.contains(image)).collect();
+        let (with, without) = (review_with(&object, &policies, &unwanted), create_in(&object, &snapshot(), &policies));
         prop_assert_eq!(with.stored.get("spec"), without.stored.get("spec"));
     }
 }

@@ -23,15 +23,15 @@ fn policies(actions: &str) -> PolicySet {
     PolicySet::from_files(&[("p.yaml", &text)]).unwrap()
 }
 
-/// Code and path of every finding of family 6 under a policy that hears of all of them.
-fn found(object: &Value) -> Vec<(&'static str, String)> {
+/// Code and path of every finding of family 6 under a policy that reports all of them.
+fn findings_of(object: &Value) -> Vec<(&'static str, String)> {
     let all = policies("{rule: MUL6, action: Warn}");
     let findings = create_in(object, &snapshot(), &all).review.findings;
     findings.into_iter().filter(|f| f.code.starts_with("MUL6")).map(|f| (f.code, f.path)).collect()
 }
 
 fn codes(object: &Value) -> Vec<&'static str> {
-    found(object).into_iter().map(|(code, _)| code).collect()
+    findings_of(object).into_iter().map(|(code, _)| code).collect()
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn thirty_containers_without_a_limit_are_thirty_short_lines() {
         (0..30).map(|n| json!({"name": format!("c{n}"), "image": WINDOWS, "resources": {}})).collect();
     for kind in ["Deployment", "CronJob"] {
         let outcome = create(&workload(kind, json!({"containers": containers, "initContainers": containers})));
-        assert!(!outcome.refused());
+        assert!(!outcome.denied());
         assert_eq!(outcome.review.findings.len(), 60);
         for finding in &outcome.review.findings {
             assert_eq!((finding.code, finding.action), ("MUL601", Action::Warn));
@@ -51,14 +51,14 @@ fn thirty_containers_without_a_limit_are_thirty_short_lines() {
 }
 
 #[test]
-fn limits_that_are_none_or_somebody_elses() {
+fn limits_of_zero_or_of_the_pod() {
     for (resources, expected) in [
         (json!({}), vec!["MUL601"]),
         (json!({"limits": {"memory": null}}), vec!["MUL601"]),
         (json!({"limits": {"memory": "0"}}), vec!["MUL601"]),
         (json!({"limits": {"memory": 0}}), vec!["MUL601"]),
         (json!({"limits": {"cpu": "1"}}), vec!["MUL601"]),
-        // The API server refuses these by itself.
+        // The API server rejects these by itself.
         (json!({"limits": {"memory": "lots"}}), vec![]),
         (json!({"limits": {"memory": "1GiB", "cpu": "1 core"}, "requests": {"memory": "x", "cpu": []}}), vec![]),
         (json!({"limits": {"memory": "512Mi"}}), vec![]),
@@ -69,22 +69,22 @@ fn limits_that_are_none_or_somebody_elses() {
     host_process["spec"]["hostNetwork"] = json!(true);
     host_process["spec"]["securityContext"] =
         json!({"windowsOptions": {"hostProcess": true, "runAsUserName": "NT AUTHORITY\\SYSTEM"}});
-    assert!(found(&host_process).is_empty());
+    assert!(findings_of(&host_process).is_empty());
     // One rule for one cause: limits of the whole pod are `pod-resources`.
     let mut whole = with_resources(WINDOWS, json!({}));
     whole["spec"]["resources"] = json!({"limits": {"memory": "1Gi"}});
-    assert!(found(&whole).is_empty());
+    assert!(findings_of(&whole).is_empty());
     whole["spec"]["resources"] = json!({"limits": {"cpu": "1"}});
     assert_eq!(codes(&whole), ["MUL601"]);
 }
 
 #[test]
-fn requests_are_quiet_unless_a_policy_asks() {
+fn requests_are_reported_only_by_policy() {
     let low =
         with_resources(WINDOWS, json!({"limits": {"memory": "1Gi"}, "requests": {"memory": "512Mi", "cpu": "1"}}));
     assert!(create(&low).review.findings.is_empty());
     assert_eq!(
-        found(&low),
+        findings_of(&low),
         [
             ("MUL602", "spec.containers[0].resources.requests.cpu".to_owned()),
             ("MUL602", "spec.containers[0].resources.requests.memory".to_owned()),
@@ -92,20 +92,20 @@ fn requests_are_quiet_unless_a_policy_asks() {
     );
     for object in [&low, &owned_by(low.clone(), "ReplicaSet")] {
         let denied = create_in(object, &snapshot(), &policies("{rule: requests-ignored, action: Deny}"));
-        assert_eq!(denied.refused(), object["metadata"].get("ownerReferences").is_none(), "the pod would run");
+        assert_eq!(denied.denied(), object["metadata"].get("ownerReferences").is_none(), "the pod would run");
     }
 }
 
 #[test]
 fn claims_are_one_finding_for_the_pod() {
     let mut object = with_resources(WINDOWS, json!({"limits": {"memory": "1Gi"}, "claims": [{"name": "gpu"}]}));
-    assert_eq!(found(&object), [("MUL603", "spec.containers[0].resources.claims".to_owned())]);
+    assert_eq!(findings_of(&object), [("MUL603", "spec.containers[0].resources.claims".to_owned())]);
     object["spec"]["resourceClaims"] = json!([{"name": "gpu", "resourceClaimName": "a"}, {"name": "b"}]);
-    assert_eq!(found(&object), [("MUL603", "spec.resourceClaims".to_owned())]);
+    assert_eq!(findings_of(&object), [("MUL603", "spec.resourceClaims".to_owned())]);
     for nothing in [json!([]), json!(null), json!("x"), json!({})] {
         object["spec"]["resourceClaims"] = nothing.clone();
         object["spec"]["containers"][0]["resources"]["claims"] = nothing;
-        assert!(found(&object).is_empty(), "{object}");
+        assert!(findings_of(&object).is_empty(), "{object}");
     }
 }
 
@@ -120,7 +120,7 @@ fn floors_follow_the_image() {
         ("mcr.microsoft.com/dotnet/framework/runtime:4.8.1", 512),
         ("mcr.microsoft.com/dotnet/runtime:8.0", 128),
         ("mcr.microsoft.com/powershell:lts-7.4", 128),
-        // Programs in Go on Nano Server live with 100Mi, such as the sidecars of CSI drivers.
+        // Programs in Go on Nano Server run with 100Mi, such as the sidecars of CSI drivers.
         ("registry.k8s.io/sig-storage/livenessprobe:v2.15.0", 64),
         ("registry.example.com/iisnode:1", 64),
         ("registry.example.com/app@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 64),
@@ -134,19 +134,22 @@ fn floors_follow_the_image() {
         assert!(codes(format!("{floor}Mi")).is_empty(), "{image}");
     }
     let small = create(&with_resources(WINDOWS, json!({"limits": {"memory": "64Mi", "cpu": "99m"}})));
-    let said: Vec<String> = small.review.findings.iter().map(Finding::sentence).collect();
-    assert!(said[0].ends_with("set at least 100m") && said[1].ends_with("set at least 256Mi"), "{said:?}");
+    let sentences: Vec<String> = small.review.findings.iter().map(Finding::sentence).collect();
+    assert!(
+        sentences[0].ends_with("set at least 100m") && sentences[1].ends_with("set at least 256Mi"),
+        "{sentences:?}"
+    );
     assert_eq!(small.mutate.warnings.len(), 2, "{:?}", small.mutate.warnings);
 }
 
-/// Nearly every Windows pod lacks a limit: its template's author hears of it, and a label would say it for ever.
+/// Nearly every Windows pod lacks a limit: its template's author gets a warning, and a label would be there for ever.
 #[test]
-fn advice_is_for_authors_and_no_label() {
+fn hints_are_for_authors_and_no_label() {
     let spec = json!({"nodeSelector": {"beta.kubernetes.io/os": "windows"}, "containers": [
         {"name": "c", "image": WINDOWS, "resources": {"limits": {"cpu": "10m"}}}]});
     let template = create(&workload("Deployment", spec.clone()));
-    let said = |code: &str| template.mutate.warnings.iter().any(|warning| warning.starts_with(code));
-    assert!(said("MUL106") && said("MUL601") && said("MUL604"), "{:?}", template.mutate.warnings);
+    let warns = |code: &str| template.mutate.warnings.iter().any(|warning| warning.starts_with(code));
+    assert!(warns("MUL106") && warns("MUL601") && warns("MUL604"), "{:?}", template.mutate.warnings);
     let label = |outcome: Outcome| outcome.stored["metadata"]["labels"]["mullion.dev/findings"].clone();
     let owned = owned_by(pod(spec), "ReplicaSet");
     assert_eq!(label(create(&owned)), Value::Null);
@@ -155,14 +158,14 @@ fn advice_is_for_authors_and_no_label() {
 }
 
 #[test]
-fn linux_pods_are_none_of_its_business() {
+fn linux_pods_are_not_checked() {
     let object = pod(json!({"nodeSelector": {"kubernetes.io/os": "linux"}, "resourceClaims": [{"name": "gpu"}],
         "containers": [{"name": "c", "image": "app", "resources": {"limits": {"cpu": "1m"}, "requests": {"memory": "1"}}}]}));
-    assert!(found(&object).is_empty());
+    assert!(findings_of(&object).is_empty());
 }
 
 proptest! {
-    /// What the API server adds, requests where only limits stand, changes no finding; nor does another spelling.
+    /// The API server's defaults, requests from limits, change no finding; nor does another spelling.
     #[test]
     fn defaulting_changes_nothing(memory in 0_u64..2_000, cpu in 0_u64..2_000, init in any::<bool>()) {
         let limits = json!({"memory": format!("{memory}Mi"), "cpu": format!("{cpu}m")});
@@ -171,7 +174,7 @@ proptest! {
         let object = |resources: Value| {
             let mut object = with_resources(WINDOWS, json!({"limits": {"memory": "1Gi"}}));
             object["spec"][list] = json!([{"name": "x", "image": WINDOWS, "resources": resources}]);
-            found(&object)
+            findings_of(&object)
         };
         let written = object(json!({"limits": limits}));
         prop_assert_eq!(&written, &object(json!({"limits": limits, "requests": limits})));

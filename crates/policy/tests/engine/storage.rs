@@ -26,14 +26,14 @@ fn as_host_process(mut spec: Value) -> Value {
 }
 
 /// Code and path of every finding about storage.
-fn found(object: &Value) -> Vec<(&'static str, String)> {
+fn findings_of(object: &Value) -> Vec<(&'static str, String)> {
     let findings = create(object).review.findings;
     let storage = |code: &str| code.starts_with("MUL3") || code == "MUL408";
     findings.into_iter().filter(|f| storage(f.code)).map(|f| (f.code, f.path)).collect()
 }
 
 fn codes(object: &Value) -> Vec<&'static str> {
-    found(object).into_iter().map(|(code, _)| code).collect()
+    findings_of(object).into_iter().map(|(code, _)| code).collect()
 }
 
 fn policies(rules: &str) -> PolicySet {
@@ -45,7 +45,7 @@ fn policies(rules: &str) -> PolicySet {
 }
 
 #[test]
-fn what_never_starts_is_refused_with_the_reason() {
+fn what_never_starts_is_denied_with_the_reason() {
     let volumes = [
         (json!({"nfs": {"server": "s", "path": "/"}}), "spec.volumes[0].nfs"),
         (json!({"emptyDir": {"medium": "HugePages"}}), "spec.volumes[0].emptyDir.medium"),
@@ -54,9 +54,9 @@ fn what_never_starts_is_refused_with_the_reason() {
         let object = pod(spec(volume));
         let denial = create(&object).denial().to_owned();
         assert!(denial.contains(path) && denial.contains("the pod never starts"), "{denial}");
-        // The kubelet would keep it waiting for ever, whoever made it; a DaemonSet's pods are never refused.
-        assert!(create(&owned_by(object.clone(), "ReplicaSet")).refused());
-        assert!(!create(&owned_by(object, "DaemonSet")).refused());
+        // The kubelet would keep it waiting for ever, whoever created it; a DaemonSet's pods are never denied.
+        assert!(create(&owned_by(object.clone(), "ReplicaSet")).denied());
+        assert!(!create(&owned_by(object, "DaemonSet")).denied());
     }
 }
 
@@ -69,18 +69,18 @@ fn volumes_that_nothing_mounts_are_left_alone() {
         json!({"secret": {"secretName": "s", "defaultMode": 256}}),
     ] {
         let mut spec = spec(volume);
-        assert_eq!(found(&pod(spec.clone())).len(), 1, "{spec}");
+        assert_eq!(findings_of(&pod(spec.clone())).len(), 1, "{spec}");
         spec["containers"][0]["volumeMounts"][0]["name"] = json!("other");
-        assert!(found(&pod(spec.clone())).is_empty(), "{spec}");
+        assert!(findings_of(&pod(spec.clone())).is_empty(), "{spec}");
         // As a device, and from an init container, it is mounted too.
         spec["initContainers"] =
             json!([{"name": "i", "image": WINDOWS, "volumeDevices": [{"name": "v", "devicePath": "/d"}]}]);
-        assert_eq!(found(&pod(spec.clone())).len(), 2, "{spec}");
+        assert_eq!(findings_of(&pod(spec.clone())).len(), 2, "{spec}");
     }
 }
 
 #[test]
-fn both_ways_is_repaired_or_the_server_would_refuse_it() {
+fn bidirectional_is_repaired_or_the_server_would_reject_it() {
     let with = |mode: &str, privileged: bool| {
         let mut spec = spec(json!({"emptyDir": {}}));
         spec["containers"][0]["volumeMounts"][0]["mountPropagation"] = json!(mode);
@@ -91,13 +91,13 @@ fn both_ways_is_repaired_or_the_server_would_refuse_it() {
     };
     let mount = "/containers/0/volumeMounts/0/mountPropagation";
     let plain = create(&pod(with("Bidirectional", false)));
-    assert!(!plain.refused() && plain.stored.pointer(&format!("/spec{mount}")).is_none());
-    let said = &plain.review.findings[0];
-    assert_eq!(said.rejected_by, RejectedBy::ApiServer);
-    assert_eq!(said.path, "spec.containers[0].volumeMounts.mountPropagation", "as the server spells it");
-    assert_eq!(said.pointer, format!("/spec{mount}"));
+    assert!(!plain.denied() && plain.stored.pointer(&format!("/spec{mount}")).is_none());
+    let finding = &plain.review.findings[0];
+    assert_eq!(finding.rejected_by, RejectedBy::ApiServer);
+    assert_eq!(finding.path, "spec.containers[0].volumeMounts.mountPropagation", "as the server spells it");
+    assert_eq!(finding.pointer, format!("/spec{mount}"));
 
-    // Privileged goes from HostProcess pods, and with it what stands on it.
+    // Privileged is removed from HostProcess pods, and with it the fields that need it.
     let driver = as_host_process(with("Bidirectional", true));
     for kind in ["Pod", "DaemonSet", "Deployment"] {
         let mut driver = driver.clone();
@@ -105,14 +105,14 @@ fn both_ways_is_repaired_or_the_server_would_refuse_it() {
         let (object, at) =
             if kind == "Pod" { (pod(driver), "/spec") } else { (workload(kind, driver), "/spec/template/spec") };
         let outcome = create(&object);
-        assert!(!outcome.refused(), "{kind}");
+        assert!(!outcome.denied(), "{kind}");
         assert!(outcome.stored.pointer(&format!("{at}{mount}")).is_none(), "{kind}: {}", outcome.stored);
         assert!(outcome.stored.pointer(&format!("{at}/containers/0/securityContext/privileged")).is_none(), "{kind}");
     }
     let unsealed = create(&pod(driver));
     assert!(unsealed.stored.pointer(&format!("/spec{mount}")).is_none(), "{}", unsealed.stored);
 
-    // A policy that only warns, or allows it, has the same pod; one that denies has it refused.
+    // A policy that only warns, or allows it, yields the same pod; one that denies denies it.
     for (action, warned) in [("Warn", true), ("Allow", false)] {
         let policies = policies(&format!("{{rule: MUL304, action: {action}}}"));
         let outcome = create_in(&pod(with("Bidirectional", false)), &snapshot(), &policies);
@@ -120,12 +120,12 @@ fn both_ways_is_repaired_or_the_server_would_refuse_it() {
         assert_eq!(!outcome.mutate.warnings.is_empty(), warned, "{action}: {:?}", outcome.mutate.warnings);
     }
     let deny = policies("{rule: MUL304, action: Deny}");
-    assert!(create_in(&pod(with("Bidirectional", false)), &snapshot(), &deny).refused());
+    assert!(create_in(&pod(with("Bidirectional", false)), &snapshot(), &deny).denied());
 
     let one_way = create(&pod(with("HostToContainer", false)));
     assert_eq!(one_way.stored.pointer(&format!("/spec{mount}")), Some(&json!("HostToContainer")));
     assert_eq!(one_way.review.findings[0].action, Action::Warn);
-    assert_eq!(one_way.review.findings[0].rejected_by, RejectedBy::Nobody);
+    assert_eq!(one_way.review.findings[0].rejected_by, RejectedBy::None);
 }
 
 #[test]
@@ -152,12 +152,12 @@ fn each_host_path_has_one_rule_at_most() {
         ("relative", "", None, None),
         ("", "Socket", None, None),
         ("/é", "", Some("MUL306"), Some("MUL306")),
-        // The agent's own: it is made where it is missing, below C:\\.
+        // The agent's own: it is created if it is missing, below C:\\.
         ("/var/log/agent/", "DirectoryOrCreate", None, None),
         ("/var/run/agent", "DirectoryOrCreate", None, None),
         ("/srv/state", "FileOrCreate", None, None),
         ("/run/agent.sock", "FileOrCreate", Some("MUL307"), Some("MUL408")),
-        // Somebody else's, and made in the wrong place.
+        // Someone else's, and created in the wrong place.
         ("/var/lib/docker", "DirectoryOrCreate", Some("MUL306"), Some("MUL306")),
     ];
     for (path, kind, usually, in_host_process) in cases {
@@ -168,15 +168,15 @@ fn each_host_path_has_one_rule_at_most() {
 }
 
 #[test]
-fn what_a_policy_allows_by_default_is_said_where_it_is_asked_for() {
+fn findings_off_by_default_are_reported_by_policy() {
     let mut object = with_image(WINDOWS);
     object["spec"]["containers"][0]["terminationMessagePath"] = json!("/tmp/x");
-    assert!(found(&object).is_empty());
+    assert!(findings_of(&object).is_empty());
     let strict = policies("{rule: termination-message-path, action: Deny}");
     let outcome = create_in(&object, &snapshot(), &strict);
     assert!(outcome.denial().contains("spec.containers[0].terminationMessagePath"));
     object["spec"]["containers"][0]["terminationMessagePath"] = json!("/dev/termination-log");
-    assert!(!create_in(&object, &snapshot(), &strict).refused());
+    assert!(!create_in(&object, &snapshot(), &strict).denied());
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn what_is_no_volume_is_no_finding() {
     ] {
         let mut spec = spec(json!({}));
         spec["volumes"] = volumes;
-        assert!(found(&pod(spec.clone())).is_empty(), "{spec}");
+        assert!(findings_of(&pod(spec.clone())).is_empty(), "{spec}");
     }
     for mounts in [json!("x"), json!([null, 1, {"mountPropagation": 1}, {"mountPropagation": "Both"}])] {
         let mut spec = spec(json!({"emptyDir": {"medium": "Memory"}}));
@@ -257,7 +257,7 @@ fn what_is_no_volume_is_no_finding() {
         spec["containers"][0]["terminationMessagePath"] = json!(["/x"]);
         spec["containers"][0]["resources"] =
             json!({"limits": {"memory": "1Gi"}, "requests": [{"hugepages-2Mi": "1Gi"}]});
-        assert!(found(&pod(spec.clone())).is_empty(), "{spec}");
+        assert!(findings_of(&pod(spec.clone())).is_empty(), "{spec}");
     }
 }
 
@@ -269,11 +269,11 @@ fn a_pod_of_thousands_of_volumes_is_judged_whole() {
     let mounts: Vec<Value> = all.clone().map(|n| json!({"name": format!("v{n}"), "mountPath": "C:\\v"})).collect();
     let mut containers = vec![json!({"name": "c", "image": WINDOWS}); all.len()];
     containers[0]["volumeMounts"] = json!(mounts);
-    assert_eq!(found(&pod(json!({"volumes": volumes, "containers": containers}))).len(), all.len());
+    assert_eq!(findings_of(&pod(json!({"volumes": volumes, "containers": containers}))).len(), all.len());
 }
 
 proptest! {
-    /// A mode is a finding where group or others may not read, wherever it stands, and one for each volume.
+    /// A mode is a finding if group or others may not read, in any field, and one for each volume.
     #[test]
     fn a_mode_counts_where_it_promises_privacy(mode in 0_u32..=0o777, default in prop_oneof![Just(0o644_u32), 0..=0o777_u32]) {
         let private = |mode: u32| mode & 0o040 == 0 || mode & 0o004 == 0;
@@ -285,7 +285,7 @@ proptest! {
             json!({"projected": {"defaultMode": default, "sources": [{"secret": {"name": "s"}}, {"configMap": {"items": items}}]}}),
         ] {
             let expected = usize::from(private(mode) || private(default));
-            let found = found(&pod(spec(volume.clone())));
+            let found = findings_of(&pod(spec(volume.clone())));
             prop_assert_eq!(found.len(), expected, "{}", volume);
             if expected == 1 {
                 let at_default = found[0].1.ends_with(".defaultMode");
@@ -297,6 +297,6 @@ proptest! {
     #[test]
     fn any_path_is_read(path in "\\PC*", kind in "\\PC*") {
         let spec = spec(json!({"hostPath": {"path": path, "type": kind}}));
-        prop_assert!(found(&pod(spec)).len() <= 1);
+        prop_assert!(findings_of(&pod(spec)).len() <= 1);
     }
 }

@@ -1,4 +1,4 @@
-//! A cluster to test in, and the few calls every test makes.
+//! A test cluster, and the calls that every test makes.
 
 use mullion_engine::admission::response::{Endpoint, ReviewResponse, respond};
 use mullion_engine::admission::review::{
@@ -17,12 +17,12 @@ use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
 use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 
-/// Two Linux nodes, and Windows nodes of 2019 (untainted), 2022 (`os=Windows`) and 2025 (`os=windows`).
 /// A review under these policies.
 pub fn review(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Review {
     review::review(request, snapshot, &policies.resolve(request, snapshot))
 }
 
+/// Two Linux nodes, and Windows nodes of 2019 (untainted), 2022 (`os=Windows`) and 2025 (`os=windows`).
 pub fn snapshot() -> ClusterSnapshot {
     let nodes = vec![
         node("l1", Os::Linux, None, &[]).with_label("disk", "ssd"),
@@ -76,8 +76,8 @@ impl WithLabel for Node {
     }
 }
 
-/// The same pod spec with a memory limit on every container that says nothing of resources: no test but those of
-/// `memory-limit` means to lack one.
+/// The same pod spec with a memory limit on every container without resources: only the tests of `memory-limit` need
+/// one without.
 fn limited(mut spec: Value) -> Value {
     for list in ["initContainers", "containers"] {
         let containers = spec.get_mut(list).and_then(Value::as_array_mut);
@@ -133,7 +133,7 @@ pub fn update(old: &Value, new: &Value) -> Outcome {
     outcome(Operation::Update, new, Some(old), &snapshot(), &PolicySet::default())
 }
 
-/// What is found when ephemeral containers are added to a pod of [`snapshot`], as `kubectl debug` does it.
+/// The review of ephemeral containers that are added to a pod of [`snapshot`], as `kubectl debug` does it.
 pub fn debug(old: &Value, new: &Value) -> Review {
     let request = ReviewRequest {
         operation: Operation::Update,
@@ -144,7 +144,7 @@ pub fn debug(old: &Value, new: &Value) -> Review {
     review(&request, &snapshot(), &PolicySet::default())
 }
 
-/// Everything said at both endpoints, and the object as it would be stored.
+/// The responses of both endpoints, and the object as it would be stored.
 #[derive(Debug)]
 pub struct Outcome {
     pub review: Review,
@@ -163,7 +163,7 @@ pub fn outcome(
     outcome_with(operation, object, old, snapshot, policies, None)
 }
 
-/// The same, with what registries say of images.
+/// The same, with what registries report about images.
 pub fn outcome_with(
     operation: Operation,
     object: &Value,
@@ -190,13 +190,13 @@ pub fn outcome_with(
 }
 
 impl Outcome {
-    /// The message of the denial, at whichever endpoint; panics if there is none.
+    /// The message of the denial, at either endpoint; panics if there is none.
     pub fn denial(&self) -> &str {
         let denial = self.mutate.denial.as_ref().or(self.validate.denial.as_ref());
-        &denial.unwrap_or_else(|| panic!("not refused: {:#?}", self.review)).message
+        &denial.unwrap_or_else(|| panic!("not denied: {:#?}", self.review)).message
     }
 
-    pub fn refused(&self) -> bool {
+    pub fn denied(&self) -> bool {
         self.mutate.denial.is_some() || self.validate.denial.is_some()
     }
 
@@ -211,7 +211,7 @@ impl Outcome {
         list.iter().map(|t| format!("{}={}:{}", text(t, "key"), text(t, "value"), text(t, "effect"))).collect()
     }
 
-    /// Builds that the stored pod keeps away from.
+    /// Builds that the stored pod excludes.
     pub fn excluded_builds(&self) -> Vec<String> {
         let terms = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
         let Some(term) = self.stored.pointer(&format!("{terms}/0")) else { return Vec::new() };

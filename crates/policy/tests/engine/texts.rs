@@ -1,4 +1,4 @@
-//! What people read: whole sentences, at most 120 characters, with the place and the reason.
+//! Texts for people: whole sentences, at most 120 characters, with the place and the reason.
 
 use mullion_engine::rules::linux_only::table::FIELDS;
 use mullion_policy::policy_set::PolicySet;
@@ -11,7 +11,7 @@ const LTSC2025: &str = "mcr.microsoft.com/windows/servercore:ltsc2025";
 
 fn warnings(object: &Value) -> Vec<String> {
     let outcome = create_in(object, &snapshot(), &PolicySet::default());
-    assert!(!outcome.refused(), "{}", outcome.denial());
+    assert!(!outcome.denied(), "{}", outcome.denial());
     for warning in &outcome.mutate.warnings {
         assert!(warning.chars().count() <= 120 && !warning.ends_with('…'), "{warning}");
     }
@@ -81,7 +81,7 @@ fn no_reason_is_cut() {
 }
 
 #[test]
-fn a_build_without_nodes_is_said_in_one_line() {
+fn a_build_without_nodes_is_one_line() {
     let mut small = snapshot();
     let nodes = small.nodes.take().unwrap().iter().filter(|node| node.name != "w2025").cloned().collect();
     small.nodes = Some(mullion_engine::model::cluster::nodes::Nodes::new(nodes));
@@ -102,7 +102,7 @@ fn a_build_without_nodes_is_said_in_one_line() {
 }
 
 #[test]
-fn images_that_disagree_are_said_in_one_line() {
+fn images_that_disagree_are_one_line() {
     let object = pod(json!({"containers": [{"name": "web", "image": LTSC2022},
         {"name": "log-shipper", "image": "registry.example.com/very/long/path/to/fluent-bit:3.1-alpine"}]}));
     assert_eq!(
@@ -116,7 +116,7 @@ fn images_that_disagree_are_said_in_one_line() {
 }
 
 #[test]
-fn options_for_windows_on_linux_are_said_in_one_line() {
+fn options_for_windows_on_linux_are_one_line() {
     let options = json!({"windowsOptions": {"runAsUserName": "ContainerUser"}});
     let spec = json!({"nodeSelector": {"kubernetes.io/os": "linux"},
         "containers": [{"name": "c", "image": "app", "securityContext": options}]});
@@ -124,9 +124,9 @@ fn options_for_windows_on_linux_are_said_in_one_line() {
     assert!(warning.contains("containers[0]…windowsOptions: Linux nodes ignore windowsOptions"), "{warning}");
 }
 
-/// Ten containers with three things each that Windows cannot do.
+/// Ten containers with three fields each that Windows cannot have.
 #[test]
-fn thirty_violations_are_one_readable_answer() {
+fn thirty_violations_are_one_readable_response() {
     let containers: Vec<Value> = (0..10)
         .map(|n| {
             let security = json!({"runAsUser": n, "privileged": true, "readOnlyRootFilesystem": true});
@@ -137,7 +137,7 @@ fn thirty_violations_are_one_readable_answer() {
     let denial = outcome.validate.denial.as_ref().unwrap();
     let lines: Vec<&str> = denial.message.lines().collect();
     assert_eq!(lines[0], format!("Pod p must be changed to run on Windows (image {LTSC2022}, by tag):"));
-    assert_eq!(lines.len(), 22, "one line for each refused finding: {}", denial.message);
+    assert_eq!(lines.len(), 22, "one line for each denied finding: {}", denial.message);
     let mut named: Vec<String> = vec!["spec.hostNetwork".to_owned()];
     for n in 0..10 {
         named.push(format!("spec.containers[{n}].securityContext.runAsUser"));
@@ -148,7 +148,7 @@ fn thirty_violations_are_one_readable_answer() {
     }
     assert_eq!(denial.causes.len(), 21);
     assert!(denial.causes.iter().all(|cause| named.contains(&cause.field) && cause.reason.starts_with("MUL2")));
-    // Above 4096 characters in all the server cuts every warning: what matters most comes first.
+    // Above 4096 characters in total the server cuts every warning: what matters most comes first.
     let warnings = &outcome.mutate.warnings;
     assert!(warnings.iter().map(|warning| warning.chars().count()).sum::<usize>() < 4096);
 }

@@ -36,7 +36,7 @@ fn user_ids_become_names_where_they_mean_one() {
             json!({"runAsUser": 1000}),
             Some((json!({"runAsNonRoot": true}), user("ContainerUser"))),
         ),
-        // Somebody in particular.
+        // A particular user.
         (json!({"runAsUser": 1000}), none.clone(), None),
         // Root that must not be root.
         (json!({"runAsUser": 0, "runAsNonRoot": true}), none.clone(), None),
@@ -49,17 +49,20 @@ fn user_ids_become_names_where_they_mean_one() {
     let policies = translating("run-as-user");
     for (of_pod, of_container, expected) in cases {
         let object = with_security(of_pod.clone(), of_container.clone());
-        assert!(create(&object).refused(), "off by default: {of_pod} {of_container}");
+        assert!(create(&object).denied(), "off by default: {of_pod} {of_container}");
         let outcome = create_in(&object, &snapshot(), &policies);
         let Some((pod_after, container_after)) = expected else {
-            assert!(outcome.refused(), "{of_pod} {of_container}");
+            assert!(outcome.denied(), "{of_pod} {of_container}");
             continue;
         };
-        assert!(!outcome.refused(), "{of_pod} {of_container}: {}", outcome.denial());
+        assert!(!outcome.denied(), "{of_pod} {of_container}: {}", outcome.denial());
         assert_eq!(outcome.stored["spec"]["securityContext"], pod_after);
         assert_eq!(outcome.stored["spec"]["containers"][0]["securityContext"], container_after);
         assert_eq!(outcome.stored["spec"]["os"]["name"], "windows");
-        assert!(create_in(&outcome.stored, &snapshot(), &policies).mutate.patch.is_empty(), "settled");
+        assert!(
+            create_in(&outcome.stored, &snapshot(), &policies).mutate.patch.is_empty(),
+            "the second review changes nothing"
+        );
         let warning = &outcome.mutate.warnings[0];
         assert!(warning.contains("runAsUser replaced") && warning.contains("Container"), "{warning}");
     }
@@ -70,7 +73,7 @@ fn host_process_pods_run_as_users_of_the_host() {
     let options = json!({"windowsOptions": {"hostProcess": true}, "runAsUser": 0});
     let mut object = with_security(options, json!({}));
     object["spec"]["hostNetwork"] = json!(true);
-    assert!(create_in(&object, &snapshot(), &translating("MUL2")).refused());
+    assert!(create_in(&object, &snapshot(), &translating("MUL2")).denied());
 }
 
 #[test]
@@ -84,10 +87,10 @@ fn a_rule_without_a_translation_is_named() {
 }
 
 #[test]
-fn policies_of_an_older_mullion_only_hear_of_newer_rules() {
+fn policies_of_an_older_mullion_get_newer_rules_as_warnings() {
     let text = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: old}\nspec: {priority: 1, rules: {version: \"0.0\"}}\n";
     let old = PolicySet::from_files(&[("old.yaml", text)]).unwrap();
     let outcome = create_in(&with_security(json!({"runAsUser": 1}), json!({})), &snapshot(), &old);
-    assert!(!outcome.refused() && outcome.mutate.warnings[0].starts_with("MUL201"), "{:?}", outcome.mutate.warnings);
-    assert_eq!(outcome.stored["spec"]["securityContext"]["runAsUser"], 1, "said, not done");
+    assert!(!outcome.denied() && outcome.mutate.warnings[0].starts_with("MUL201"), "{:?}", outcome.mutate.warnings);
+    assert_eq!(outcome.stored["spec"]["securityContext"]["runAsUser"], 1, "reported and not done");
 }

@@ -13,7 +13,7 @@ use mullion_policy::policy_set::PolicySet;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::properties::{generated, subject};
+use crate::properties::{any_workload, generated};
 use crate::support::*;
 
 /// As the webhook reads it for that operation.
@@ -119,7 +119,7 @@ fn no_case_depends_on_unread_members() {
 
 proptest! {
     #[test]
-    fn no_pod_depends_on_unread_members(object in prop_oneof![subject(), generated()]) {
+    fn no_pod_depends_on_unread_members(object in prop_oneof![any_workload(), generated()]) {
         assert_unread(&object);
     }
 }

@@ -1,4 +1,4 @@
-//! Properties of every request, updates and subresources too, whatever its objects and their notes say.
+//! Properties of every request, including updates and subresources, whatever its objects and their annotations contain.
 
 use mullion_engine::admission::request_category::RequestCategory;
 use mullion_engine::admission::response::{Endpoint, respond};
@@ -12,8 +12,8 @@ use crate::declared_fields::declared;
 use crate::properties::{generated, spec};
 use crate::support::{review, *};
 
-/// Notes as anybody may write them.
-fn note() -> impl Strategy<Value = Option<String>> {
+/// Decision annotations as anybody may write them.
+fn annotation() -> impl Strategy<Value = Option<String>> {
     let words =
         vec!["nodeSelector", "toleration os=windows:NoSchedule", "toleration *", "os", "build", "runtimeClassName", ""];
     let placed = prop::collection::vec(prop::sample::select(words), 0..5);
@@ -32,9 +32,9 @@ fn note() -> impl Strategy<Value = Option<String>> {
 fn metadata() -> impl Strategy<Value = Value> {
     let os = prop::option::of(prop::sample::select(vec!["any", "windows", "linux"]));
     let managed = prop::option::of(Just(json!([{"manager": "kubectl", "operation": "Update"}])));
-    (note(), os, managed).prop_map(|(note, os, managed)| {
+    (annotation(), os, managed).prop_map(|(annotation, os, managed)| {
         let mut metadata = json!({"name": "w", "namespace": "default"});
-        for (key, value) in [("mullion.dev/decision", note), ("mullion.dev/os", os.map(str::to_owned))] {
+        for (key, value) in [("mullion.dev/decision", annotation), ("mullion.dev/os", os.map(str::to_owned))] {
             if let Some(value) = value {
                 metadata["annotations"][key] = json!(value);
             }
@@ -71,14 +71,14 @@ fn object(kind: &str, metadata: Value, spec: Value) -> Value {
 }
 
 #[derive(Debug, Clone)]
-struct Asked {
+struct UpdateRequest {
     subresource: Option<&'static str>,
     old: Option<Value>,
     new: Value,
 }
 
-/// An update from one object to another one, or to the same with another note or another subresource.
-fn asked() -> impl Strategy<Value = Asked> {
+/// An update from one object to another one, or to the same with another annotation or another subresource.
+fn request() -> impl Strategy<Value = UpdateRequest> {
     let kinds = vec!["DaemonSet", "DaemonSet", "DaemonSet", "Deployment", "Job", "CronJob", "Pod"];
     let kinds = prop::sample::select(kinds).prop_map(|kind| (kind, None));
     let subresources = prop::sample::select(vec!["ephemeralcontainers", "resize", "status", "binding", "eviction"]);
@@ -91,7 +91,7 @@ fn asked() -> impl Strategy<Value = Asked> {
                 let containers = std::mem::replace(&mut new, a.clone());
                 new["ephemeralContainers"] = containers["containers"].clone();
             } else if old == 2 {
-                // The author leaves all alone but what Mullion may have written.
+                // The author leaves everything alone except what Mullion may have written.
                 new = a.clone();
                 new.as_object_mut().unwrap().remove("tolerations");
             }
@@ -100,24 +100,24 @@ fn asked() -> impl Strategy<Value = Asked> {
                 3 => Some(json!("garbage")),
                 _ => Some(object(kind, ours, a)),
             };
-            Asked { subresource, old, new: object(kind, theirs, new) }
+            UpdateRequest { subresource, old, new: object(kind, theirs, new) }
         },
     )
 }
 
-/// A request, mutated; its category, and where something was written.
-fn mutated(asked: &Asked, policies: &PolicySet) -> (RequestCategory, Vec<String>, Value, bool) {
-    let kind = WorkloadKind::from_name(asked.new["kind"].as_str().unwrap()).unwrap();
-    let subject = WorkloadObject { kind, namespace: "default", object: &asked.new };
+/// The response to an update: its category, the changed paths, the stored object, and whether it was denied.
+fn mutated(update: &UpdateRequest, policies: &PolicySet) -> (RequestCategory, Vec<String>, Value, bool) {
+    let kind = WorkloadKind::from_name(update.new["kind"].as_str().unwrap()).unwrap();
+    let workload = WorkloadObject { kind, namespace: "default", object: &update.new };
     let request = ReviewRequest {
         operation: Operation::Update,
-        subresource: asked.subresource,
-        old: asked.old.as_ref(),
-        ..ReviewRequest::creation(subject)
+        subresource: update.subresource,
+        old: update.old.as_ref(),
+        ..ReviewRequest::creation(workload)
     };
     let review = review(&request, &snapshot(), policies);
-    let answer = respond(&review, &asked.new, Endpoint::Mutate);
-    let mut stored = asked.new.clone();
+    let answer = respond(&review, &update.new, Endpoint::Mutate);
+    let mut stored = update.new.clone();
     json_patch::patch(&mut stored, &answer.patch).expect("the patch applies");
     let paths = answer.patch.iter().map(|operation| operation.path().to_string()).collect();
     (review.category, paths, stored, answer.denial.is_some())
@@ -127,33 +127,33 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn an_update_is_settled_and_touches_declared_fields_only(asked in asked()) {
+    fn a_second_update_changes_nothing_and_touches_declared_fields_only(request in request()) {
         let policies = PolicySet::default();
-        let (category, paths, stored, refused) = mutated(&asked, &policies);
+        let (category, paths, stored, denied) = mutated(&request, &policies);
         for path in &paths {
             prop_assert!(declared(category, path), "{category:?} {path}");
         }
-        prop_assume!(!refused);
-        let (_, again, ..) = mutated(&Asked { new: stored, ..asked }, &policies);
+        prop_assume!(!denied);
+        let (_, again, ..) = mutated(&UpdateRequest { new: stored, ..request }, &policies);
         prop_assert!(again.is_empty(), "{again:?}");
     }
 
-    /// A note takes away or brings back what it names, and nothing else of a DaemonSet's author.
+    /// An annotation removes or restores what it names, and nothing else of a DaemonSet's author.
     #[test]
-    fn no_note_takes_what_it_does_not_name(asked in asked()) {
-        let (_, _, stored, _) = mutated(&asked, &PolicySet::default());
+    fn no_annotation_removes_what_it_does_not_name(request in request()) {
+        let (_, _, stored, _) = mutated(&request, &PolicySet::default());
         for list in ["containers", "initContainers", "volumes", "futureField"] {
             for at in ["/spec/template/spec", "/spec"] {
                 let pointer = format!("{at}/{list}");
                 let names = |object: &Value| object.pointer(&pointer).map(names);
-                prop_assert_eq!(names(&stored), names(&asked.new));
+                prop_assert_eq!(names(&stored), names(&request.new));
             }
         }
         let team = |object: &Value| -> Vec<Value> {
             let list = object.pointer("/spec/template/spec/tolerations").and_then(Value::as_array).cloned();
             list.unwrap_or_default().into_iter().filter(|one| one["key"] == "team").collect()
         };
-        prop_assert_eq!(team(&stored).is_empty(), team(&asked.new).is_empty());
+        prop_assert_eq!(team(&stored).is_empty(), team(&request.new).is_empty());
     }
 }
 

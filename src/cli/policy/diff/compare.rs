@@ -9,7 +9,7 @@ use mullion_engine::model::settings::node_settings::NodeSettings;
 use mullion_engine::model::settings::origin::Origin;
 use mullion_engine::model::settings::workload_settings::Settings;
 use mullion_engine::model::workload::WorkloadKind;
-use mullion_engine::patch::annotation::because;
+use mullion_engine::patch::annotation::decision_reason;
 use mullion_engine::rules::finding::Finding;
 use mullion_policy::keys::{ACTIONS, Key, NODES, SETTINGS};
 use mullion_policy::policy_set::PolicySet;
@@ -222,7 +222,7 @@ impl Difference {
         let mut lines = Vec::new();
         let os = |of: &WorkloadResult| match of.os() {
             None => "not judged".to_owned(),
-            Some(os) => format!("{} ({})", os.name(), because(&of.decision)),
+            Some(os) => format!("{} ({})", os.name(), decision_reason(&of.decision)),
         };
         if old.judged != new.judged || old.decision.os != new.decision.os {
             lines.push(format!("os {} → {}", os(old), os(new)));
@@ -238,7 +238,7 @@ impl Difference {
                 continue;
             }
             told.push(place);
-            let why = if after == "refused" { format!(": {}", finding.advice()) } else { String::new() };
+            let why = if after == "refused" { format!(": {}", finding.message_with_help()) } else { String::new() };
             lines.push(format!("{} {} {}: {before} → {after}{why}", finding.code, finding.rule, finding.path));
         }
         // What is refused goes nowhere.

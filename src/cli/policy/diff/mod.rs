@@ -16,7 +16,7 @@ use mullion_engine::model::review_request::ReviewRequest;
 use mullion_engine::model::text::counted;
 use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
 use mullion_engine::node::facts::NodeFacts;
-use mullion_engine::patch::authored_object::as_written;
+use mullion_engine::patch::authored_object::restore_authored;
 use mullion_policy::policy_set::PolicySet;
 use mullion_snapshot::{dump as snapshot_dump, objects};
 
@@ -301,7 +301,7 @@ fn judge(
             report.totals.subjects += 1;
             let (head, start) = (object.head.clone(), object.start);
             let mut value = object.value();
-            as_written(kind, &mut value, &input.snapshot);
+            restore_authored(kind, &mut value, &input.snapshot);
             let namespace = head.namespace.as_deref().unwrap_or(&args.namespace);
             let request = ReviewRequest::creation(WorkloadObject { kind, namespace, object: &value });
             if let Some(difference) = sides.compare(&request, &input.snapshot) {

@@ -7,7 +7,7 @@ use mullion_engine::model::os_decision::Basis;
 use mullion_engine::model::settings::rule_actions::{Action, Denials};
 use mullion_engine::model::settings::workload_settings::{Mode, TemplateDenials};
 use mullion_engine::model::workload::WorkloadKind;
-use mullion_engine::patch::annotation::because;
+use mullion_engine::patch::annotation::decision_reason;
 use mullion_engine::rules::catalogue::catalogue;
 use mullion_policy::test_cases::types::ExpectedFinding;
 use serde_json::Value;
@@ -38,7 +38,7 @@ impl Deciders<'_> {
         if !decided.judged {
             return vec![self.setting("mode"), self.setting("optOut.ignore")];
         }
-        let mut lines = vec![format!("os: {}", because(&decided.decision))];
+        let mut lines = vec![format!("os: {}", decision_reason(&decided.decision))];
         if matches!(decided.decision.basis, Basis::Default | Basis::None) {
             lines.push(self.setting("detect.default"));
         }

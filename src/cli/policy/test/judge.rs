@@ -1,6 +1,6 @@
 //! What comes of an object, as the webhook's two endpoints would have it.
 
-use mullion_engine::admission::pod_preview::nodes;
+use mullion_engine::admission::pod_preview::find_nodes;
 use mullion_engine::admission::response::{Denial, DenialCause};
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::pod_view::Pod;
@@ -50,7 +50,7 @@ pub(crate) fn judge(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, pol
         let cause = |finding: &Finding| DenialCause {
             reason: finding.code,
             field: finding.path.clone(),
-            message: finding.advice(),
+            message: finding.message_with_help(),
         };
         creation.denial = Some(Denial { message: lines.join("\n"), causes: decided.refused().map(cause).collect() });
     }
@@ -58,7 +58,7 @@ pub(crate) fn judge(request: &ReviewRequest<'_>, snapshot: &ClusterSnapshot, pol
         let pod = WorkloadObject { kind: WorkloadKind::Pod, namespace, object: &pod };
         Admission::new(&ReviewRequest::creation(pod), snapshot, policies)
     });
-    let nodes = nodes(request, snapshot, &policies.resolve(request, snapshot))
+    let nodes = find_nodes(request, snapshot, &policies.resolve(request, snapshot))
         .map(|names| names.into_iter().map(str::to_owned).collect());
     let labels = snapshot.namespaces.get(namespace).map(|namespace| &namespace.labels);
     let settings = Pod::of(kind, object).map(|pod| policies.effective(namespace, labels, &pod)).unwrap_or_default();

@@ -115,7 +115,7 @@ fn said_of(spec: Value, policy: &str, codes: &str) -> Vec<(&'static str, String)
         workload: WorkloadObject { kind: WorkloadKind::Pod, namespace: "shop", object: &object },
         old: None,
         into_templates: false,
-        settled: false,
+        at_validate: false,
         images: None,
         namespace: None,
     };

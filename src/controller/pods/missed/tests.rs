@@ -78,7 +78,7 @@ fn reviewed_as(object: &Value, policies: &PolicySet) -> Review {
         workload: WorkloadObject { kind: WorkloadKind::Pod, namespace, object },
         old: None,
         into_templates: false,
-        settled: false,
+        at_validate: false,
         images: None,
         namespace: None,
     };

@@ -1,18 +1,18 @@
-//! Tags of Windows images that name no Windows release, and mean other releases than they did.
+//! Floating tags: tags of Windows images that name no release and whose release changes over time.
 
 use crate::detect::image_names::repository::At;
 use crate::model::image::reference::ImageRef;
 use crate::model::windows::build::Build;
 use crate::model::windows::release::release_name;
 
-/// A tag that moves.
+/// A tag whose release changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Floating {
-    /// What became of it, or will: a clause.
+    /// What changed, or will: a clause.
     pub moved: &'static str,
     /// Releases that have a tag of their own, ascending.
     pub releases: &'static [Build],
-    /// What stands before the release's name there; `None`: the tag as it is, and `-`.
+    /// The prefix of the release's name in such a tag; `None`: the tag itself, and `-`.
     before: Option<&'static str>,
 }
 
@@ -20,15 +20,15 @@ struct Row {
     at: At,
     tags: Tags,
     floating: Floating,
-    /// Where this can be read.
+    /// Where this is documented.
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers and for the test that no row lacks one"))]
     source: &'static str,
 }
 
 enum Tags {
-    /// These, without regard to case; no tag is the tag `latest`.
+    /// These, ignoring case; no tag is the tag `latest`.
     Exactly(&'static [&'static str]),
-    /// Those whose last word is this one.
+    /// Tags whose last word is this one.
     Ending(&'static str),
 }
 
@@ -74,7 +74,8 @@ static ROWS: &[Row] = &[
     row(At::AnyOfficial, Tags::Ending("nanoserver"), OFFICIAL_MOVED, None, &[R2022, R2025], OFFICIAL),
 ];
 
-/// What is known of a tag that moves; `None` for a digest, which never does, and for tags of which nothing is known.
+/// The entry for a floating tag; `None` for a digest, which never changes, and for tags that the table does not
+/// contain.
 pub fn floating(image: &ImageRef<'_>) -> Option<Floating> {
     if image.digest().is_some() {
         return None;
@@ -99,7 +100,7 @@ impl Floating {
         let written = image.to_string();
         let tag = image.tag().unwrap_or_default();
         let repository = written.strip_suffix(tag).and_then(|rest| rest.strip_suffix(':')).unwrap_or(&written);
-        // `release_name` calls 2016 by its number: no node has it.
+        // `release_name` returns the number for 2016, because no node has it.
         let release = if build == R2016 { "ltsc2016".into() } else { release_name(build, &[]) };
         match self.before {
             Some(before) => format!("{repository}:{before}{release}"),

@@ -1,15 +1,15 @@
-//! From a reference to an answer: tag words, then known repositories.
+//! The facts in an image name, from tag words and known repositories.
 
 use serde::{Deserialize, Serialize};
 
-use crate::detect::image_names::repository::Known;
+use crate::detect::image_names::repository::RepositoryOs;
 use crate::detect::image_names::tag::{Context, Reading, TagOs};
 use crate::detect::image_names::{repository, tag};
 use crate::model::image::platform::ImageOs;
 use crate::model::image::reference::ImageRef;
 use crate::model::windows::build::Build;
 
-/// The part of a name that answered.
+/// The part of a name that decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NameSource {
@@ -21,19 +21,19 @@ pub enum NameSource {
     None,
 }
 
-/// What a name says.
+/// The facts in a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NameAnswer {
+pub struct NameFacts {
     /// Operating systems.
     pub os: ImageOs,
     /// Windows builds; empty if unknown, if there are several, or if the image runs on any build.
     pub builds: Vec<Build>,
-    /// What the answer rests on.
+    /// The part of the name they come from.
     pub source: NameSource,
 }
 
-impl NameAnswer {
-    /// The answer for a name that says nothing.
+impl NameFacts {
+    /// The facts of a name that contains none.
     pub const UNKNOWN: Self = Self { os: ImageOs::Unknown, builds: Vec::new(), source: NameSource::None };
 
     const fn new(os: ImageOs, source: NameSource) -> Self {
@@ -45,7 +45,7 @@ impl NameAnswer {
     }
 }
 
-/// Where an answer about an image comes from; [`NameSource`] with the sources that go before a name.
+/// The source of an image's operating system: a [`NameSource`], or one that takes precedence over names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ImageSource {
@@ -62,7 +62,7 @@ pub enum ImageSource {
 }
 
 impl ImageSource {
-    /// `policy`, `registry`, `tag`, `repository` or `none`, as JSON has it.
+    /// `policy`, `registry`, `tag`, `repository` or `none`, as in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Policy => "policy",
@@ -93,49 +93,51 @@ pub struct ImageRow<'a> {
     pub os: ImageOs,
     /// Windows builds; empty if unknown or any.
     pub builds: Vec<Build>,
-    /// Where the answer comes from.
+    /// The source of the facts.
     pub source: ImageSource,
 }
 
-/// What the text of a pod's `image` says; a text that is no reference says nothing.
-pub fn from_text(text: &str) -> NameAnswer {
-    ImageRef::parse(text).map_or(NameAnswer::UNKNOWN, |image| from_name(&image))
+/// The facts in the text of a pod's `image`; a text that is no reference contains none.
+pub fn from_text(text: &str) -> NameFacts {
+    ImageRef::parse(text).map_or(NameFacts::UNKNOWN, |image| from_name(&image))
 }
 
-/// What a name says, without looking at a registry.
+/// The facts in a name, without a look-up in the registry.
 ///
-/// Linux only by a word of the tag. A tag beside a digest counts as if it stood alone: the digest decides what is pulled, and people pin
-/// what the tag meant when they wrote it.
-pub fn from_name(image: &ImageRef<'_>) -> NameAnswer {
+/// Linux is decided only by a word of the tag. A tag beside a digest counts as if there were no digest: the digest
+/// decides what is pulled, and people pin what the tag meant when they wrote it.
+pub fn from_name(image: &ImageRef<'_>) -> NameFacts {
     let known = repository::find(image);
     let reading = read_tag(image, known);
     match reading.os {
-        TagOs::Linux => return NameAnswer::new(ImageOs::Linux, NameSource::Tag),
-        TagOs::Both => return NameAnswer::new(ImageOs::Multi, NameSource::Tag),
+        TagOs::Linux => return NameFacts::new(ImageOs::Linux, NameSource::Tag),
+        TagOs::Both => return NameFacts::new(ImageOs::Multi, NameSource::Tag),
         TagOs::Silent | TagOs::Windows => {}
     }
     match known {
-        Some(Known::Decoy) => NameAnswer::UNKNOWN,
-        Some(Known::Windows { untagged, path, .. }) => in_windows_repository(image, reading, untagged, path),
-        Some(Known::WindowsIfReleased) if reading.build.is_some() => {
-            NameAnswer::windows(reading.build, NameSource::Tag)
+        Some(RepositoryOs::Decoy) => NameFacts::UNKNOWN,
+        Some(RepositoryOs::Windows { untagged, path, .. }) => in_windows_repository(image, reading, untagged, path),
+        Some(RepositoryOs::WindowsIfReleased) if reading.build.is_some() => {
+            NameFacts::windows(reading.build, NameSource::Tag)
         }
         _ if reading.os == TagOs::Windows && !(reading.bare && repository::is_toolchain(image)) => {
-            NameAnswer::windows(reading.build, NameSource::Tag)
+            NameFacts::windows(reading.build, NameSource::Tag)
         }
-        _ if reading.hint && repository::hint_is_proof(image) => NameAnswer::windows(reading.build, NameSource::Tag),
-        Some(Known::Multi) if !is_linux_variant(image) => NameAnswer::new(ImageOs::Multi, NameSource::Repository),
-        Some(Known::MultiUpTo(last)) if image.tag().and_then(major).is_some_and(|major| major <= last) => {
-            NameAnswer::new(ImageOs::Multi, NameSource::Repository)
+        _ if reading.hint && repository::hint_is_proof(image) => NameFacts::windows(reading.build, NameSource::Tag),
+        Some(RepositoryOs::Multi) if !is_linux_variant(image) => NameFacts::new(ImageOs::Multi, NameSource::Repository),
+        Some(RepositoryOs::MultiUpTo(last)) if image.tag().and_then(major).is_some_and(|major| major <= last) => {
+            NameFacts::new(ImageOs::Multi, NameSource::Repository)
         }
-        Some(Known::Multi | Known::MultiUpTo(_) | Known::WindowsIfReleased) | None => NameAnswer::UNKNOWN,
+        Some(RepositoryOs::Multi | RepositoryOs::MultiUpTo(_) | RepositoryOs::WindowsIfReleased) | None => {
+            NameFacts::UNKNOWN
+        }
     }
 }
 
-fn read_tag(image: &ImageRef<'_>, known: Option<Known>) -> Reading {
+fn read_tag(image: &ImageRef<'_>, known: Option<RepositoryOs>) -> Reading {
     let context = match known {
-        Some(Known::Windows { context, .. }) => context,
-        Some(Known::WindowsIfReleased) => Context::BaseImage,
+        Some(RepositoryOs::Windows { context, .. }) => context,
+        Some(RepositoryOs::WindowsIfReleased) => Context::BaseImage,
         _ => Context::Other,
     };
     tag::read(image.tag().unwrap_or_default(), context)
@@ -146,16 +148,16 @@ fn in_windows_repository(
     reading: Reading,
     untagged: Option<Build>,
     path: Option<Build>,
-) -> NameAnswer {
+) -> NameFacts {
     let floating = image.digest().is_none() && image.tag().is_none_or(|tag| tag == "latest");
     let by_repository = path.or(if floating { untagged } else { None });
     let source =
         if reading.os == TagOs::Windows || reading.build.is_some() { NameSource::Tag } else { NameSource::Repository };
-    NameAnswer::windows(reading.build.or(by_repository), source)
+    NameFacts::windows(reading.build.or(by_repository), source)
 }
 
-/// Words of the Docker official images that are never in an index with Windows and too common to be Linux anywhere else: `python:3.12-slim`,
-/// `nats:2-scratch`, `openjdk:28-ea-oracle`.
+/// Words of the Docker official images that never occur in an index with Windows and are too common to mean Linux
+/// elsewhere: `python:3.12-slim`, `nats:2-scratch`, `openjdk:28-ea-oracle`.
 const LINUX_VARIANTS: &[&str] = &["slim", "scratch", "oracle"];
 
 fn is_linux_variant(image: &ImageRef<'_>) -> bool {
@@ -263,7 +265,7 @@ mod tests {
         ("rancher/mirrored-pause:3.6-windows-1809-amd64", Windows, &[17763]),
         ("mcr.microsoft.com/powershell:lts-7.4", Multi, &[]),
         ("mcr.microsoft.com/powershell:nanoserver", Windows, &[]),
-        // The hint is proof only where its authors use it so.
+        // The hint proves Windows only in repositories that use it so.
         ("mcr.microsoft.com/azuremonitor/containerinsights/ciprod:win-3.1.24", Windows, &[]),
         ("mcr.microsoft.com/azuremonitor/containerinsights/ciprod:3.1.24", Unknown, &[]),
         ("mcr.microsoft.com/azuremonitor/containerinsights/ciprod/prometheus-collector/images:6.8.0-main-03-12-2024-ab-win", Windows, &[]),
@@ -311,7 +313,7 @@ mod tests {
         let cases: &[(&str, ImageOs, &[u32])] = &[
             ("mcr.microsoft.com/windows/nanoserver:1809", Windows, &[17763]),
             ("mcr.microsoft.com/windows/nanoserver", Windows, &[]),
-            // Its `latest` has a known build; whatever a digest names has not.
+            // Its `latest` has a known build; a digest has none.
             ("microsoft/windowsservercore", Windows, &[]),
             ("acme/windows-node-labeler", Unknown, &[]),
             ("nginx:1.27-alpine", Linux, &[]),
@@ -324,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn no_reference_says_nothing() {
+    fn no_reference_has_no_facts() {
         for text in [
             "",
             "{{ .image }}-windowsservercore",
@@ -333,7 +335,7 @@ mod tests {
             "X/windows/servercore:",
             "Nanoserver",
         ] {
-            assert_eq!(from_text(text), NameAnswer::UNKNOWN, "{text}");
+            assert_eq!(from_text(text), NameFacts::UNKNOWN, "{text}");
         }
     }
 
@@ -357,7 +359,7 @@ mod tests {
     #[test]
     fn rows_serialise_as_the_command_prints_them() {
         let row = |reference| {
-            let NameAnswer { os, builds, source } = from_text(reference);
+            let NameFacts { os, builds, source } = from_text(reference);
             serde_json::to_string(&ImageRow { reference, os, builds, source: source.into() }).unwrap()
         };
         let text = "mcr.microsoft.com/windows/servercore:ltsc2022";
@@ -378,7 +380,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_has_an_answer(text in ".*", near in "[a-z0-9./:@_-]{0,60}") {
+        fn any_text_has_a_result(text in ".*", near in "[a-z0-9./:@_-]{0,60}") {
             for text in [&text, &near] {
                 let answer = from_text(text);
                 prop_assert!(answer.builds.is_empty() || answer.os == ImageOs::Windows);

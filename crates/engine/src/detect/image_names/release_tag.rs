@@ -1,4 +1,4 @@
-//! The same image for another Windows release, as far as its tag's vocabulary tells how that would be called.
+//! Release tags: the same image for another Windows release, as far as the vocabulary of its tag allows.
 
 use crate::detect::image_names::name::from_name;
 use crate::detect::image_names::tag::{
@@ -9,11 +9,11 @@ use crate::model::image::reference::ImageRef;
 use crate::model::windows::build::Build;
 
 /// The reference with the release in its tag replaced by that of `build`, an LTSC:
-/// `shop/web:4.2-windowsservercore-ltsc2022` for `shop/web:4.2-windowsservercore-ltsc2025`. Whether that image exists only its
-/// registry knows.
+/// `shop/web:4.2-windowsservercore-ltsc2022` for `shop/web:4.2-windowsservercore-ltsc2025`. Only its registry knows
+/// whether that image exists.
 ///
-/// `None` if the tag names no release or several, if it is pinned to one image by digest, date, patch or revision, or if the
-/// release is written in a form that the other has not.
+/// `None` if the tag names no release or several, if it is pinned to one image by digest, date, patch or revision, or
+/// if the release is written in a form that the other does not have.
 pub fn for_build(image: &ImageRef<'_>, build: Build) -> Option<String> {
     let tag = image.tag().filter(|_| image.digest().is_none())?;
     let answer = from_name(image);
@@ -33,7 +33,7 @@ pub fn for_build(image: &ImageRef<'_>, build: Build) -> Option<String> {
         let word = form.write(build, nano)?;
         let mut new_tag = String::with_capacity(tag.len() + 4);
         for other in pieces.by_ref() {
-            // The one piece that was found, known by its place in the tag's text.
+            // The matching piece, identified by its position in the tag.
             if std::ptr::eq(other, piece) {
                 new_tag.push_str(&word);
                 new_tag.push_str(other.get(word_of(other).len()..).unwrap_or_default());
@@ -59,11 +59,11 @@ enum Form<'a> {
     Joined(&'a str, &'static [(&'static str, Build)]),
 }
 
-/// Versions as gitlab-runner-helper joins them to a word: `servercore21H2`.
+/// Versions that gitlab-runner-helper joins to a word: `servercore21H2`.
 const JOINED_VERSIONS: &[(&str, Build)] =
     &[("1809", Build::new(17763)), ("21H2", Build::new(20348)), ("24H2", Build::new(26100))];
 
-/// Words that it joins them to.
+/// The words it joins them to.
 const BASES: [&str; 2] = ["servercore", "nanoserver"];
 
 fn form_of(word: &str, build: Build) -> Option<Form<'_>> {
@@ -94,7 +94,7 @@ impl Form<'_> {
     }
 }
 
-/// Nano Server of 2019 is called by its version in most repositories (dotnet/dotnet-docker documentation/supported-tags.md).
+/// Most repositories call Nano Server of 2019 by its version (dotnet/dotnet-docker documentation/supported-tags.md).
 fn name_of(build: Build, nano: bool) -> Option<&'static str> {
     let of_2019 = nano && build == Build::new(17763);
     if of_2019 { Some("1809") } else { name_in(LTSC_NAMES, build) }
@@ -108,7 +108,8 @@ fn word_of(piece: &str) -> &str {
     piece.strip_suffix(['-', '_', '.']).unwrap_or(piece)
 }
 
-/// A date, as in `4.8-20260714-windowsservercore-ltsc2022`, or a patch, as in `1809-KB4489899`: not every release has that one.
+/// A date, as in `4.8-20260714-windowsservercore-ltsc2022`, or a patch, as in `1809-KB4489899`: not every release has
+/// it.
 fn is_pinned(word: &str) -> bool {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     (word.len() == 8 && word.starts_with("20") && number(word)) || strip_word(word, "kb").is_some_and(number)

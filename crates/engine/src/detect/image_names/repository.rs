@@ -1,15 +1,16 @@
-//! What a repository says: tables of repositories whose operating system is known.
+//! Known repositories: tables of repositories whose operating system is known.
 //!
-//! Rows match components of the path and not the registry's host (one row apart): the same images stand in mirrors, often below a longer path. Words inside a
-//! component prove nothing: `windows-vpc-resource-controller` and `gmsa-webhook` run on Linux.
+//! Rows match components of the path and not the registry's host (except one row): the same images exist in mirrors,
+//! often below a longer path. Words inside a component prove nothing: `windows-vpc-resource-controller` and
+//! `gmsa-webhook` run on Linux.
 
 use crate::detect::image_names::tag::{Context, is_toolchain_word, release_word};
 use crate::model::image::reference::ImageRef;
 use crate::model::windows::build::Build;
 
-/// What is known of a repository.
+/// The images of a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum RepositoryOs {
     /// Windows only, whatever the tag.
     Windows {
         /// How to read numbers in the tag.
@@ -19,7 +20,7 @@ pub(crate) enum Known {
         /// Build that the path names.
         path: Option<Build>,
     },
-    /// Windows where the tag has a release; the name alone could be a product's.
+    /// Windows if the tag has a release; the name alone could be a product's.
     WindowsIfReleased,
     /// Linux and Windows behind one tag.
     Multi,
@@ -29,7 +30,7 @@ pub(crate) enum Known {
     Decoy,
 }
 
-/// Where the components of a row stand in a repository's path.
+/// Where the components of a row match in a repository's path.
 pub(crate) enum At {
     /// At its end: `dockurr/windows`.
     End(&'static str),
@@ -49,21 +50,22 @@ pub(crate) enum At {
 
 struct Row {
     at: At,
-    known: Known,
-    /// Where this can be read: repository and, where it helps, file.
+    known: RepositoryOs,
+    /// Where this is documented: repository and, if it helps, file.
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers and for the test that no row lacks one"))]
     source: &'static str,
 }
 
-const fn row(at: At, known: Known, source: &'static str) -> Row {
+const fn row(at: At, known: RepositoryOs, source: &'static str) -> Row {
     Row { at, known, source }
 }
 
-const WINDOWS: Known = Known::Windows { context: Context::Other, untagged: None, path: None };
-const BASE: Known = Known::Windows { context: Context::BaseImage, untagged: None, path: None };
-const YEAR_NAMED: Known = Known::Windows { context: Context::YearNamed, untagged: None, path: None };
+const WINDOWS: RepositoryOs = RepositoryOs::Windows { context: Context::Other, untagged: None, path: None };
+const BASE: RepositoryOs = RepositoryOs::Windows { context: Context::BaseImage, untagged: None, path: None };
+const YEAR_NAMED: RepositoryOs = RepositoryOs::Windows { context: Context::YearNamed, untagged: None, path: None };
 /// Docker Hub's first base images ended with 1607; their `latest` still means it.
-const BASE_1607: Known = Known::Windows { context: Context::BaseImage, untagged: Some(Build::new(14393)), path: None };
+const BASE_1607: RepositoryOs =
+    RepositoryOs::Windows { context: Context::BaseImage, untagged: Some(Build::new(14393)), path: None };
 
 /// Names of the Microsoft Container Registry and of its mirrors, as host or as the component that a pull-through mirror adds.
 const MICROSOFT_HOSTS: &[&str] = &["mcr.microsoft.com", "mcr.azure.cn", "mcr.azk8s.cn", "mcr"];
@@ -92,23 +94,23 @@ const SPIRE: &str = "spiffe/spire Makefile: images-windows";
 #[rustfmt::skip]
 static ROWS: &[Row] = &[
     // Linux images whose names or tags look like Windows.
-    row(At::End("dockurr/windows"), Known::Decoy, "dockur/windows: Windows in a virtual machine in a Linux container"),
-    row(At::End("dockurr/windows-arm"), Known::Decoy, "dockur/windows-arm"),
-    row(At::End("dockur/windows"), Known::Decoy, "dockur/windows on ghcr.io"),
-    row(At::End("dockur/windows-arm"), Known::Decoy, "dockur/windows-arm on ghcr.io"),
-    row(At::Name("pyinstaller-windows"), Known::Decoy, "cdrx/docker-pyinstaller: Linux with Wine"),
-    row(At::Within("dockcross"), Known::Decoy, "dockcross/dockcross README.md: cross compilers on Linux"),
-    row(At::Name("windows-vpc-resource-controller"), Known::Decoy, "the legacy vpc-resource-controller.yaml of Amazon EKS"),
-    row(At::Name("windows-machine-config-operator"), Known::Decoy, "openshift/windows-machine-config-operator"),
-    row(At::Name("windows-servercore-cache"), Known::Decoy, "kubernetes/kubernetes test/images/windows: layers for buildx, linux/amd64"),
-    row(At::Name("gke-windows-builder"), Known::Decoy, "GoogleCloudPlatform/gke-windows-builder"),
-    row(At::Name("k8s-gmsa-webhook"), Known::Decoy, "kubernetes-sigs/windows-gmsa admission-webhook"),
-    row(At::Name("hyperv-runtimeclass-mutating-webhook"), Known::Decoy, "kubernetes-sigs/windows-testing helpers/Makefile"),
-    row(At::Name("hyperv-webhook"), Known::Decoy, "kubernetes-sigs/windows-testing helpers/Makefile"),
-    row(At::Name("hpc-webhook"), Known::Decoy, "kubernetes-sigs/windows-testing helpers/Makefile"),
-    row(At::End("therecipe/qt"), Known::Decoy, "therecipe/qt internal/docker/windows_32_shared: cross compiler on Linux, tags windows_64_static"),
-    row(At::Within("containerdisks"), Known::Decoy, "kubevirt/containerdisks: disks of virtual machines, which Linux pods run"),
-    row(At::Name("windowszip"), Known::Decoy, "Azure/AgentBaker staging/cse/windows/kubeletfunc.ps1: an artifact, not an image"),
+    row(At::End("dockurr/windows"), RepositoryOs::Decoy, "dockur/windows: Windows in a virtual machine in a Linux container"),
+    row(At::End("dockurr/windows-arm"), RepositoryOs::Decoy, "dockur/windows-arm"),
+    row(At::End("dockur/windows"), RepositoryOs::Decoy, "dockur/windows on ghcr.io"),
+    row(At::End("dockur/windows-arm"), RepositoryOs::Decoy, "dockur/windows-arm on ghcr.io"),
+    row(At::Name("pyinstaller-windows"), RepositoryOs::Decoy, "cdrx/docker-pyinstaller: Linux with Wine"),
+    row(At::Within("dockcross"), RepositoryOs::Decoy, "dockcross/dockcross README.md: cross compilers on Linux"),
+    row(At::Name("windows-vpc-resource-controller"), RepositoryOs::Decoy, "the legacy vpc-resource-controller.yaml of Amazon EKS"),
+    row(At::Name("windows-machine-config-operator"), RepositoryOs::Decoy, "openshift/windows-machine-config-operator"),
+    row(At::Name("windows-servercore-cache"), RepositoryOs::Decoy, "kubernetes/kubernetes test/images/windows: layers for buildx, linux/amd64"),
+    row(At::Name("gke-windows-builder"), RepositoryOs::Decoy, "GoogleCloudPlatform/gke-windows-builder"),
+    row(At::Name("k8s-gmsa-webhook"), RepositoryOs::Decoy, "kubernetes-sigs/windows-gmsa admission-webhook"),
+    row(At::Name("hyperv-runtimeclass-mutating-webhook"), RepositoryOs::Decoy, "kubernetes-sigs/windows-testing helpers/Makefile"),
+    row(At::Name("hyperv-webhook"), RepositoryOs::Decoy, "kubernetes-sigs/windows-testing helpers/Makefile"),
+    row(At::Name("hpc-webhook"), RepositoryOs::Decoy, "kubernetes-sigs/windows-testing helpers/Makefile"),
+    row(At::End("therecipe/qt"), RepositoryOs::Decoy, "therecipe/qt internal/docker/windows_32_shared: cross compiler on Linux, tags windows_64_static"),
+    row(At::Within("containerdisks"), RepositoryOs::Decoy, "kubevirt/containerdisks: disks of virtual machines, which Linux pods run"),
+    row(At::Name("windowszip"), RepositoryOs::Decoy, "Azure/AgentBaker staging/cse/windows/kubeletfunc.ps1: an artifact, not an image"),
 
     // Base images and what Microsoft builds on them.
     row(At::Within("windows/nanoserver"), BASE, BASE_LIFECYCLE),
@@ -135,9 +137,9 @@ static ROWS: &[Row] = &[
     row(At::End("businesscentral/onprem"), WINDOWS, BUSINESS_CENTRAL),
     row(At::End("businesscentral/sandbox"), WINDOWS, BUSINESS_CENTRAL),
     row(At::Within("azure-app-service/windows"), WINDOWS, "hashicorp/terraform-provider-azurerm internal/services/appservice/windows_web_app_resource_test.go"),
-    row(At::End("nanoserver"), Known::WindowsIfReleased, "base image under a private path"),
-    row(At::End("servercore"), Known::WindowsIfReleased, "base image under a private path"),
-    row(At::End("windowsservercore"), Known::WindowsIfReleased, "base image under a private path"),
+    row(At::End("nanoserver"), RepositoryOs::WindowsIfReleased, "base image under a private path"),
+    row(At::End("servercore"), RepositoryOs::WindowsIfReleased, "base image under a private path"),
+    row(At::End("windowsservercore"), RepositoryOs::WindowsIfReleased, "base image under a private path"),
 
     // Official images built for Windows.
     row(At::Within("winamd64"), BASE, "docker-library/official-images: the Windows builds by themselves"),
@@ -182,59 +184,60 @@ static ROWS: &[Row] = &[
     row(At::Name("oidc-discovery-provider-windows"), WINDOWS, SPIRE),
 
     // Linux and Windows behind one tag.
-    row(At::Name("pause"), Known::Multi, "kubernetes/kubernetes build/pause/CHANGELOG.md"),
-    row(At::Name("agnhost"), Known::Multi, TESTING),
-    row(At::Within("e2e-test-images"), Known::Multi, TESTING),
-    row(At::Within("k8s-staging-e2e-test-images"), Known::Multi, TESTING),
-    row(At::Name("csi-node-driver-registrar"), Known::Multi, CSI),
-    row(At::Name("livenessprobe"), Known::Multi, CSI),
-    row(At::Name("smbplugin"), Known::Multi, "kubernetes-csi/csi-driver-smb"),
-    row(At::Name("smb-csi"), Known::Multi, "kubernetes-csi/csi-driver-smb charts/: mcr.microsoft.com/k8s/csi/smb-csi"),
-    row(At::Name("azuredisk-csi"), Known::Multi, "kubernetes-sigs/azuredisk-csi-driver"),
-    row(At::Name("azurefile-csi"), Known::Multi, "kubernetes-sigs/azurefile-csi-driver Makefile"),
-    row(At::Name("aws-ebs-csi-driver"), Known::Multi, "kubernetes-sigs/aws-ebs-csi-driver Dockerfile"),
-    row(At::Name("gcp-compute-persistent-disk-csi-driver"), Known::Multi, "kubernetes-sigs/gcp-compute-persistent-disk-csi-driver"),
-    row(At::Within("secrets-store/driver"), Known::Multi, "kubernetes-sigs/secrets-store-csi-driver docker/BASEIMAGE"),
-    row(At::Within("csi-secrets-store/driver"), Known::Multi, "kubernetes-sigs/secrets-store-csi-driver docker/BASEIMAGE"),
-    row(At::Within("secrets-store/provider-azure"), Known::Multi, "Azure/secrets-store-csi-driver-provider-azure"),
-    row(At::Name("azure-cni"), Known::Multi, AZURE_NETWORKING),
-    row(At::Name("azure-cns"), Known::Multi, AZURE_NETWORKING),
-    row(At::Name("azure-npm"), Known::Multi, AZURE_NETWORKING),
-    row(At::Name("azure-ipam"), Known::Multi, AZURE_NETWORKING),
-    row(At::Name("cni-dropgz"), Known::Multi, AZURE_NETWORKING),
-    row(At::Name("azure-cloud-node-manager"), Known::Multi, "kubernetes-sigs/cloud-provider-azure Makefile"),
-    row(At::Name("rke2-runtime"), Known::Multi, "rancher/rke2"),
-    row(At::Name("splunk-otel-collector"), Known::Multi, "signalfx/splunk-otel-collector-chart docs/advanced-configuration.md"),
-    row(At::End("newrelic/nri-kubernetes"), Known::Multi, "newrelic/nri-kubernetes windows/nri-kubernetes/README.md"),
-    row(At::End("datadog/agent"), Known::Multi, "DataDog/helm-charts"),
-    row(At::End("datadoghq/agent"), Known::Multi, "DataDog/helm-charts"),
-    row(At::Registry("registry.datadoghq.com", "agent"), Known::Multi, "DataDog/helm-charts"),
-    row(At::End("powershell"), Known::Multi, "PowerShell/PowerShell-Docker meta.json manifestLists"),
-    row(At::End("microsoft/dotnet"), Known::Multi, DOCKER_LABS),
-    row(At::Within("dotnet/samples"), Known::Multi, DOTNET),
-    row(At::Within("dotnet/core"), Known::Multi, DOTNET),
-    row(At::End("dotnet/runtime"), Known::MultiUpTo(7), DOTNET),
-    row(At::End("dotnet/aspnet"), Known::MultiUpTo(7), DOTNET),
-    row(At::End("dotnet/sdk"), Known::MultiUpTo(7), DOTNET),
-    row(At::End("dotnet/nightly/runtime"), Known::MultiUpTo(7), DOTNET),
-    row(At::End("dotnet/nightly/aspnet"), Known::MultiUpTo(7), DOTNET),
-    row(At::End("dotnet/nightly/sdk"), Known::MultiUpTo(7), DOTNET),
-    row(At::Official("caddy"), Known::Multi, OFFICIAL),
-    row(At::Official("eclipse-temurin"), Known::Multi, OFFICIAL),
-    row(At::Official("golang"), Known::Multi, OFFICIAL),
-    row(At::Official("haxe"), Known::Multi, OFFICIAL),
-    row(At::Official("hello-world"), Known::Multi, OFFICIAL),
-    row(At::Official("hylang"), Known::Multi, OFFICIAL),
-    row(At::Official("julia"), Known::Multi, OFFICIAL),
-    row(At::Official("mongo"), Known::Multi, OFFICIAL),
-    row(At::Official("nats"), Known::Multi, OFFICIAL),
-    row(At::Official("nats-streaming"), Known::Multi, OFFICIAL),
-    row(At::Official("openjdk"), Known::Multi, OFFICIAL),
-    row(At::Official("pypy"), Known::Multi, OFFICIAL),
-    row(At::Official("python"), Known::Multi, OFFICIAL),
+    row(At::Name("pause"), RepositoryOs::Multi, "kubernetes/kubernetes build/pause/CHANGELOG.md"),
+    row(At::Name("agnhost"), RepositoryOs::Multi, TESTING),
+    row(At::Within("e2e-test-images"), RepositoryOs::Multi, TESTING),
+    row(At::Within("k8s-staging-e2e-test-images"), RepositoryOs::Multi, TESTING),
+    row(At::Name("csi-node-driver-registrar"), RepositoryOs::Multi, CSI),
+    row(At::Name("livenessprobe"), RepositoryOs::Multi, CSI),
+    row(At::Name("smbplugin"), RepositoryOs::Multi, "kubernetes-csi/csi-driver-smb"),
+    row(At::Name("smb-csi"), RepositoryOs::Multi, "kubernetes-csi/csi-driver-smb charts/: mcr.microsoft.com/k8s/csi/smb-csi"),
+    row(At::Name("azuredisk-csi"), RepositoryOs::Multi, "kubernetes-sigs/azuredisk-csi-driver"),
+    row(At::Name("azurefile-csi"), RepositoryOs::Multi, "kubernetes-sigs/azurefile-csi-driver Makefile"),
+    row(At::Name("aws-ebs-csi-driver"), RepositoryOs::Multi, "kubernetes-sigs/aws-ebs-csi-driver Dockerfile"),
+    row(At::Name("gcp-compute-persistent-disk-csi-driver"), RepositoryOs::Multi, "kubernetes-sigs/gcp-compute-persistent-disk-csi-driver"),
+    row(At::Within("secrets-store/driver"), RepositoryOs::Multi, "kubernetes-sigs/secrets-store-csi-driver docker/BASEIMAGE"),
+    row(At::Within("csi-secrets-store/driver"), RepositoryOs::Multi, "kubernetes-sigs/secrets-store-csi-driver docker/BASEIMAGE"),
+    row(At::Within("secrets-store/provider-azure"), RepositoryOs::Multi, "Azure/secrets-store-csi-driver-provider-azure"),
+    row(At::Name("azure-cni"), RepositoryOs::Multi, AZURE_NETWORKING),
+    row(At::Name("azure-cns"), RepositoryOs::Multi, AZURE_NETWORKING),
+    row(At::Name("azure-npm"), RepositoryOs::Multi, AZURE_NETWORKING),
+    row(At::Name("azure-ipam"), RepositoryOs::Multi, AZURE_NETWORKING),
+    row(At::Name("cni-dropgz"), RepositoryOs::Multi, AZURE_NETWORKING),
+    row(At::Name("azure-cloud-node-manager"), RepositoryOs::Multi, "kubernetes-sigs/cloud-provider-azure Makefile"),
+    row(At::Name("rke2-runtime"), RepositoryOs::Multi, "rancher/rke2"),
+    row(At::Name("splunk-otel-collector"), RepositoryOs::Multi, "signalfx/splunk-otel-collector-chart docs/advanced-configuration.md"),
+    row(At::End("newrelic/nri-kubernetes"), RepositoryOs::Multi, "newrelic/nri-kubernetes windows/nri-kubernetes/README.md"),
+    row(At::End("datadog/agent"), RepositoryOs::Multi, "DataDog/helm-charts"),
+    row(At::End("datadoghq/agent"), RepositoryOs::Multi, "DataDog/helm-charts"),
+    row(At::Registry("registry.datadoghq.com", "agent"), RepositoryOs::Multi, "DataDog/helm-charts"),
+    row(At::End("powershell"), RepositoryOs::Multi, "PowerShell/PowerShell-Docker meta.json manifestLists"),
+    row(At::End("microsoft/dotnet"), RepositoryOs::Multi, DOCKER_LABS),
+    row(At::Within("dotnet/samples"), RepositoryOs::Multi, DOTNET),
+    row(At::Within("dotnet/core"), RepositoryOs::Multi, DOTNET),
+    row(At::End("dotnet/runtime"), RepositoryOs::MultiUpTo(7), DOTNET),
+    row(At::End("dotnet/aspnet"), RepositoryOs::MultiUpTo(7), DOTNET),
+    row(At::End("dotnet/sdk"), RepositoryOs::MultiUpTo(7), DOTNET),
+    row(At::End("dotnet/nightly/runtime"), RepositoryOs::MultiUpTo(7), DOTNET),
+    row(At::End("dotnet/nightly/aspnet"), RepositoryOs::MultiUpTo(7), DOTNET),
+    row(At::End("dotnet/nightly/sdk"), RepositoryOs::MultiUpTo(7), DOTNET),
+    row(At::Official("caddy"), RepositoryOs::Multi, OFFICIAL),
+    row(At::Official("eclipse-temurin"), RepositoryOs::Multi, OFFICIAL),
+    row(At::Official("golang"), RepositoryOs::Multi, OFFICIAL),
+    row(At::Official("haxe"), RepositoryOs::Multi, OFFICIAL),
+    row(At::Official("hello-world"), RepositoryOs::Multi, OFFICIAL),
+    row(At::Official("hylang"), RepositoryOs::Multi, OFFICIAL),
+    row(At::Official("julia"), RepositoryOs::Multi, OFFICIAL),
+    row(At::Official("mongo"), RepositoryOs::Multi, OFFICIAL),
+    row(At::Official("nats"), RepositoryOs::Multi, OFFICIAL),
+    row(At::Official("nats-streaming"), RepositoryOs::Multi, OFFICIAL),
+    row(At::Official("openjdk"), RepositoryOs::Multi, OFFICIAL),
+    row(At::Official("pypy"), RepositoryOs::Multi, OFFICIAL),
+    row(At::Official("python"), RepositoryOs::Multi, OFFICIAL),
 ];
 
-/// Repositories seen with a Windows tag of a bare `win`, `hp` or `hpc`; most write `windows-hp`, which needs no row.
+/// Repositories in which a bare `win`, `hp` or `hpc` in a tag means Windows; most write `windows-hp`, which needs no
+/// row.
 #[rustfmt::skip]
 static HINT_IS_PROOF: &[Row] = &[
     row(At::Name("ciprod"), WINDOWS, "microsoft/Docker-Provider ReleaseNotes.md: ciprod:win-3.1.24"),
@@ -245,7 +248,8 @@ static HINT_IS_PROOF: &[Row] = &[
     row(At::Name("csi-node-driver-registrar"), WINDOWS, "kubernetes/enhancements keps/sig-windows/1122-windows-csi-support: win-v1"),
 ];
 
-/// Whether the last component names a tool that makes things for other systems: `fyneio/fyne-cross-images:windows` is a Linux image.
+/// Whether the last component names a tool that builds for other systems: `fyneio/fyne-cross-images:windows` is a Linux
+/// image.
 pub(crate) fn is_toolchain(image: &ImageRef<'_>) -> bool {
     image.repository().rsplit('/').next().is_some_and(|name| name.split(['-', '_', '.']).any(is_toolchain_word))
 }
@@ -253,12 +257,12 @@ pub(crate) fn is_toolchain(image: &ImageRef<'_>) -> bool {
 /// Components of a base image at the end of a repository's name: `golang-1.16.2-nanoserver-1809` (microsoft/hcsshim's tests).
 const BASE_COMPONENTS: &[&str] = &["nanoserver", "servercore", "windowsservercore"];
 
-/// What is known of the repository; None for most.
-pub(crate) fn find(image: &ImageRef<'_>) -> Option<Known> {
+/// The row's images for the repository; `None` for most.
+pub(crate) fn find(image: &ImageRef<'_>) -> Option<RepositoryOs> {
     let row = ROWS.iter().find(|row| row.at.matches(image)).map(|row| row.known);
     row.or_else(|| {
         let path = path_build(image.repository())?;
-        Some(Known::Windows { context: Context::Other, untagged: None, path: Some(path) })
+        Some(RepositoryOs::Windows { context: Context::Other, untagged: None, path: Some(path) })
     })
 }
 
@@ -277,11 +281,11 @@ fn path_build(path: &str) -> Option<Build> {
     }
     let (rest, release) = path.rsplit_once('-')?;
     let base = rest.rsplit(['-', '/']).next()?;
-    // Below the last `-` of the last component, and with something before it: the component alone is in the table.
+    // After the last `-` of the last component, if something precedes it: the component alone is in the table.
     (BASE_COMPONENTS.contains(&base) && !release.contains('/')).then(|| release_word(release)).flatten()
 }
 
-/// What follows `components` in a path, at any depth.
+/// The rest of a path after `components`, at any depth.
 fn after_components<'a>(path: &'a str, components: &str) -> Option<&'a str> {
     let mut rest = path;
     loop {
@@ -321,7 +325,7 @@ impl At {
     }
 }
 
-/// The path within the Microsoft Container Registry, if the image is from there or from a mirror that says so.
+/// The path within the Microsoft Container Registry, if the image is from there or from a mirror that names it.
 fn microsoft_path<'a>(image: &ImageRef<'a>) -> Option<&'a str> {
     if image.registry().is_some_and(|registry| MICROSOFT_HOSTS.contains(&registry)) {
         return Some(image.repository());
@@ -336,7 +340,7 @@ mod tests {
 
     use super::*;
 
-    fn known(text: &str) -> Option<Known> {
+    fn known(text: &str) -> Option<RepositoryOs> {
         find(&ImageRef::parse(text).unwrap())
     }
 
@@ -357,7 +361,7 @@ mod tests {
             };
             let image = ImageRef::parse(&example).unwrap();
             let first = ROWS.iter().position(|row| row.at.matches(&image)).unwrap();
-            // A wider row may stand before only if it says the same.
+            // A wider row may come before only if it has the same images.
             assert!(first == index || ROWS[first].known == row.known, "{example} is taken by row {first}");
         }
     }
@@ -365,7 +369,7 @@ mod tests {
     #[test]
     fn components_are_whole() {
         let path_build_of =
-            |build| Known::Windows { context: Context::Other, untagged: None, path: Some(Build::new(build)) };
+            |build| RepositoryOs::Windows { context: Context::Other, untagged: None, path: Some(Build::new(build)) };
         let cases = [
             ("mcr.microsoft.com/windows/servercore", Some(BASE)),
             ("mcr.microsoft.com/windows/servercore/iis", Some(BASE)),
@@ -376,7 +380,7 @@ mod tests {
             ("quay.io/mohashai/random/windows/servercore", Some(BASE)),
             ("registry.corp/windows", None),
             ("registry.corp/windows/api", None),
-            ("registry.corp/mywindows/servercore", Some(Known::WindowsIfReleased)),
+            ("registry.corp/mywindows/servercore", Some(RepositoryOs::WindowsIfReleased)),
             ("registry.corp/windows/servercore2", None),
             ("registry.corp/windows/serverless", None),
             ("windows.azurecr.io/api", None),
@@ -392,10 +396,10 @@ mod tests {
             ("x.io/nanoserver-1809-proxy", None),
             ("x.io/nanoserver-1809/proxy", None),
             ("x.io/app-1809", None),
-            ("registry.datadoghq.com/agent", Some(Known::Multi)),
+            ("registry.datadoghq.com/agent", Some(RepositoryOs::Multi)),
             ("jenkins/agent", None),
             ("acme/golang", None),
-            ("golang", Some(Known::Multi)),
+            ("golang", Some(RepositoryOs::Multi)),
         ];
         for (text, expected) in cases {
             assert_eq!(known(text), expected, "{text}");

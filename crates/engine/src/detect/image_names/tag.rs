@@ -1,15 +1,15 @@
-//! What a tag says: its words against two small vocabularies.
+//! Words of a tag, compared with two small vocabularies.
 //!
-//! A tag is cut at `-`, `_` and `.`; words compare without regard to case (`20H2` is upper case in the wild). Linux words go first:
-//! `1.0-linux-amd64-1809` is a Linux image.
+//! A tag is split at `-`, `_` and `.`; words compare ignoring case (`20H2` is upper case in practice). Linux words take
+//! precedence: `1.0-linux-amd64-1809` is a Linux image.
 
 use crate::model::windows::build::Build;
 use crate::model::windows::release::is_image_build;
 
-/// Where the tag stands, which decides how much a number in it means.
+/// The repository of the tag, which decides how much a number in it means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Context {
-    /// A Windows base image or its like: `1909` and `2004` are releases, not years.
+    /// A Windows base image or similar: `1909` and `2004` are releases, not years.
     BaseImage,
     /// A Windows image whose tags name their release by the year alone: `0.154.0-2022`.
     YearNamed,
@@ -30,7 +30,7 @@ pub(crate) enum TagOs {
     Windows,
 }
 
-/// What a tag says.
+/// The facts in a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reading {
     pub(crate) os: TagOs,
@@ -38,7 +38,7 @@ pub(crate) struct Reading {
     pub(crate) hint: bool,
     /// Windows by a word that a compiler for Windows would have in its tag too: `windows` and nothing stronger.
     pub(crate) bare: bool,
-    /// Several releases are no build: a tag cannot say which of them a host would get.
+    /// Several releases are no build: the tag does not tell which of them a host would get.
     pub(crate) build: Option<Build>,
 }
 
@@ -129,10 +129,12 @@ pub(crate) const WINDOWS_WORDS: &[WindowsWord] = &[
     word("hpc", Weight::Hint, false),
 ];
 
-/// May stand between a Windows word and its release: `windows-nano-2025`, `windows-amd64-1809`, `windows-server-core-2022`.
+/// Words that may stand between a Windows word and its release: `windows-nano-2025`, `windows-amd64-1809`,
+/// `windows-server-core-2022`.
 const FILLERS: &[&str] = &["nano", "server", "core", "base", "amd64", "arm64", "x64", "x86"];
 
-/// With one of these `windows` is what the image is about, not what it runs on: `fix-windows-paths`, `x86_64-pc-windows-gnu`.
+/// Beside one of these `windows` is what the image is about, not what it runs on: `fix-windows-paths`,
+/// `x86_64-pc-windows-gnu`.
 const DOUBTS: &[&str] = &[
     "fix", "bugfix", "hotfix", "feat", "feature", "add", "enable", "support", "no", "non", "not", "without", "pc",
     "gnu", "msvc", "gnullvm",
@@ -141,16 +143,16 @@ const DOUBTS: &[&str] = &[
     "mono",
 ];
 
-/// Tools that run on one system and make things for another; doubts in a tag, and in the name of a repository too.
+/// Tools that run on one system and build for another; doubts in a tag, and in the name of a repository too.
 const TOOLCHAINS: &[&str] =
     &["builder", "cross", "crossbuild", "mingw", "mingw64", "toolchain", "wine", "wine64", "xgo"];
 
-/// Whether a word is one of a tool for other systems.
+/// Whether a word names a tool for other systems.
 pub(crate) fn is_toolchain_word(text: &str) -> bool {
     is_one_of(TOOLCHAINS, text)
 }
 
-/// LTSC names: proof on their own, in any repository (Sitecore's `8.0-ltsc2022`).
+/// LTSC names: proof by themselves, in any repository (Sitecore's `8.0-ltsc2022`).
 pub(crate) const LTSC_NAMES: &[(&str, Build)] = &[
     ("ltsc2016", Build::new(14393)),
     ("sac2016", Build::new(14393)),
@@ -171,8 +173,8 @@ pub(crate) const YEARS: &[(&str, Build)] = &[
 pub(crate) const SHORT_YEARS: &[(&str, Build)] =
     &[("16", Build::new(14393)), ("19", Build::new(17763)), ("22", Build::new(20348)), ("25", Build::new(26100))];
 
-/// Version names that could be nothing else, wherever they stand in a Windows tag. `21H2` and `24H2` are the gitlab-runner-helper's.
-/// 23H2 is missing: it has no base image and runs those of ltsc2022.
+/// Version names that mean nothing else, wherever they stand in a Windows tag. `21H2` and `24H2` are from
+/// gitlab-runner-helper. 23H2 is missing: it has no base image and runs those of ltsc2022.
 pub(crate) const VERSIONS: &[(&str, Build)] = &[
     ("1809", Build::new(17763)),
     ("20h2", Build::new(19042)),
@@ -199,13 +201,13 @@ fn is_one_of(words: &[&str], text: &str) -> bool {
     words.iter().any(|word| word.eq_ignore_ascii_case(text))
 }
 
-/// `text` without `prefix` in whatever case.
+/// `text` without `prefix`, ignoring case.
 pub(crate) fn strip_word<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
     let (head, rest) = text.split_at_checked(prefix.len())?;
     head.eq_ignore_ascii_case(prefix).then_some(rest)
 }
 
-/// The build of a release name as it stands right after a Windows word.
+/// The build of a release name right after a Windows word.
 pub(crate) fn release_word(text: &str) -> Option<Build> {
     [LTSC_NAMES, VERSIONS, YEAR_LIKE, YEARS].iter().find_map(|table| look_up(table, text))
 }
@@ -218,7 +220,7 @@ struct Token<'a> {
 }
 
 impl Token<'_> {
-    /// Not part of a dotted number: `1909.1` is a product version.
+    /// Whether it is not part of a dotted number: `1909.1` is a product version.
     fn stands_alone(&self) -> bool {
         !self.after_dot && !self.before_dot
     }
@@ -274,7 +276,7 @@ enum Previous {
     Other,
 }
 
-/// Everything seen on the way through a tag.
+/// The words seen so far in a tag.
 #[expect(clippy::struct_excessive_bools, reason = "one flag per kind of word that has been seen")]
 struct Scan {
     context: Context,
@@ -497,7 +499,7 @@ mod tests {
                 ("1.0-win-20h2", Windows, Some(19042)),
                 ("5.0-10.0.17763.1282", Windows, Some(17763)),
                 ("10.0.0.60234.10194-pbi-422197-0035-10.0.17763.1282-ltsc2019", Windows, Some(17763)),
-                // Several releases: which one a host gets is not known.
+                // Several releases: it is unknown which one a host gets.
                 ("ltsc2019-ltsc2022", Windows, None),
                 ("windows-1809-20H2", Windows, None),
                 // A product version beside the name that means only one thing.
@@ -581,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_are_told() {
+    fn hints_are_reported() {
         for tag in ["win-fix", "6.8.0-main-03-12-2024-abc-win", "WIN", "v1-hp", "hpc-1.2"] {
             assert!(read(tag, Context::Other).hint, "{tag}");
         }
@@ -592,7 +594,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_has_an_answer(tag in ".*", near in "(win|windows|ltsc|10|0|17763|2022|é|[-._]){0,9}") {
+        fn any_text_has_a_result(tag in ".*", near in "(win|windows|ltsc|10|0|17763|2022|é|[-._]){0,9}") {
             for text in [&tag, &near] {
                 let _: Reading = read(text, Context::Other);
                 let _: Reading = read(text, Context::BaseImage);

@@ -1,4 +1,4 @@
-//! What is known of a cluster.
+//! The facts of a cluster: nodes, taints, RuntimeClasses, namespaces.
 //!
 //! A fact that is missing is a value, never an error.
 

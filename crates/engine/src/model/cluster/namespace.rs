@@ -7,7 +7,7 @@ use crate::model::names::{
 };
 
 /// Whether labels or annotations opt out.
-pub(crate) fn says_ignore(map: &BTreeMap<String, String>) -> bool {
+pub(crate) fn opts_out(map: &BTreeMap<String, String>) -> bool {
     map.get(IGNORE_ANNOTATION).is_some_and(|value| value == "true")
 }
 

@@ -1,8 +1,9 @@
-//! What a namespace's annotations and labels refuse, by the rules of the admission plugins that read them.
+//! Namespace restrictions: what annotations and labels of a namespace reject, by the rules of the admission plugins
+//! that read them.
 //!
 //! Two of the plugins run before every webhook and again after it, so they see what Mullion adds: `PodNodeSelector` and
-//! `PodTolerationRestriction` (off unless the API server is told to, on in AKS). Mullion cannot see whether they are on;
-//! what an annotation forbids is not added either way, since whoever wrote it meant it.
+//! `PodTolerationRestriction` (off by default in the API server, on in AKS). Mullion cannot see whether they are on;
+//! what an annotation forbids is never added, because its author meant it.
 
 use std::fmt;
 
@@ -17,8 +18,8 @@ use crate::model::names::{
 
 // === node selectors ===
 
-/// Annotation, key and value of every pair of the namespace's node selectors. What is no pair is passed over: the plugin
-/// refuses every pod for it, whatever Mullion does.
+/// Annotation, key and value of every pair of the namespace's node selectors. Malformed pairs are skipped: the plugin
+/// rejects every pod because of them, whatever Mullion does.
 pub fn node_selector(namespace: Option<&Namespace>) -> impl Iterator<Item = (&'static str, &str, &str)> {
     NODE_SELECTOR_ANNOTATIONS.into_iter().flat_map(move |annotation| {
         let text = namespace.and_then(|namespace| namespace.annotations.get(annotation)).map_or("", String::as_str);
@@ -29,30 +30,30 @@ pub fn node_selector(namespace: Option<&Namespace>) -> impl Iterator<Item = (&'s
     })
 }
 
-/// Annotation and value, where the namespace asks for another value of that node label: then a pod with this one in its
-/// nodeSelector is refused.
+/// Annotation and value, if the namespace requires another value of that node label: then a pod with this one in its
+/// nodeSelector is rejected.
 pub fn contradiction<'n>(namespace: Option<&'n Namespace>, key: &str, value: &str) -> Option<(&'static str, &'n str)> {
     NODE_SELECTOR_ANNOTATIONS.into_iter().find_map(|annotation| {
-        // Of a key that stands there twice the last counts: the plugin makes a map of them.
-        let asked = node_selector(namespace).filter(|(of, asked, _)| *of == annotation && *asked == key).last();
-        asked.map(|(annotation, _, asked)| (annotation, asked)).filter(|(_, asked)| *asked != value)
+        // If a key occurs twice the last value counts: the plugin makes a map of them.
+        let required = node_selector(namespace).filter(|(of, name, _)| *of == annotation && *name == key).last();
+        required.map(|(annotation, _, other)| (annotation, other)).filter(|(_, other)| *other != value)
     })
 }
 
 // === tolerations ===
 
-/// Which tolerations a namespace lets in.
+/// Which tolerations a namespace admits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TolerationsWhitelist {
     /// All.
     Anything,
     /// Those that one of these is a superset of.
     Only(Vec<AdmittedToleration>),
-    /// None, since the annotation is no JSON list of tolerations; what is wrong with it.
+    /// None, because the annotation is not a JSON list of tolerations; the error.
     Unreadable(String),
 }
 
-/// A toleration, as admission compares them.
+/// A toleration in the form that admission compares.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AdmittedToleration {
     key: String,
@@ -63,10 +64,10 @@ pub struct AdmittedToleration {
 }
 
 impl TolerationsWhitelist {
-    /// What counts for a pod of that namespace with these tolerations (raw JSON, as in a pod spec).
+    /// The whitelist for a pod of that namespace with these tolerations (raw JSON, as in a pod spec).
     ///
-    /// `TolerationsWhitelist::Anything` also where the pod's own tolerations would be refused already: at the webhook, which comes
-    /// after the plugin, that proves it to be off; in a file nothing that Mullion leaves out helps the pod.
+    /// `TolerationsWhitelist::Anything` also if the pod's own tolerations would be rejected already: at the webhook,
+    /// which runs after the plugin, this proves that it is off; in a file the pod is rejected whatever Mullion adds.
     pub fn of(namespace: Option<&Namespace>, present: &[Value]) -> Self {
         let text = namespace
             .and_then(|namespace| namespace.annotations.get(TOLERATIONS_WHITELIST_ANNOTATION))
@@ -78,7 +79,7 @@ impl TolerationsWhitelist {
             Ok(list) => {
                 let list: Vec<AdmittedToleration> = list.into_iter().flatten().map(Option::unwrap_or_default).collect();
                 let only = Self::Only(list);
-                if only.is_empty() || present.iter().any(|toleration| only.refuses(toleration)) {
+                if only.is_empty() || present.iter().any(|toleration| only.rejects(toleration)) {
                     return Self::Anything;
                 }
                 only
@@ -88,9 +89,9 @@ impl TolerationsWhitelist {
         }
     }
 
-    /// Whether a pod with that toleration (raw JSON) is refused: Kubernetes' `VerifyAgainstWhitelist`
-    /// (pkg/util/tolerations/tolerations.go), of one.
-    pub fn refuses(&self, toleration: &Value) -> bool {
+    /// Whether a pod with that toleration (raw JSON) is rejected: Kubernetes' `VerifyAgainstWhitelist`
+    /// (pkg/util/tolerations/tolerations.go), for one toleration.
+    pub fn rejects(&self, toleration: &Value) -> bool {
         match self {
             Self::Anything => false,
             Self::Only(list) => {
@@ -101,14 +102,14 @@ impl TolerationsWhitelist {
         }
     }
 
-    /// An empty list lets everything in.
+    /// Whether the list is empty: then it admits everything.
     fn is_empty(&self) -> bool {
         matches!(self, Self::Only(list) if list.is_empty())
     }
 }
 
 impl AdmittedToleration {
-    /// From a pod spec; the API server itself refuses what has another type.
+    /// From a pod spec; the API server itself rejects other types.
     fn of(value: &Value) -> Self {
         let text = |name| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         Self {
@@ -120,15 +121,15 @@ impl AdmittedToleration {
         }
     }
 
-    /// Kubernetes' `isSuperset` (pkg/util/tolerations/tolerations.go), to the letter: an operator that is left out counts as
-    /// `Equal` in the wider one only, and a limit in seconds only beside the effect `NoExecute`.
+    /// Kubernetes' `isSuperset` (pkg/util/tolerations/tolerations.go), exactly: a missing operator counts as `Equal` in
+    /// the wider one only, and a limit in seconds only beside the effect `NoExecute`.
     fn is_superset_of(&self, narrow: &Self) -> bool {
         if self == narrow {
             return true;
         }
         let any_key = self.key.is_empty() && self.operator == "Exists";
         let lasts = match self.seconds {
-            Some(seconds) if self.effect == "NoExecute" => narrow.seconds.is_some_and(|asked| asked <= seconds),
+            Some(seconds) if self.effect == "NoExecute" => narrow.seconds.is_some_and(|narrow| narrow <= seconds),
             _ => true,
         };
         (self.key == narrow.key || any_key)
@@ -141,7 +142,7 @@ impl AdmittedToleration {
             }
     }
 
-    /// Takes one member in, as Go's `encoding/json` does: a name in any case, the last of equal ones, null for nothing.
+    /// Sets one member, as Go's `encoding/json` does: a name in any case, the last of equal ones, null for nothing.
     fn set(&mut self, name: &str, value: Value) -> Result<(), String> {
         let texts = [
             ("key", &mut self.key),
@@ -191,8 +192,8 @@ impl<'de> Visitor<'de> for Members {
 
 // === Pod Security ===
 
-/// What the `PodSecurity` plugin enforces in a namespace, as far as its labels say; exemptions and a default for
-/// namespaces without the label stand in the API server's configuration.
+/// What the `PodSecurity` plugin enforces in a namespace, according to its labels; exemptions and a default for
+/// namespaces without the label are in the API server's configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PodSecurity {
     /// The level.
@@ -211,7 +212,7 @@ pub enum PodSecurityLevel {
 }
 
 impl PodSecurityLevel {
-    /// As the label has it.
+    /// The label's value.
     pub fn name(self) -> &'static str {
         match self {
             Self::Privileged => "privileged",
@@ -222,7 +223,7 @@ impl PodSecurityLevel {
 }
 
 impl PodSecurity {
-    /// From the namespace's labels; what cannot be read is `restricted`, or the server's own version, as the plugin has it
+    /// From the namespace's labels; an invalid level is `restricted`, an invalid version the server's own, as in the plugin
     /// (pod-security-admission, api/helpers.go, `ParseLevel` and `ParseVersion`).
     pub fn of(namespace: Option<&Namespace>) -> Self {
         let label = |key| namespace.and_then(|namespace| namespace.labels.get(key)).map(String::as_str);
@@ -236,10 +237,10 @@ impl PodSecurity {
         Self { level, minor }
     }
 
-    /// Whether no pod with `spec.os.name: windows` can pass: rules of 1.8 to 1.24 demand `allowPrivilegeEscalation: false`
-    /// of every container (`policy/check_allowPrivilegeEscalation.go`), which the API server refuses beside it. From
-    /// 1.25 these pods are let off.
-    pub fn refuses_windows_os(self) -> bool {
+    /// Whether no pod with `spec.os.name: windows` can pass: rules of 1.8 to 1.24 require `allowPrivilegeEscalation: false`
+    /// of every container (`policy/check_allowPrivilegeEscalation.go`), which the API server rejects beside it. From
+    /// 1.25 on these pods are exempt.
+    pub fn rejects_windows_os(self) -> bool {
         self.level == PodSecurityLevel::Restricted && self.minor.is_some_and(|minor| (8..25).contains(&minor))
     }
 }
@@ -310,8 +311,8 @@ mod tests {
             ),
             (r#"[{"key": "a", "operator": "Exists", "tolerationSeconds": 300}]"#, forever, false),
         ];
-        for (text, toleration, refused) in cases {
-            assert_eq!(whitelist(text).refuses(&toleration), refused, "{text} {toleration}");
+        for (text, toleration, rejected) in cases {
+            assert_eq!(whitelist(text).rejects(&toleration), rejected, "{text} {toleration}");
         }
     }
 
@@ -330,7 +331,7 @@ mod tests {
         ];
         for text in bad {
             assert!(matches!(whitelist(text), TolerationsWhitelist::Unreadable(_)), "{text}: {:?}", whitelist(text));
-            assert!(whitelist(text).refuses(&os_toleration()));
+            assert!(whitelist(text).rejects(&os_toleration()));
             // A pod that came through with a toleration did not meet the plugin.
             let passed =
                 TolerationsWhitelist::of(Some(&namespace(TOLERATIONS_WHITELIST_ANNOTATION, text)), &[os_toleration()]);
@@ -341,7 +342,7 @@ mod tests {
     #[test]
     fn a_pod_that_breaks_it_already_is_not_bound_by_it() {
         let namespace = namespace(TOLERATIONS_WHITELIST_ANNOTATION, r#"[{"key": "team", "operator": "Exists"}]"#);
-        let of = |present: &[Value]| TolerationsWhitelist::of(Some(&namespace), present).refuses(&os_toleration());
+        let of = |present: &[Value]| TolerationsWhitelist::of(Some(&namespace), present).rejects(&os_toleration());
         assert!(of(&[]) && of(&[json!({"key": "team", "operator": "Exists", "effect": "NoSchedule"})]));
         assert!(!of(&[json!({"key": "node.kubernetes.io/not-ready", "operator": "Exists"})]));
         assert_eq!(TolerationsWhitelist::of(None, &[]), TolerationsWhitelist::Anything);
@@ -383,25 +384,25 @@ mod tests {
             (Some("restricted"), Some("1.24"), PodSecurityLevel::Restricted, false),
             (Some("Baseline"), None, PodSecurityLevel::Restricted, false),
         ];
-        for (level, version, expected, refuses) in cases {
+        for (level, version, expected, rejects) in cases {
             let label = |key: &str, value: Option<&str>| value.map(|value| (key.to_owned(), value.to_owned()));
             let labels = [label(POD_SECURITY_ENFORCE_LABEL, level), label(POD_SECURITY_ENFORCE_VERSION_LABEL, version)]
                 .into_iter()
                 .flatten()
                 .collect();
             let found = PodSecurity::of(Some(&Namespace { labels, ..Namespace::default() }));
-            assert_eq!((found.level, found.refuses_windows_os()), (expected, refuses), "{level:?} {version:?}");
+            assert_eq!((found.level, found.rejects_windows_os()), (expected, rejects), "{level:?} {version:?}");
         }
         assert_eq!(PodSecurity::of(None).level, PodSecurityLevel::Privileged);
     }
 
     proptest! {
         #[test]
-        fn any_annotation_is_read_or_refused(text in ".*", json in r#"\[\{"(key|Key|operator|tolerationSeconds)": ("[a-z]*"|[0-9.]{1,22}|null)\}?\]?"#) {
+        fn any_annotation_is_read_or_an_error(text in ".*", json in r#"\[\{"(key|Key|operator|tolerationSeconds)": ("[a-z]*"|[0-9.]{1,22}|null)\}?\]?"#) {
             for text in [text, json] {
                 let list = whitelist(&text);
-                // Whatever it is, it says the same of the same toleration, and of all where it restricts nothing.
-                prop_assert_eq!(list.refuses(&os_toleration()), list != TolerationsWhitelist::Anything && !matches!(&list, TolerationsWhitelist::Only(all) if all.iter().any(|one| one.is_superset_of(&AdmittedToleration::of(&os_toleration())))));
+                // Whatever it is, its result is the same for the same toleration, and for all if it restricts nothing.
+                prop_assert_eq!(list.rejects(&os_toleration()), list != TolerationsWhitelist::Anything && !matches!(&list, TolerationsWhitelist::Only(all) if all.iter().any(|one| one.is_superset_of(&AdmittedToleration::of(&os_toleration())))));
                 let namespace = namespace(NODE_SELECTOR_ANNOTATIONS[0], &text);
                 let _: Option<(&str, &str)> = contradiction(Some(&namespace), "kubernetes.io/os", "windows");
             }

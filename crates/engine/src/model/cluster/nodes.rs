@@ -1,4 +1,4 @@
-//! The nodes of a cluster, indexed so that no review walks all of them.
+//! Nodes of the cluster, indexed so that no review walks all of them.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use crate::model::cluster::taint::Taint;
 use crate::model::operating_system::Os;
 use crate::model::windows::build::Build;
 
-/// The cluster's nodes, indexed once so that no review walks them without need. Build with [`Nodes::new`], or with
-/// [`Nodes::shared`] where the nodes outlive one snapshot.
+/// The cluster's nodes, indexed once. Build with [`Nodes::new`], or with [`Nodes::shared`] if the nodes outlive one
+/// snapshot.
 #[derive(Debug, Clone, Default)]
 pub struct Nodes {
     all: Vec<Arc<Node>>,
-    /// Places in `all`, by name.
+    /// Positions in `all`, by name.
     by_name: Vec<usize>,
-    /// Places in `all`, of the first node of each kind: those of one kind have the same OS, and the same labels but for
-    /// keys in `individual`.
+    /// Positions in `all`, of the first node of each kind: those of one kind have the same OS, and the same labels
+    /// except for keys in `individual`.
     kinds: Vec<usize>,
-    /// Keys of labels that some node alone has with its value.
+    /// Keys of labels with a value that only one node has.
     individual: BTreeSet<String>,
     linux_taints: BTreeSet<Taint>,
     windows_taints: BTreeSet<Taint>,
@@ -32,7 +32,7 @@ pub struct Nodes {
 pub struct Node {
     /// `metadata.name`.
     pub name: String,
-    /// Label `kubernetes.io/os`, else `beta.kubernetes.io/os`; `None` if neither says `windows` or `linux`.
+    /// Label `kubernetes.io/os`, else `beta.kubernetes.io/os`; `None` if neither is `windows` or `linux`.
     pub os: Option<Os>,
     /// `metadata.labels`.
     pub labels: NodeLabels,
@@ -44,12 +44,12 @@ pub struct Node {
     pub build: Option<Build>,
     /// `status.nodeInfo.containerRuntimeVersion`.
     pub container_runtime: Arc<str>,
-    /// `metadata.uid`, where the snapshot is a live one: another node may come under the same name.
+    /// `metadata.uid`, if the snapshot is a live one: another node may get the same name.
     pub uid: Option<Box<str>>,
 }
 
 impl Nodes {
-    /// Indexes `all`. Of nodes with the same name the last is found by name.
+    /// Indexes `all`. By name only the last of several nodes with the same name is found.
     pub fn new(all: Vec<Node>) -> Self {
         Self::shared(all.into_iter().map(Arc::new).collect())
     }
@@ -63,7 +63,7 @@ impl Nodes {
         let (mut looked_at, mut known) = (HashSet::new(), HashSet::new());
         let mut kinds = Vec::new();
         for (at, node) in all.iter().enumerate() {
-            if !looked_at.insert((node.os, node.labels.but_for_host())) {
+            if !looked_at.insert((node.os, node.labels.without_host())) {
                 continue;
             }
             let common = node.labels.common(|key| {
@@ -95,7 +95,7 @@ impl Nodes {
         self.all.iter().map(Arc::as_ref)
     }
 
-    /// How many there are.
+    /// The number of nodes.
     pub fn len(&self) -> usize {
         self.all.len()
     }
@@ -113,8 +113,8 @@ impl Nodes {
         node(last).filter(|node| node.name == name)
     }
 
-    /// As few nodes as tell of all what their OS and the labels of these keys are: the nodes of a pool are alike, and a
-    /// review asks about one of them in place of thousands.
+    /// As few nodes as represent all by OS and the labels of these keys: the nodes of a pool are alike, and a review
+    /// checks one of them instead of thousands.
     pub fn samples<'k>(&self, keys: impl IntoIterator<Item = &'k str>) -> impl Iterator<Item = &Node> {
         let all = keys.into_iter().any(|key| self.individual.contains(key));
         let kinds = self.kinds.iter().filter_map(|at| self.all.get(*at));
@@ -185,19 +185,19 @@ mod tests {
     const KEY: &str = "[a-d]|kubernetes\\.io/hostname";
 
     proptest! {
-        /// What samples say of labels and OS is what all nodes say.
+        /// The labels and OS of the samples are those of all nodes.
         #[test]
-        fn samples_tell_all(
+        fn samples_represent_all_nodes(
             all in prop::collection::vec((prop::collection::btree_map(KEY, "[0-2]", 0..5), 0..3_u8), 0..12),
-            asked in prop::collection::btree_map(KEY, "[0-2]", 0..3),
+            required in prop::collection::btree_map(KEY, "[0-2]", 0..3),
         ) {
             let mut parts = NodeParts::default();
             let os = |number| [None, Some(Os::Linux), Some(Os::Windows)].get(usize::from(number)).copied().flatten();
             let all = all.into_iter().map(|(labels, number)| node(String::new(), labels, os(number), &mut parts));
             let nodes = Nodes::new(all.collect());
-            let fits = |node: &&Node| asked.iter().all(|(key, value)| node.labels.get(key) == Some(value.as_str()));
+            let fits = |node: &&Node| required.iter().all(|(key, value)| node.labels.get(key) == Some(value.as_str()));
             let found = |nodes: &mut dyn Iterator<Item = &Node>| nodes.filter(fits).map(|node| node.os).collect::<BTreeSet<_>>();
-            let samples = found(&mut nodes.samples(asked.keys().map(String::as_str)));
+            let samples = found(&mut nodes.samples(required.keys().map(String::as_str)));
             prop_assert_eq!(samples, found(&mut nodes.iter()));
         }
     }

@@ -15,21 +15,22 @@ pub struct RuntimeClass {
     pub node_selector: BTreeMap<String, String>,
     /// `scheduling.tolerations`, raw JSON as in a pod spec.
     pub tolerations: Vec<Value>,
-    /// `overhead.podFixed`: quantities; empty where the class has none.
+    /// `overhead.podFixed`: quantities; empty if the class has none.
     pub overhead: BTreeMap<String, String>,
     /// Whether Mullion made it: label `app.kubernetes.io/managed-by: mullion`.
     pub ours: bool,
 }
 
-/// How containerd names its handlers on Windows: `runhcs-wcow-process`, `runhcs-wcow-hypervisor` and its kin.
+/// The prefix of containerd's handlers on Windows: `runhcs-wcow-process`, `runhcs-wcow-hypervisor` and similar.
 const WINDOWS_HANDLERS: &str = "runhcs-";
 
-/// Handlers that only Linux runtimes have, as their own guides name them (kubernetes.io/docs/concepts/containers/runtime-class,
-/// gvisor.dev, katacontainers.io, the NVIDIA container toolkit); Kata adds its hypervisor: `kata-qemu`, `kata-clh`.
+/// Handlers that only Linux runtimes have, by the names in their guides
+/// (kubernetes.io/docs/concepts/containers/runtime-class, gvisor.dev, katacontainers.io, the NVIDIA container toolkit);
+/// Kata adds its hypervisor: `kata-qemu`, `kata-clh`.
 const LINUX_HANDLERS: [&str; 7] = ["runc", "crun", "youki", "runsc", "gvisor", "kata", "nvidia"];
 
 impl RuntimeClass {
-    /// The operating system whose nodes have that handler, where its name tells.
+    /// The operating system whose nodes have that handler, if its name tells.
     pub fn handler_os(&self) -> Option<Os> {
         if self.handler.starts_with(WINDOWS_HANDLERS) {
             return Some(Os::Windows);

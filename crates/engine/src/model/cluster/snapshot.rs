@@ -1,4 +1,4 @@
-//! What may be known of the cluster, as plain data.
+//! The cluster snapshot: what is known of the cluster, as plain data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,21 +9,21 @@ use crate::model::cluster::taint::Taint;
 use crate::model::image::platform::KnownImages;
 use crate::model::windows::build::Build;
 
-/// Everything a review may know beside the workload and the policies.
+/// What a review may know besides the workload and the policies.
 #[derive(Debug, Clone, Default)]
 pub struct ClusterSnapshot {
-    /// `None`: nothing is known of nodes (the command line without `--snapshot`).
+    /// `None`: nodes are unknown (the command line without `--snapshot`).
     pub nodes: Option<Nodes>,
-    /// By name; `None`: nothing is known of them, which is not the same as none.
+    /// By name; `None`: they are unknown, which is not the same as none.
     pub runtime_classes: Option<BTreeMap<String, RuntimeClass>>,
     /// By name.
     pub namespaces: BTreeMap<String, Namespace>,
-    /// Taints ever seen on Windows nodes, those gone included.
+    /// Taints ever seen on Windows nodes, including those that are gone.
     pub seen_taints: BTreeSet<Taint>,
     /// Builds of Windows nodes ever seen.
     pub seen_builds: BTreeSet<Build>,
-    /// What registries said of images when the snapshot was written down; empty for a live one, whose registries are asked
-    /// by whoever asks for the review.
+    /// What registries reported about images when the snapshot was saved; empty for a live one, for which the caller of
+    /// the review queries the registries.
     pub images: KnownImages,
 }
 

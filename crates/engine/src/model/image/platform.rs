@@ -1,4 +1,4 @@
-//! What a registry says of an image, as plain data.
+//! Platforms of an image, as its registry reports them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub enum ImageOs {
     Linux,
     /// Both: an index with entries for either. Decides nothing.
     Multi,
-    /// Not known.
+    /// Unknown.
     Unknown,
 }
 
@@ -31,13 +31,12 @@ impl From<Os> for ImageOs {
     }
 }
 
-/// One thing that can be pulled under a reference: an entry of an index, or the only manifest there is. Attestations are
-/// none.
+/// One manifest that can be pulled under a reference: an entry of an index, or the only one. Attestations do not count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Platform {
     /// `platform.os` of the entry, else `os` of the config: `windows`, `linux`, in whatever case it was written.
     pub os: String,
-    /// `amd64`, `arm64`, …; empty if nothing says.
+    /// `amd64`, `arm64`, …; empty if not set.
     pub architecture: String,
     /// `os.version` as written: `10.0.20348.2655`; absent, empty and malformed ones occur in the wild.
     pub os_version: Option<String>,
@@ -45,19 +44,19 @@ pub struct Platform {
     pub os_features: Vec<String>,
 }
 
-/// What can be pulled under one reference.
+/// The manifests that can be pulled under one reference.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Platforms {
     /// In the order of the index.
     pub entries: Vec<Platform>,
-    /// Whether it is an index: the node chooses from the entries. A single manifest is pulled whatever the node is.
+    /// Whether it is an index: the node chooses from the entries. A single manifest is pulled on any node.
     pub index: bool,
 }
 
-/// What is known of images, by the reference as pods write it.
+/// Platforms of images, by the reference as pods write it.
 pub type KnownImages = BTreeMap<String, Arc<Platforms>>;
 
-/// What the `os.version` of a Windows entry comes to on a node (containerd/platforms: `platforms_windows.go`,
+/// The effect of the `os.version` of a Windows entry on a node (containerd/platforms: `platforms_windows.go`,
 /// `windowsVersionMatcher.Match`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OsVersion {
@@ -65,11 +64,11 @@ pub enum OsVersion {
     Build(Build),
     /// There is none: nodes of every build take the entry, and those that cannot run it fail at the start.
     Missing,
-    /// It is no version of Windows 10 or later: no node takes the entry.
+    /// It is not a version of Windows 10 or later: no node takes the entry.
     Malformed,
 }
 
-/// How amd64 is written (containerd/platforms: `database.go`, `normalizeArch`); the only architecture of Windows nodes
+/// Spellings of amd64 (containerd/platforms: `database.go`, `normalizeArch`); the only architecture of Windows nodes
 /// (kubernetes.io/releases/download lists no other Windows binaries of the node components).
 const AMD64: [&str; 3] = ["amd64", "x86_64", "x86-64"];
 
@@ -79,7 +78,7 @@ impl Platform {
         self.os.eq_ignore_ascii_case(os)
     }
 
-    /// What a node makes of its `os.version`. As there, only the first three numbers count, whatever follows them.
+    /// How a node reads its `os.version`: only the first three numbers count, whatever follows them.
     pub fn version(&self) -> OsVersion {
         let Some(text) = self.os_version.as_deref().filter(|text| !text.is_empty()) else { return OsVersion::Missing };
         let end = text.match_indices('.').nth(2).map_or(text.len(), |(at, _)| at);
@@ -104,13 +103,13 @@ impl Platforms {
         }
     }
 
-    /// What Windows nodes choose from.
+    /// The entries that Windows nodes choose from.
     pub fn windows(&self) -> impl Iterator<Item = &Platform> {
         self.entries.iter().filter(|entry| entry.is_os("windows") && entry.runs_on_amd64())
     }
 
     /// Windows builds, each once, in the order of the index; none if unknown. One entry without `os.version` makes them
-    /// so: nodes that no other entry is for take that one, and whether it runs there nobody can say.
+    /// unknown: nodes without an entry of their own take that one, and whether it runs there is unknown.
     pub fn builds(&self) -> Vec<Build> {
         let mut builds = Vec::new();
         for entry in self.windows() {
@@ -199,7 +198,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_registry_says_is_read(entries in prop::collection::vec((".{0,9}", ".{0,9}", prop::option::of(".{0,24}")), 0..6)) {
+        fn any_registry_report_is_read(entries in prop::collection::vec((".{0,9}", ".{0,9}", prop::option::of(".{0,24}")), 0..6)) {
             let entries = entries
                 .into_iter()
                 .map(|(os, architecture, os_version)| Platform { os, architecture, os_version, os_features: Vec::new() });

@@ -14,7 +14,7 @@ const OLD_DOCKER_HUB: &str = "index.docker.io";
 /// Namespace of references to Docker Hub that name none.
 const LIBRARY: &str = "library";
 
-/// Longest reference in bytes that is looked at: registry name 255 with port, repository 255, tag 128 and digest 136 fit.
+/// Longest accepted reference in bytes: registry name 255 with port, repository 255, tag 128 and digest 136 fit.
 pub const MAX_REFERENCE: usize = 1024;
 /// Longest repository in bytes, without the registry.
 pub const MAX_REPOSITORY: usize = 255;
@@ -32,7 +32,8 @@ pub struct ImageRef<'a> {
     digest: Option<&'a str>,
 }
 
-/// Why a text is no image reference. Such an image is unknown, not an error of the pod: templates and variables end up here.
+/// Why a text is no image reference. Such an image is unknown, not an error of the pod: templates and variables occur
+/// here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum ReferenceError {
     /// Nothing there.
@@ -44,10 +45,10 @@ pub enum ReferenceError {
     /// A control character or white space.
     #[error("the image reference has white space or a control character in it")]
     Blank,
-    /// `{{ }}`, `$(VAR)` or `${VAR}` that nothing has filled in.
+    /// `{{ }}`, `$(VAR)` or `${VAR}` that is not filled in.
     #[error("the image reference is a template that is not filled in")]
     Template,
-    /// 64 hexadecimal digits: the runtimes take them for an image id.
+    /// 64 hexadecimal digits: the runtimes read them as an image id.
     #[error("64 hexadecimal digits are an image id, not a reference; write `<repository>@sha256:<digits>`")]
     Identifier,
     /// The registry is no host name, IPv4 address or bracketed IPv6 address with optional port.
@@ -55,7 +56,7 @@ pub enum ReferenceError {
         "the registry is not a host name or address with an optional port; do not write a scheme such as `https://`"
     )]
     Registry,
-    /// Upper case in the repository, as containerd refuses it.
+    /// Upper case in the repository, which containerd refuses.
     #[error("the repository must be lower case")]
     UpperCase,
     /// A repository component that is not of the form `a-z0-9` with single separators.
@@ -115,7 +116,7 @@ impl<'a> ImageRef<'a> {
         self.digest
     }
 
-    /// The registry that is asked: `docker.io` where none or its older name is written.
+    /// The registry of the look-up: `docker.io` if none or its older name is written.
     pub fn normalized_registry(&self) -> &'a str {
         match self.registry {
             None | Some(OLD_DOCKER_HUB) => DOCKER_HUB,
@@ -128,7 +129,7 @@ impl<'a> ImageRef<'a> {
         self.normalized_registry() == DOCKER_HUB && !self.repository.contains('/')
     }
 
-    /// The repository that is asked for: `library/nginx` for `nginx`.
+    /// The repository of the look-up: `library/nginx` for `nginx`.
     pub fn normalized_repository(&self) -> Cow<'a, str> {
         if self.implies_library() {
             Cow::Owned(format!("{LIBRARY}/{}", self.repository))
@@ -201,7 +202,7 @@ fn check_text(text: &str) -> Result<(), ReferenceError> {
     if text.len() > MAX_REFERENCE {
         return Err(ReferenceError::TooLong);
     }
-    // Before white space: a template usually has some, and its name is the better answer.
+    // Before white space: a template usually contains some, and its error helps more.
     if ["{{", "}}", "$(", "${"].iter().any(|mark| text.contains(mark)) {
         return Err(ReferenceError::Template);
     }
@@ -424,7 +425,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in ".*") {
+        fn any_text_is_read_or_an_error(text in ".*") {
             if let Ok(image) = ImageRef::parse(&text) {
                 prop_assert_eq!(image.to_string(), text);
             }

@@ -70,15 +70,15 @@ impl<'a> Pod<'a> {
         format!("{}{pointer}", self.pointer)
     }
 
-    /// Whether this is a HostProcess pod: the pod or any container says so (the API server refuses a mixture).
+    /// Whether this is a HostProcess pod: the pod or any container sets it (the API server rejects a mixture).
     pub fn host_process(&self) -> bool {
         let says = |value: Option<&Value>| value.and_then(Value::as_bool).unwrap_or(false);
         says(self.get("/spec/securityContext/windowsOptions/hostProcess"))
             || self.containers().any(|container| says(container.get("/securityContext/windowsOptions/hostProcess")))
     }
 
-    /// Whether `spec.os.name` says `windows`.
-    pub fn says_windows_os(&self) -> bool {
+    /// Whether `spec.os.name` is `windows`.
+    pub fn has_windows_os_field(&self) -> bool {
         self.text("/spec/os/name") == Some("windows")
     }
 }

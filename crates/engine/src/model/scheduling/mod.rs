@@ -1,4 +1,4 @@
-//! What pods ask of nodes, and whether a node satisfies it, as the Kubernetes scheduler has it.
+//! Scheduling constraints of pods, and whether a node satisfies them, by the rules of the Kubernetes scheduler.
 
 pub mod node_constraints;
 pub mod node_fit;

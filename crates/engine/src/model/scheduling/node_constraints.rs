@@ -1,4 +1,4 @@
-//! What a pod asks of its node: nodeSelector and required node affinity, and which nodes that describes.
+//! Node constraints of a pod: nodeSelector and required node affinity, and which nodes satisfy them.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,7 @@ use crate::model::pod_view::Pod;
 pub const REQUIRED_TERMS: &str =
     "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
 
-/// Labels that only Windows nodes can satisfy: whatever the value, or asked for with a value that starts like this,
-/// without regard to case.
+/// Labels that only Windows nodes satisfy: with any value, or with a value that starts like this, ignoring case.
 const WINDOWS_LABELS: [(&str, Option<&str>); 5] = [
     // kubelet, on Windows only (getOSSpecificLabels)
     (WINDOWS_BUILD_LABEL, None),
@@ -29,47 +28,47 @@ const WINDOWS_LABELS: [(&str, Option<&str>); 5] = [
     ("node.openshift.io/os_id", Some("windows")),
 ];
 
-/// What a set of constraints says about the operating system.
+/// The operating system that a set of constraints requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OsWanted {
     /// Nothing.
     Silent,
     /// Only this one.
     Only(Os),
-    /// Both are asked for by name.
+    /// Both are named as alternatives.
     Either,
     /// No node can satisfy it: Linux and Windows at once.
     Impossible,
-    /// A name that is neither: a template that was not filled in, or an OS Mullion does not know.
+    /// A name that is neither: a template that is not filled in, or an OS Mullion does not know.
     Unknown,
 }
 
-/// What `nodeSelector` says, and the pointer of the key that says it, below the pod.
+/// The OS that `nodeSelector` requires, and the pointer of its key, below the pod.
 pub fn selector_os(pod: &Pod<'_>) -> (OsWanted, Option<String>) {
     os_of_pairs(pod.strings("/spec/nodeSelector"))
 }
 
-/// The same of all labels but one, for a selector in which Mullion wrote that one.
+/// The same without one label, for a selector in which Mullion wrote that one.
 pub fn selector_os_without(pod: &Pod<'_>, label: &str) -> (OsWanted, Option<String>) {
     os_of_pairs(pod.strings("/spec/nodeSelector").filter(|(key, _)| *key != label))
 }
 
 fn os_of_pairs<'p>(pairs: impl Iterator<Item = (&'p str, &'p str)>) -> (OsWanted, Option<String>) {
-    let mut asked = Asked::default();
+    let mut required = RequiredOs::default();
     let mut pointer = None;
     for (key, value) in pairs {
-        if asked.add(key, "In", &[value]) && pointer.is_none() {
+        if required.add(key, "In", &[value]) && pointer.is_none() {
             pointer = Some(format!("/spec/nodeSelector/{}", escape(key)));
         }
     }
-    (asked.wanted(), pointer)
+    (required.wanted(), pointer)
 }
 
-/// What the required node affinity says: terms are alternatives, so each of them must say it.
+/// The OS that the required node affinity requires: terms are alternatives, so each of them must require it.
 pub fn affinity_os(pod: &Pod<'_>) -> OsWanted {
-    let mut verdicts = pod.items(REQUIRED_TERMS).iter().filter(|term| !is_empty_term(term)).map(term_os);
-    let Some(first) = verdicts.next() else { return OsWanted::Silent };
-    verdicts.fold(first, |all, term| match (all, term) {
+    let mut wanted = pod.items(REQUIRED_TERMS).iter().filter(|term| !is_empty_term(term)).map(term_os);
+    let Some(first) = wanted.next() else { return OsWanted::Silent };
+    wanted.fold(first, |all, term| match (all, term) {
         (a, b) if a == b => a,
         // A term that no node satisfies adds nothing to the alternatives.
         (OsWanted::Impossible, other) | (other, OsWanted::Impossible) => other,
@@ -84,7 +83,7 @@ pub fn is_empty_term(term: &Value) -> bool {
     empty("matchExpressions") && empty("matchFields")
 }
 
-/// The one node name that every term's `matchFields` asks for: how a DaemonSet's pod is bound.
+/// The one node name that every term's `matchFields` requires: the binding of a DaemonSet's pod.
 pub fn affinity_node_name<'a>(pod: &Pod<'a>) -> Option<&'a str> {
     let mut names = pod.items(REQUIRED_TERMS).iter().map(|term| {
         let fields = term.get("matchFields").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -100,8 +99,8 @@ pub fn affinity_node_name<'a>(pod: &Pod<'a>) -> Option<&'a str> {
     names.all(|name| name == Some(first)).then_some(first)
 }
 
-/// What a pod asks of its node, read once to be held against many. Left out are `matchFields`, which name the node instead
-/// of describing it, and builds that are excluded: they say nothing of the operating system, and may be Mullion's own.
+/// A pod's node constraints, read once and compared with many nodes. They exclude `matchFields`, which names a node
+/// instead of describing it, and excluded builds, which imply no operating system and may be Mullion's own.
 #[derive(Debug, Default)]
 pub struct NodeConstraints<'a> {
     equal: Vec<(&'a str, &'a str)>,
@@ -118,26 +117,26 @@ impl<'a> NodeConstraints<'a> {
         let terms = pod.items(REQUIRED_TERMS);
         let all = terms.iter().filter(|term| !is_empty_term(term));
         let own = |(key, operator, _): &Requirement<'_>| (*key, *operator) == (WINDOWS_BUILD_LABEL, "NotIn");
-        let all = all.map(|term| expressions(term).iter().map(requirement).filter(|asked| !own(asked)).collect());
+        let all = all.map(|term| expressions(term).iter().map(requirement).filter(|required| !own(required)).collect());
         Self {
             equal: pod.strings("/spec/nodeSelector").chain(more).collect(),
             terms: (!terms.is_empty()).then(|| all.collect()),
         }
     }
 
-    /// The same but for what the nodeSelector asks of one label.
+    /// The same without what the nodeSelector requires of one label.
     #[must_use]
     pub fn without(mut self, label: &str) -> Self {
         self.equal.retain(|(key, _)| *key != label);
         self
     }
 
-    /// Whether nothing is asked of the node.
+    /// Whether nothing is required of the node.
     pub fn is_empty(&self) -> bool {
         self.equal.is_empty() && self.terms.iter().flatten().all(Vec::is_empty)
     }
 
-    /// The labels they are about.
+    /// The labels that they constrain.
     pub fn keys(&self) -> impl Iterator<Item = &'a str> {
         let terms = self.terms.iter().flatten().flatten().map(|(key, ..)| *key);
         self.equal.iter().map(|(key, _)| *key).chain(terms)
@@ -157,7 +156,7 @@ impl<'a> NodeConstraints<'a> {
 
 /// Whether the pod constrains `key` at all, by selector or by required affinity.
 pub fn constrains(pod: &Pod<'_>, key: &str) -> bool {
-    pod.strings("/spec/nodeSelector").any(|(asked, _)| asked == key)
+    pod.strings("/spec/nodeSelector").any(|(required, _)| required == key)
         || pod
             .items(REQUIRED_TERMS)
             .iter()
@@ -165,7 +164,7 @@ pub fn constrains(pod: &Pod<'_>, key: &str) -> bool {
             .any(|expression| expression.get("key").and_then(Value::as_str) == Some(key))
 }
 
-/// Whether the pod's selector and affinity leave nodes with these labels possible.
+/// Whether nodes with these labels can satisfy the pod's selector and affinity.
 pub fn admits(pod: &Pod<'_>, labels: &BTreeMap<String, String>) -> bool {
     let terms = pod.items(REQUIRED_TERMS);
     let holds = |expression| {
@@ -176,8 +175,8 @@ pub fn admits(pod: &Pod<'_>, labels: &BTreeMap<String, String>) -> bool {
         && (terms.is_empty() || terms.iter().any(|term| expressions(term).iter().all(holds)))
 }
 
-/// Whether a label with that value (`None`: absent) satisfies a requirement, as the scheduler has it. An operator
-/// unknown here is satisfied by nothing.
+/// Whether a label with that value (`None`: absent) satisfies a requirement, as in the scheduler. Nothing satisfies an
+/// unknown operator.
 pub fn requirement_holds(operator: &str, values: &[impl AsRef<str>], label: Option<&str>) -> bool {
     let listed = |label: &str| values.iter().any(|value| value.as_ref() == label);
     let numbers = || {
@@ -196,12 +195,12 @@ pub fn requirement_holds(operator: &str, values: &[impl AsRef<str>], label: Opti
 }
 
 fn term_os(term: &Value) -> OsWanted {
-    let mut asked = Asked::default();
+    let mut required = RequiredOs::default();
     for expression in expressions(term) {
         let (key, operator, values) = requirement(expression);
-        asked.add(key, operator, &values);
+        required.add(key, operator, &values);
     }
-    asked.wanted()
+    required.wanted()
 }
 
 fn expressions(term: &Value) -> &[Value] {
@@ -214,17 +213,17 @@ fn requirement(value: &Value) -> Requirement<'_> {
     (text("key"), text("operator"), values.filter_map(Value::as_str).collect())
 }
 
-/// Which operating systems a conjunction of requirements leaves possible.
+/// The operating systems that a conjunction of requirements allows.
 #[derive(Default)]
-struct Asked {
+struct RequiredOs {
     not_linux: bool,
     not_windows: bool,
-    /// What is named without excluding one of them: [`OsWanted::Either`] or [`OsWanted::Unknown`].
+    /// Systems that are named without excluding others: [`OsWanted::Either`] or [`OsWanted::Unknown`].
     named: Option<OsWanted>,
 }
 
-impl Asked {
-    /// Takes one requirement in; whether it said anything.
+impl RequiredOs {
+    /// Adds one requirement; returns whether it is about the operating system.
     fn add(&mut self, key: &str, operator: &str, values: &[&str]) -> bool {
         if OS_LABELS.contains(&key) {
             let allows = |os: Os| match operator {
@@ -248,7 +247,7 @@ impl Asked {
         let windows = match operator {
             "In" => !values.is_empty() && values.iter().all(|value| start.is_none_or(|start| starts(value, start))),
             "Exists" | "Gt" | "Lt" => start.is_none(),
-            // What is excluded says nothing of what is asked for.
+            // An exclusion does not tell what is required.
             _ => false,
         };
         self.not_linux |= windows;

@@ -1,5 +1,6 @@
-//! Where pods that run already may go, by Kubernetes' own rules: what the controller keeps of each, typed and small.
-//! The rules themselves are those of [`constraint`](crate::model::scheduling::node_constraints) and `toleration`.
+//! Node fit of running pods, by Kubernetes' own rules: the constraints that the controller keeps of each pod, typed and
+//! small. The rules themselves are those of [`node_constraints`](crate::model::scheduling::node_constraints) and
+//! `tolerations`.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +11,7 @@ use crate::model::cluster::taint::Taint;
 use crate::model::scheduling::node_constraints::requirement_holds;
 use crate::model::scheduling::tolerations;
 
-/// The members of a pod's `spec` that decide between nodes. Anything else, and any member added by a later
-/// Kubernetes, is skipped.
+/// The members of a pod's `spec` that decide between nodes. All others, and those of a later Kubernetes, are skipped.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the Kubernetes fields of these names")]
@@ -22,7 +22,7 @@ pub struct SchedulingConstraints {
     pub tolerations: Option<Vec<TolerationTerm>>,
 }
 
-/// A toleration as it stands in a pod. Unlike a policy's it is read leniently.
+/// A toleration of a pod. It is read more leniently than a policy's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "the Kubernetes fields of these names")]
@@ -33,7 +33,7 @@ pub struct TolerationTerm {
     pub effect: Option<String>,
 }
 
-/// `spec.affinity`, as far as nodes are concerned.
+/// `spec.affinity`, as far as it concerns nodes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the Kubernetes fields of these names")]
@@ -45,12 +45,12 @@ pub struct Affinity {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct NodeAffinity {
-    /// What must hold; preferences decide nothing.
+    /// Required terms; preferences are ignored.
     #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
     pub required: Option<Terms>,
 }
 
-/// A node selector: any one term has to hold.
+/// A node selector: any one term must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the Kubernetes fields of these names")]
@@ -58,7 +58,7 @@ pub struct Terms {
     pub node_selector_terms: Option<Vec<Term>>,
 }
 
-/// One term: everything in it has to hold; an empty one holds nowhere.
+/// One term: everything in it must hold; an empty one never holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[allow(missing_docs, reason = "the Kubernetes fields of these names")]
@@ -78,7 +78,7 @@ pub struct Expression {
 }
 
 impl SchedulingConstraints {
-    /// Whether node name, selector and affinity let the pod onto a node; taints are another question.
+    /// Whether the pod's node name, selector and affinity match the node; taints are not checked.
     pub fn fits<'l>(&self, name: &str, label: impl Fn(&str) -> Option<&'l str>) -> bool {
         let wanted = self.node_name.as_deref().filter(|wanted| !wanted.is_empty());
         let selector = self.node_selector.iter().flatten();
@@ -88,8 +88,9 @@ impl SchedulingConstraints {
             && required.into_iter().all(|terms| terms.hold(name, &label))
     }
 
-    /// Adds what the pod's RuntimeClass asks for, as the API server does (`setScheduling` in
-    /// plugin/pkg/admission/runtimeclass/admission.go); false where it refuses the pod, since both select different nodes.
+    /// Adds the constraints of the pod's RuntimeClass, as the API server does (`setScheduling` in
+    /// plugin/pkg/admission/runtimeclass/admission.go); false if it rejects the pod, because both select different
+    /// nodes.
     pub fn takes_over(&mut self, class: &RuntimeClass) -> bool {
         let selector = self.node_selector.get_or_insert_default();
         for (key, value) in &class.node_selector {

@@ -1,4 +1,4 @@
-//! Which taints a list of tolerations tolerates, by the API's own semantics.
+//! Tolerations: which taints a list of them tolerates, by the API's own semantics.
 
 use serde_json::{Value, json};
 
@@ -23,13 +23,13 @@ pub fn covers([key, operator, value, effect]: [&str; 4], taint: &Taint) -> bool 
     (effect.is_empty() || effect == taint.effect)
         && match operator {
             "Exists" => key.is_empty() || key == taint.key,
-            // An empty key with Equal is refused by the API server.
+            // The API server rejects an empty key with Equal.
             "" | "Equal" => key == taint.key && value == taint.value,
             _ => false,
         }
 }
 
-/// Whether `wide` (raw JSON) tolerates all that `narrow` does, for as long.
+/// Whether `wide` (raw JSON) tolerates all that `narrow` does, for at least as long.
 pub fn includes(wide: &Value, narrow: &Value) -> bool {
     let field = |of: &'_ Value, name| of.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let same = |name| field(wide, name) == field(narrow, name);
@@ -43,17 +43,17 @@ pub fn includes(wide: &Value, narrow: &Value) -> bool {
             && !lasts(wide))
 }
 
-/// The toleration of exactly that taint.
+/// The toleration for exactly that taint.
 pub fn toleration_of(taint: &Taint) -> Value {
     json!({"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect})
 }
 
-/// A toleration from a policy, as a pod spec has it.
+/// A toleration from a policy, in the form of a pod spec.
 pub fn toleration_value(toleration: &Toleration) -> Value {
     serde_json::to_value(toleration).unwrap_or(Value::Null)
 }
 
-/// How a note names a toleration: `toleration os=windows:NoSchedule`.
+/// The entry for a toleration in the decision annotation: `toleration os=windows:NoSchedule`.
 pub fn toleration_word(toleration: &Value) -> String {
     let field = |name| toleration.get(name).and_then(Value::as_str).unwrap_or_default();
     let mut word = format!("toleration {}", if field("key").is_empty() { "*" } else { field("key") });

@@ -1,7 +1,7 @@
-//! `detect.images`: which pattern speaks of an image, found without trying ten thousand of them.
+//! Image patterns of `detect.images`: finds the one that decides for an image without trying ten thousand of them.
 //!
 //! [`match_image`] is the definition, a scan. [`ImagePatterns`] finds the same pattern through an index over what a
-//! pattern says literally: a whole name, a name and a tag, or what stands before its first and after its last star.
+//! pattern contains literally: a whole name, a name and a tag, or the text before its first and after its last star.
 //! An image is looked up once for each *length* of such ends that occurs, whatever the number of patterns, and only
 //! patterns whose ends fit are tried. Patterns with a star at both ends have no ends and are scanned.
 
@@ -16,7 +16,7 @@ use crate::model::settings::origin::Origin;
 use crate::model::settings::wildcard::{RUN, RUN_ACROSS, wildcard};
 use crate::model::windows::build::Build;
 
-/// Image patterns in the order in which they are asked: a list of lists, so that the patterns of a policy are indexed
+/// Image patterns in the order in which they are tried: a list of lists, so that the patterns of a policy are indexed
 /// once, when it is loaded, and shared by all settings it takes part in.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(from = "Vec<ImagePattern>")]
@@ -111,7 +111,8 @@ impl ImagePatterns {
         self.lists.extend(lower.lists.iter().cloned());
     }
 
-    /// Patterns that never decide, each with an earlier one of its list that covers all it covers and says something else.
+    /// Patterns that never decide, each with an earlier one of its list that covers all it covers and sets something
+    /// else.
     /// Stops when `looks`, which counts down, is used up: patterns with a star at both ends are compared with each other.
     pub fn covered(&self, looks: &mut usize) -> Vec<(&ImagePattern, &ImagePattern)> {
         let mut found = Vec::new();
@@ -273,7 +274,7 @@ impl<'a> Hashed<'a> {
     }
 }
 
-/// FNV-1a. Patterns are an admin's, so nobody who chooses images can make two of them share a hash.
+/// FNV-1a. Only administrators write patterns, so nobody who chooses images can make two of them share a hash.
 const EMPTY: u64 = 0xcbf2_9ce4_8422_2325;
 
 fn step(hash: u64, byte: u8) -> u64 {
@@ -397,7 +398,7 @@ pub struct ImagePattern {
     pub origin: Option<Origin>,
 }
 
-/// What an image pattern says of its images.
+/// The operating systems of a pattern's images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PatternOs {
@@ -423,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_cover_what_they_say() {
+    fn patterns_cover_their_references() {
         let cases = [
             ("registry.example.com/win/**", "registry.example.com/win/app:1", true),
             ("registry.example.com/win/**", "registry.example.com/win/team/app", true),
@@ -524,7 +525,7 @@ mod tests {
             let patterns = ImagePatterns::from(vec![pattern(first), other]);
             assert_eq!(patterns.covered(&mut 100).len(), usize::from(expected), "{first} before {second}");
             let same = ImagePatterns::from(vec![pattern(first), pattern(second)]);
-            assert_eq!(same.covered(&mut 100), [], "they say the same");
+            assert_eq!(same.covered(&mut 100), [], "they have the same OS");
         }
         let hostile: Vec<_> = (0..10_000).map(|n| pattern(&format!("*x{n}*"))).collect();
         let mut looks = 1_000;

@@ -1,4 +1,4 @@
-//! What policies set, as plain values: the engine knows no policy files.
+//! Settings that policies set, as plain values: the engine knows no policy files.
 //!
 //! Each value has its default here. The policy crate fills them in.
 

@@ -1,4 +1,5 @@
-//! What the NodePolicy sets, with its defaults: the taints that clouds, distributions and their documentation put on nodes.
+//! Settings of the NodePolicy, with its defaults: the taints that clouds, distributions and their documentation put on
+//! nodes.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +23,7 @@ pub fn policy_taint(policy: &NodeSettings) -> Taint {
 impl TaintPattern {
     /// Whether the taint is one of those meant; its effect does not matter. Keys are compared as they are written,
     /// values without regard to case (`os=Windows` and `os=windows` are both in use). A pattern without `=` is a key
-    /// with any value; the loader asks for `=*` there.
+    /// with any value; the loader requires `=*` there.
     pub fn matches(&self, taint: &Taint) -> bool {
         let (key, value) = self.0.split_once('=').unwrap_or((&self.0, "*"));
         covers(key, &taint.key, |rest, piece| rest.find(piece), |a, b| a == b)

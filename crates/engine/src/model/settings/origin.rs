@@ -1,4 +1,4 @@
-//! Where a setting is written: file and line.
+//! The origin of a setting: file and line.
 
 use std::fmt;
 use std::sync::Arc;

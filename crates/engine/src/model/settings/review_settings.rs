@@ -1,4 +1,4 @@
-//! What policies set for one review, resolved: the engine itself knows no policies.
+//! Resolved settings of one review: the engine itself knows no policies.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::model::settings::workload_settings::Settings;
 /// What policies set for one review.
 #[derive(Debug, Clone)]
 pub struct ReviewSettings<'a> {
-    /// For the workload as it would be.
+    /// For the workload after the operation.
     pub new: Arc<Settings>,
     /// For the workload before an UPDATE, whose labels may match other policies. `None`: the request is no such UPDATE.
     pub old: Option<Arc<Settings>>,

@@ -16,7 +16,7 @@ pub fn match_length(written: &str, code: &str, name: &str) -> usize {
     }
 }
 
-/// Whether `Deny` refuses.
+/// Whether `Deny` denies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Denials {
     /// It does.
@@ -44,10 +44,10 @@ pub struct RuleAction {
 pub enum Action {
     /// Nothing.
     Allow,
-    /// Said.
+    /// Reported.
     Warn,
     /// Changed.
     Repair,
-    /// Refused.
+    /// Denied.
     Deny,
 }

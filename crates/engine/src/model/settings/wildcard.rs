@@ -1,5 +1,5 @@
-//! Patterns over paths: `*` stands for any run of characters within a segment, `**` for any run across segments, and
-//! `**/` at the start of a segment also for nothing.
+//! Wildcard patterns over paths: `*` matches any run of characters within a segment, `**` any run across segments, and
+//! `**/` at the start of a segment also nothing.
 
 /// Pieces between stars are taken at their leftmost place: no choice is ever taken back, so the time is that of the
 /// searches, one after another over `text`.
@@ -43,7 +43,7 @@ pub(crate) const RUN_ACROSS: u8 = 2;
 
 /// Follows all readings of the pattern at once, one bit for each byte of it: at most `pattern × text / 64` steps.
 pub(crate) fn wildcard(pattern: &[u8], text: &[u8]) -> bool {
-    // The bytes before the first star say no most of the time.
+    // The bytes before the first star exclude most texts.
     let literal = pattern.iter().position(|b| *b == b'*').unwrap_or(pattern.len());
     let Some((start, text)) = text.split_at_checked(literal) else { return false };
     let Some((before, pattern)) = pattern.split_at_checked(literal) else { return false };

@@ -1,4 +1,4 @@
-//! The settings of one workload: what all policies that match it set together, with their defaults.
+//! Settings of one workload: what all policies that match it set together, with their defaults.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ impl Settings {
         best.map(|(_, entry)| entry)
     }
 
-    /// [`action`](Self::action), with every Deny a Warn where `denials: Warn`. Nobody else has to look at `denials`.
+    /// [`action`](Self::action), with every Deny a Warn under `denials: Warn`: the only place that reads `denials`.
     pub fn effective_action(&self, code: &str, name: &str, default: Action) -> Action {
         match self.action(code, name, default) {
             Action::Deny if self.denials == Denials::Warn => Action::Warn,
@@ -42,11 +42,11 @@ impl Settings {
         self.translate.iter().any(|rule| match_length(rule, code, name) > 0)
     }
 
-    /// Whether the policies were made for a Mullion that had `since` (`0.1`) already; without `rules.version` they were
-    /// made for whichever runs.
+    /// Whether the policies were made for a Mullion that had `since` (`0.1`) already; without `rules.version` they are
+    /// for whichever version runs.
     pub fn knows(&self, since: &str) -> bool {
         let number = |version: &str| {
-            // Of `0.1.3` the last number says nothing: rules come with releases.
+            // The last number of `0.1.3` does not matter: rules come with minor releases.
             let mut parts = version.split('.').map(str::parse::<u32>);
             Some((parts.next()?.ok()?, parts.next()?.ok()?))
         };
@@ -54,25 +54,24 @@ impl Settings {
     }
 
     /// Whether `optOut.allow` lets `mullion.dev/allow` exempt from the rule.
-    pub fn may_wave_off(&self, code: &str, name: &str) -> bool {
+    pub fn may_exempt(&self, code: &str, name: &str) -> bool {
         self.allow.iter().any(|rule| match_length(rule, code, name) > 0)
     }
 
     /// Whether `annotation`, the value of a workload's `mullion.dev/allow`, exempts from the rule: names, codes or prefixes
     /// of codes, separated by commas, as far as `optOut.allow` lets it.
-    pub fn waved_off(&self, annotation: &str, code: &str, name: &str) -> bool {
-        annotation.split(',').any(|written| match_length(written.trim(), code, name) > 0)
-            && self.may_wave_off(code, name)
+    pub fn exempts(&self, annotation: &str, code: &str, name: &str) -> bool {
+        annotation.split(',').any(|written| match_length(written.trim(), code, name) > 0) && self.may_exempt(code, name)
     }
 }
 
 /// `spec.mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Mode {
-    /// Changes and refuses.
+    /// Changes and denies.
     #[default]
     Enforce,
-    /// Says what it would do; changes and refuses nothing.
+    /// Reports what it would do; changes and denies nothing.
     Audit,
     /// As if Mullion were not there.
     Disabled,
@@ -102,7 +101,7 @@ pub enum LinuxDefault {
     Nothing,
 }
 
-/// When registries are asked about an image.
+/// When registries are queried about an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Lookup {
     /// Never.
@@ -117,7 +116,7 @@ pub enum Lookup {
 /// Whether an OS nodeSelector is added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum NodeSelectorMode {
-    /// Where none stands.
+    /// If there is none.
     #[default]
     Add,
     /// Never.
@@ -194,7 +193,7 @@ pub enum OsFieldMode {
 /// What happens to templates whose pods could not work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum TemplateDenials {
-    /// Refused.
+    /// Denied.
     #[default]
     Refuse,
     /// Warned about.
@@ -208,7 +207,7 @@ pub struct Settings {
     pub mode: Mode,
     /// Where `mullion.dev/ignore` is honoured.
     pub ignore: HonourIgnore,
-    /// Rules that `mullion.dev/allow` may wave off.
+    /// Rules that `mullion.dev/allow` may exempt from.
     pub allow: Vec<String>,
     /// `detect.os`.
     pub os: Option<ScopeOs>,
@@ -247,7 +246,7 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// What holds where no policy says anything: the shipped defaults of the policy language.
+    /// The settings without any policy: the shipped defaults of the policy language.
     fn default() -> Self {
         Self {
             mode: Mode::default(),

@@ -1,4 +1,4 @@
-//! The number that decides which Windows image runs on which Windows host.
+//! Windows builds: the numbers that decide which Windows image runs on which Windows host.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ pub struct Build(u32);
 /// Why a text is no build.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
-    /// The text has a fourth part. It is refused, not dropped: the writer may believe that it is compared.
+    /// The text has a fourth part. It is an error and not dropped: the writer may believe that it is compared.
     #[error("`{0}` has a revision as fourth part; builds are compared without it, write `{build}`", build = .1)]
     Revision(String, Build),
     /// The text is not of the form `10.0.<number>`.
@@ -37,7 +37,7 @@ impl Build {
 
     /// Reads `10.0.B` or `10.0.B.R`, as in an image's `os.version`; `R` is the revision.
     ///
-    /// None for anything else, versions other than 10.0 included: no such host has ever been a node.
+    /// `None` for anything else, including versions other than 10.0: no such host was ever a node.
     pub fn from_os_version(text: &str) -> Option<(Self, Option<u32>)> {
         let mut parts = text.strip_prefix("10.0.")?.split('.');
         let build = decimal(parts.next()?)?;
@@ -55,7 +55,7 @@ impl Build {
         Self::from_os_version(value).map(|(build, _)| build)
     }
 
-    /// Reads a node's `status.nodeInfo.kernelVersion`: build and, where it is there, revision.
+    /// Reads a node's `status.nodeInfo.kernelVersion`: build and, if present, revision.
     ///
     /// Besides `10.0.20348.2655` this takes the form of kubelets before 1.11,
     /// `10.0 14393 (14393.1715.amd64fre.rs1_release_inmarket.170906-1810)`, whose revision is in the brackets.
@@ -69,7 +69,7 @@ impl Build {
         let number = decimal(words.next()?)?;
         let revision = words.next().and_then(|word| {
             let (build, rest) = word.strip_prefix('(')?.split_once('.')?;
-            // A bracket about some other build says nothing about this one's revision.
+            // A bracket about another build does not contain this one's revision.
             (decimal(build)? == number).then_some(())?;
             decimal(rest.split(['.', ')']).next()?)
         });
@@ -215,7 +215,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in ".*") {
+        fn any_text_is_read_or_an_error(text in ".*") {
             let _: Option<_> = Build::from_kernel_version(&text);
             let _: Option<_> = Build::from_label(&text);
             prop_assert_eq!(text.parse::<Build>().ok().map(|b| b.to_string()), text.parse::<Build>().ok().map(|_| text.clone()));

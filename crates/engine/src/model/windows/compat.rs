@@ -1,4 +1,4 @@
-//! Which host build runs which image build under process isolation.
+//! Compatibility: which host build runs which image build under process isolation.
 //!
 //! Below 20348 builds must be equal. From 20348 on an image runs on hosts of its own build and newer ones, down to a floor; what the
 //! floor is has changed twice, so it is data per [`Generation`]. The generations differ only for hosts newer than the last known LTSC.
@@ -23,7 +23,8 @@ pub const STABLE_ABI_FROM: Build = Build::new(20348);
 pub enum Generation {
     /// platforms v0.2.1 to v1.0.0-rc.1: the floor is 20348 for ever.
     R1,
-    /// platforms v1.0.0-rc.2 to rc.4: the floor is the largest LTSC below the host. Hosts 26200 and newer refuse ltsc2022.
+    /// platforms v1.0.0-rc.2 to rc.4: the floor is the largest LTSC below the host. Hosts 26200 and newer reject
+    /// ltsc2022.
     R2,
     /// platforms v1.0.0-rc.5 and newer: the floor is the LTSC before the host's own or last.
     #[default]
@@ -59,7 +60,7 @@ impl FromStr for Generation {
     }
 }
 
-/// The oldest image build that `host` runs besides its own; None: only its own.
+/// The oldest image build that `host` runs besides its own; `None`: only its own.
 pub fn floor(host: Build, generation: Generation, extra: &[ExtraRelease]) -> Option<Build> {
     if host < STABLE_ABI_FROM {
         return None;
@@ -82,7 +83,7 @@ pub fn floor(host: Build, generation: Generation, extra: &[ExtraRelease]) -> Opt
 
 /// Whether a host of build `host` runs an image of build `image` without a virtual machine around it.
 ///
-/// Revisions do not count from 17763 up. `extra` is the policy's list of releases newer than this table.
+/// Revisions do not count from 17763 on. `extra` is the policy's list of releases newer than this table.
 pub fn runs(host: Build, image: Build, generation: Generation, extra: &[ExtraRelease]) -> bool {
     host == image || (image < host && floor(host, generation, extra).is_some_and(|floor| floor <= image))
 }
@@ -94,7 +95,7 @@ pub fn runs_any(host: Build, images: &[Build], generation: Generation, extra: &[
 
 /// Those of `hosts` that run an image that exists for `image_builds`, in the order given.
 ///
-/// One image, several builds: an index. The hosts of a pod are those that every one of its containers has.
+/// An index has one image and several builds. The hosts of a pod are those that every one of its containers has.
 pub fn compatible_hosts<'a>(
     image_builds: &'a [Build],
     hosts: impl Iterator<Item = Build> + 'a,
@@ -115,7 +116,7 @@ pub struct CompatTable {
     pub rows: Vec<CompatRow>,
 }
 
-/// What one host runs.
+/// The builds that one host runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CompatRow {
     /// Build of the host.
@@ -126,7 +127,7 @@ pub struct CompatRow {
     pub runs: Vec<Build>,
 }
 
-/// Every known host against every build with base images, those of `extra` included.
+/// Every known host compared with every build with base images, including those of `extra`.
 pub fn table(generation: Generation, extra: &[ExtraRelease]) -> CompatTable {
     let mut hosts: Vec<Build> = known_host_builds().chain(extra.iter().map(|release| release.build)).collect();
     hosts.sort_unstable();
@@ -261,7 +262,7 @@ mod tests {
                 );
             }
         }
-        // A statement about a build older than a known LTSC says nothing about hosts from that LTSC up.
+        // A statement about a build older than a known LTSC does not apply to hosts from that LTSC up.
         let old = [ExtraRelease { build: b(24000), name: "x".into(), runs_from: b(24000) }];
         assert!(!runs(b(25398), b(20348), Generation::R3, &old));
         assert!(runs(b(26100), b(20348), Generation::R3, &old));

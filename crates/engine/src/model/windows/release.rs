@@ -1,4 +1,4 @@
-//! Which builds exist, what they are called and which of them can be a node.
+//! Windows releases: builds, their names, and which of them can be a node.
 
 use std::borrow::Cow;
 
@@ -24,15 +24,15 @@ pub enum Channel {
 pub struct Release {
     /// Build of host and, if `base_image`, of the base images.
     pub build: Build,
-    /// Name in labels and `RuntimeClasses`; None: `build-<B>`.
+    /// Name in labels and `RuntimeClasses`; `None`: `build-<B>`.
     pub name: Option<&'static str>,
-    /// Product as people know it.
+    /// Usual name of the product.
     pub product: &'static str,
     /// Servicing channel.
     pub channel: Channel,
     /// Microsoft published container base images of this build.
     pub base_image: bool,
-    /// First Kubernetes minor that supported it as a node; None where it was never generally available.
+    /// First Kubernetes minor that supported it as a node; `None` if it was never generally available.
     pub kubernetes: Option<&'static str>,
 }
 
@@ -108,7 +108,7 @@ pub static RELEASES: &[Release] = &[
     client(28000, "Windows 11 26H1"),
 ];
 
-/// The release a host of this build most likely is: the server where server and client share the build.
+/// The most likely release of a host with this build: the server where server and client share the build.
 pub fn release(build: Build) -> Option<&'static Release> {
     RELEASES.iter().find(|release| release.build == build)
 }
@@ -155,7 +155,8 @@ pub fn is_image_build(build: Build) -> bool {
 
 /// A release newer than this table, as a `NodePolicy` states it in `releases`.
 ///
-/// It answers for hosts from `build` up to the next stated or known LTSC, whatever the generation: what was stated is not guessed at.
+/// It holds for hosts from `build` up to the next stated or known LTSC, whatever the generation: what is stated is not
+/// guessed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExtraRelease {

@@ -1,9 +1,9 @@
-//! Which rule generation a node's container runtime enforces.
+//! Container runtimes of nodes, and the rule generation that each enforces.
 
 use crate::model::windows::build::{Build, decimal};
 use crate::model::windows::compat::Generation;
 
-/// Up to this build every generation says the same, so a node's runtime need not be looked at.
+/// Up to this build every generation has the same rule, so a node's runtime does not matter.
 pub const SINGLE_RULE_UP_TO: Build = Build::new(26100);
 
 /// One containerd minor line and the generation of its patch releases.
@@ -14,9 +14,10 @@ struct Line {
     steps: &'static [(u32, Generation)],
 }
 
-/// From the version of containerd/platforms (before 2.0: microsoft/hcsshim) that each release's `go.mod` names:
-/// rc.1 up to 2.1.5, rc.2 from 2.1.6, rc.5 from 2.3.5 (containerd/containerd#14001). 1.6.0 to 1.6.22 and 1.7.0 to 1.7.5 ask
-/// for the host's own build (containerd/containerd#8854, #9069; the former is in the notes of 1.6.23); they are listed as R1, because nobody runs them on a host as new as those this is asked for.
+/// By the version of containerd/platforms (before 2.0: microsoft/hcsshim) in each release's `go.mod`: rc.1 up to 2.1.5,
+/// rc.2 from 2.1.6, rc.5 from 2.3.5 (containerd/containerd#14001). 1.6.0 to 1.6.22 and 1.7.0 to 1.7.5 require the
+/// host's own build (containerd/containerd#8854, #9069; the former is in the notes of 1.6.23); they are listed as R1,
+/// because nobody runs them on hosts new enough for this table.
 const CONTAINERD: &[Line] = &[
     Line { major: 1, minor: 6, steps: &[(0, Generation::R1)] },
     Line { major: 1, minor: 7, steps: &[(0, Generation::R1)] },
@@ -26,8 +27,8 @@ const CONTAINERD: &[Line] = &[
     Line { major: 2, minor: 3, steps: &[(0, Generation::R2), (5, Generation::R3)] },
 ];
 
-/// The generation behind a node's `status.nodeInfo.containerRuntimeVersion`, such as `containerd://2.0.4+azure` or
-/// `containerd://1.7.11-k3s2`. Anything unknown, other runtimes included, is the default, R3.
+/// The generation of a node's `status.nodeInfo.containerRuntimeVersion`, such as `containerd://2.0.4+azure` or
+/// `containerd://1.7.11-k3s2`. Anything unknown, including other runtimes, is the default, R3.
 pub fn generation_of(container_runtime_version: &str) -> Generation {
     containerd_version(container_runtime_version)
         .and_then(|(major, minor, patch)| {
@@ -37,7 +38,7 @@ pub fn generation_of(container_runtime_version: &str) -> Generation {
         .unwrap_or_default()
 }
 
-/// The generation that counts for a host: the default where all agree, else what its runtime says.
+/// The generation for a host: the default where all agree, else that of its runtime.
 pub fn generation_for(host: Build, container_runtime_version: &str) -> Generation {
     if host <= SINGLE_RULE_UP_TO { Generation::default() } else { generation_of(container_runtime_version) }
 }
@@ -97,14 +98,14 @@ mod tests {
     }
 
     #[test]
-    fn only_hosts_past_the_last_ltsc_are_asked() {
+    fn only_hosts_past_the_last_ltsc_need_a_runtime() {
         assert_eq!(generation_for(Build::new(26100), "containerd://2.2.0"), Generation::R3);
         assert_eq!(generation_for(Build::new(26200), "containerd://2.2.0"), Generation::R2);
     }
 
     proptest! {
         #[test]
-        fn any_text_has_an_answer(text in ".*", rest in "[0-9.]*.*") {
+        fn any_text_has_a_result(text in ".*", rest in "[0-9.]*.*") {
             prop_assert_eq!(generation_of(&text), Generation::R3);
             let _: Generation = generation_of(&format!("containerd://{rest}"));
         }

@@ -1,9 +1,10 @@
-//! Until when a release gets security updates.
+//! Support dates: until when a release gets security updates.
 
 use crate::model::windows::build::Build;
 
-/// When the dates of [`SUPPORT`] were last compared with their sources. What ended by then counts as ended, and nothing else does: the
-/// engine has no clock, and the same pod must get the same answer from the same Mullion, in CI next year as in the cluster today.
+/// When the dates of [`SUPPORT`] were last compared with their sources. Only what ended by then counts as ended: the
+/// engine has no clock, and the same pod must get the same result from the same Mullion, in CI next year as in the
+/// cluster today.
 pub const CHECKED: &str = "2026-11-20";
 
 /// One server release, with dates as `YYYY-MM-DD`.
@@ -11,7 +12,7 @@ pub const CHECKED: &str = "2026-11-20";
 pub struct Support {
     /// Its build.
     pub build: Build,
-    /// What people call it: `20H2`, `ltsc2019`.
+    /// Its usual name: `20H2`, `ltsc2019`.
     pub name: &'static str,
     /// The last day of mainstream support.
     pub mainstream: &'static str,
@@ -28,7 +29,7 @@ const fn support(build: u32, name: &'static str, mainstream: &'static str, end: 
 /// `products/windows-server-core.md` has the same. 23H2 has no base image: `products/windows-server.md`. The page of the server product says 2029-11-13 and
 /// 2034-11-14 for 2025.
 ///
-/// Left out are the dates of clouds, which only say which nodes they still offer: the rule's page has them.
+/// Left out are the dates of clouds, which only tell which nodes they still offer: the rule's page has them.
 pub static SUPPORT: &[Support] = &[
     support(14393, "ltsc2016", "2022-01-11", "2027-01-11"),
     support(16299, "1709", "2019-04-09", "2019-04-09"),
@@ -44,12 +45,12 @@ pub static SUPPORT: &[Support] = &[
     support(26100, "ltsc2025", "2029-10-09", "2034-10-10"),
 ];
 
-/// What is known of a release's support; `None` for builds of Windows 10 and 11 alone, and for those not known.
+/// The support dates of a release; `None` for builds of Windows 10 and 11 alone, and for unknown ones.
 pub fn support_of(build: Build) -> Option<&'static Support> {
     SUPPORT.iter().find(|support| support.build == build)
 }
 
-/// The release of that build, if it has had its last security update.
+/// The release of that build, if it had its last security update.
 pub fn out_of_support(build: Build) -> Option<&'static Support> {
     support_of(build).filter(|support| support.end < CHECKED)
 }

@@ -10,10 +10,10 @@ use super::*;
 use crate::node::taint_blockers::{Claim, claim};
 use crate::patch::compile::compile;
 
-fn daemon(spec: &Value) -> Daemon {
+fn daemon_set(spec: &Value) -> DaemonSetFacts {
     // With Ready pods somewhere, so that every claim is at least doubtful.
     let placement = SchedulingConstraints::deserialize(spec).unwrap();
-    Daemon { name: "kube-system/d".to_owned(), placement, belongs: false, any_ready: true }
+    DaemonSetFacts { name: "kube-system/d".to_owned(), placement, belongs: false, any_ready: true }
 }
 
 fn terms(terms: &Value) -> Value {
@@ -33,7 +33,7 @@ fn with(change: impl FnOnce(&mut NodeSettings)) -> NodeSettings {
 
 fn allowed(policy: &NodeSettings, spec: &Value, waited_for: &[&str]) -> bool {
     let waited_for = waited_for.iter().map(|name| (*name).to_owned()).collect();
-    let claimants = Claimants { policies: String::new(), daemons: Arc::new(vec![daemon(spec)]), waited_for };
+    let claimants = Claimants { policies: String::new(), daemons: Arc::new(vec![daemon_set(spec)]), waited_for };
     taint_on_create(policy, &claimants).is_some()
 }
 
@@ -97,7 +97,7 @@ fn only_daemonsets_that_new_windows_nodes_might_want_hold_it_back() {
 type Case<'c> = (fn(&mut NodeSettings), &'c Value, bool);
 
 #[test]
-fn the_policy_has_the_first_word() {
+fn the_policy_decides_first() {
     let windows = json!({"nodeSelector": {"kubernetes.io/os": "windows"}});
     let linux = json!({"nodeSelector": {"kubernetes.io/os": "linux"}});
     let cases: [Case<'_>; 6] = [
@@ -139,7 +139,7 @@ fn a_new_node_gets_what_the_controller_would_give_it() {
     let allowed = policy_taint(&policy);
     let windows = [("kubernetes.io/os", "windows")];
     let unready = json!([{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]);
-    let patch = on_create(&node(&windows, &unready), &policy, &allowed).unwrap();
+    let patch = plan_create(&node(&windows, &unready), &policy, &allowed).unwrap();
     let object =
         json!({"metadata": {"name": "w", "labels": {"kubernetes.io/os": "windows"}}, "spec": {"taints": unready}});
     let after = patched(&object, &patch);
@@ -156,7 +156,7 @@ fn a_new_node_gets_what_the_controller_would_give_it() {
     assert_eq!(patched(&bare, &patch)["spec"]["taints"][1]["key"], "os");
     // Already marked: labels, and no second taint.
     let marked = node(&windows, &json!([{"key": "os", "value": "Windows", "effect": "NoSchedule"}]));
-    let patch = on_create(&marked, &policy, &allowed).unwrap();
+    let patch = plan_create(&marked, &policy, &allowed).unwrap();
     assert!(patch.taints.is_none() && patch.labels.contains_key("mullion.dev/windows-release"), "{patch:?}");
 }
 
@@ -171,7 +171,7 @@ fn in_doubt_a_new_node_gets_nothing() {
         &[("beta.kubernetes.io/os", "windows")],
         &[("kubernetes.io/os", "windows"), ("type", "virtual-kubelet")],
     ] {
-        assert_eq!(on_create(&node(labels, &json!([])), &policy, &allowed), None, "{labels:?}");
+        assert_eq!(plan_create(&node(labels, &json!([])), &policy, &allowed), None, "{labels:?}");
     }
     let windows = node(&[("kubernetes.io/os", "windows")], &json!([]));
     for change in [
@@ -181,7 +181,7 @@ fn in_doubt_a_new_node_gets_nothing() {
         // What was allowed is the taint of other policies.
         |policy| policy.taint.key = "other".to_owned(),
     ] {
-        assert_eq!(on_create(&windows, &with(change), &allowed), None);
+        assert_eq!(plan_create(&windows, &with(change), &allowed), None);
     }
 }
 
@@ -198,7 +198,7 @@ fn requirement() -> impl Strategy<Value = Value> {
 proptest! {
     /// Whoever would hold the taint back on a node once it is there holds it back at CREATE.
     #[test]
-    fn at_create_nobody_is_stranded_whom_the_controller_would_wait_for(
+    fn at_create_the_taint_waits_for_what_the_controller_waits_for(
         requirements in prop::collection::vec(prop::collection::vec(requirement(), 1..3), 1..3),
         selector in prop::option::of(prop::sample::select(vec![OS_LABEL, OLD_OS_LABEL, "pool"])),
         value in prop::sample::select(vec!["windows", "linux", "a"]),
@@ -214,7 +214,7 @@ proptest! {
         labels.extend(pool.map(|pool| ("pool", pool)));
         labels.extend(old.then_some((OLD_OS_LABEL, "windows")));
         let policy = NodeSettings::default();
-        let claim = claim(&daemon(&spec), &node(&labels, &json!([])), &policy_taint(&policy));
+        let claim = claim(&daemon_set(&spec), &node(&labels, &json!([])), &policy_taint(&policy));
         let waited: &[&str] = if claim == Claim::Doubtful { &["DaemonSet kube-system/d"] } else { &[] };
         if claim != Claim::None {
             prop_assert!(!allowed(&policy, &spec, waited), "{claim:?} {spec}");
@@ -236,7 +236,7 @@ proptest! {
         let mut labels = vec![(OS_LABEL, "windows")];
         labels.extend(release.map(|release| (WINDOWS_RELEASE_LABEL, release)));
         let before = node(&labels, &json!(taints));
-        let patch = on_create(&before, &policy, &policy_taint(&policy)).unwrap();
+        let patch = plan_create(&before, &policy, &policy_taint(&policy)).unwrap();
         let object = json!({"metadata": {"name": "w", "labels": before.labels}, "spec": {"taints": taints}});
         let after = patched(&object, &patch);
         let expected = patch.apply(&before);

@@ -239,7 +239,7 @@ fn withdrawal_takes_labels_of_our_domain_also_without_a_record() {
         let bare = withdraw_node(&lost).unwrap().apply(&lost);
         assert_eq!(bare.labels.keys().filter(|key| key.starts_with("mullion.dev/")).count(), 0, "{record:?}");
         assert!(bare.annotations.is_empty(), "{record:?}");
-        // Whose these are, nobody can tell.
+        // The owner of these is unknown.
         assert_eq!(
             (&bare.taints, bare.labels.get(WINDOWS_BUILD_LABEL)),
             (&lost.taints, lost.labels.get(WINDOWS_BUILD_LABEL))
@@ -293,14 +293,14 @@ fn a_taint_waits_for_what_does_not_tolerate_it() {
     assert_eq!(labelled.labels[WINDOWS_RELEASE_LABEL], "ltsc2022");
     let always = with(|policy| policy.taint.apply = ApplyTaint::Always);
     assert_eq!(taints(&after(&facts, &always, &blockers)), ["os=windows:NoSchedule"]);
-    // Once it stands, newcomers do not take it off.
+    // Once it is set, new DaemonSets do not remove it.
     assert_eq!(plan_node(&enforced(&facts), &NodeSettings::default(), &blockers, NOW), NodePlan::default());
     assert!(wanted_taint(&facts, &NodeSettings::default()).is_some());
     assert_eq!(wanted_taint(&enforced(&facts), &NodeSettings::default()), None);
 }
 
 #[test]
-fn what_cannot_be_set_is_said() {
+fn what_cannot_be_set_is_reported() {
     let taken = node(BARE, "", &["os=blue:NoSchedule"]);
     let plan = plan_node(&taken, &NodeSettings::default(), &[], NOW);
     assert_eq!(plan.patch, None);
@@ -309,19 +309,19 @@ fn what_cannot_be_set_is_said() {
         policy.taint.key = "mine".to_owned();
         policy.windows_taints = vec![TaintPattern("os=win*".to_owned())];
     });
-    // Someone else's taint that is exactly the wanted one is nobody's to take off.
+    // Someone else's taint that equals the wanted one is never removed.
     let equal = node(BARE, "", &["mine=windows:NoSchedule"]);
     assert_eq!(plan_node(&equal, &custom, &[], NOW).patch, None);
 }
 
 #[test]
-fn audit_only_talks_and_disabled_tidies_up() {
+fn audit_only_reports_and_disabled_cleans_up() {
     let facts = node(BARE, "10.0.20348.2655", &[]);
     let audit = plan_node(&facts, &with(|policy| policy.mode = Mode::Audit), &[], NOW);
     assert_eq!(audit.patch, None);
     assert!(!audit.reasons.is_empty() && audit.reasons.iter().all(|reason| reason.starts_with("would: ")));
     assert!(audit.withheld && audit.hold == Hold::None);
-    // Nothing is left to do on a node that has everything, and nobody waits for one that is nobody's business.
+    // Nothing is left to do on a node that has everything, and nothing waits for a taint that is not Mullion's.
     let done = plan_node(&enforced(&facts), &with(|policy| policy.mode = Mode::Audit), &[], NOW);
     assert!(!done.withheld, "{done:?}");
     assert!(!plan_node(&facts, &NodeSettings::default(), &[], NOW).withheld);
@@ -533,7 +533,7 @@ proptest! {
         // `kubectl taint --overwrite`: one of the same key and effect is replaced.
         now.taints.retain(|raw| pair(raw) != pair(&added));
         now.taints.insert(0, added.clone());
-        // Written byte for byte as ours was, no one can tell whose it is.
+        // Written byte for byte like Mullion's, its owner is unknown.
         prop_assume!(!Owned::read(&now).taint.is_some_and(|owned| owned.is(&added)));
         let end = after(&now, &second, &[]);
         prop_assert_eq!(end.taints.first(), Some(&added));

@@ -17,9 +17,9 @@ fn windows_node(taints: Value) -> NodeFacts {
     }
 }
 
-fn daemon(spec: &Value) -> Daemon {
+fn daemon_set(spec: &Value) -> DaemonSetFacts {
     let placement = SchedulingConstraints::deserialize(spec).unwrap();
-    Daemon { name: "kube-system/d".to_owned(), placement, belongs: false, any_ready: true }
+    DaemonSetFacts { name: "kube-system/d".to_owned(), placement, belongs: false, any_ready: true }
 }
 
 fn taint(text: &str) -> Taint {
@@ -83,12 +83,12 @@ fn claims() {
         (&preferring, windows, Claim::Certain),
     ];
     for (node, spec, expected) in cases {
-        assert_eq!(claim(&daemon(&spec), node, &os), expected, "{spec} {:?}", node.taints);
+        assert_eq!(claim(&daemon_set(&spec), node, &os), expected, "{spec} {:?}", node.taints);
     }
 }
 
 #[test]
-fn some_taints_only_pass() {
+fn passing_taints() {
     for (text, passing) in [
         ("node.kubernetes.io/unschedulable:NoSchedule", true),
         ("node.kubernetes.io/os=windows:NoSchedule", false),
@@ -104,13 +104,13 @@ fn some_taints_only_pass() {
 }
 
 #[test]
-fn a_ready_pod_settles_doubt() {
+fn a_ready_pod_decides_in_doubt() {
     let node = windows_node(json!([]));
     let os = taint("os=windows:NoSchedule");
-    let doubtful = [daemon(&json!({}))];
+    let doubtful = [daemon_set(&json!({}))];
     let pod = |ready| BoundPod {
         name: "kube-system/d-1".to_owned(),
-        daemon: Some("kube-system/d".to_owned()),
+        daemon_set: Some("kube-system/d".to_owned()),
         ready,
         ..BoundPod::default()
     };
@@ -143,20 +143,20 @@ fn running_pods_count_where_nothing_helps_their_successors() {
 #[test]
 fn what_belongs_claims_and_what_is_ready_nowhere_is_no_doubt() {
     let (node, os) = (windows_node(json!([])), taint("os=windows:NoSchedule"));
-    let known = Daemon { belongs: true, any_ready: false, ..daemon(&json!({})) };
+    let known = DaemonSetFacts { belongs: true, any_ready: false, ..daemon_set(&json!({})) };
     assert_eq!(claim(&known, &node, &os), Claim::Certain);
-    let elsewhere = Daemon { belongs: true, ..daemon(&json!({"nodeSelector": {"agentpool": "other"}})) };
+    let elsewhere = DaemonSetFacts { belongs: true, ..daemon_set(&json!({"nodeSelector": {"agentpool": "other"}})) };
     assert_eq!(claim(&elsewhere, &node, &os), Claim::None);
-    let tolerant = Daemon { belongs: true, ..daemon(&json!({"tolerations": [{"operator": "Exists"}]})) };
+    let tolerant = DaemonSetFacts { belongs: true, ..daemon_set(&json!({"tolerations": [{"operator": "Exists"}]})) };
     assert_eq!(claim(&tolerant, &node, &os), Claim::None);
-    let broken = Daemon { any_ready: false, ..daemon(&json!({})) };
+    let broken = DaemonSetFacts { any_ready: false, ..daemon_set(&json!({})) };
     assert_eq!(claim(&broken, &node, &os), Claim::None);
     for (daemons, effect, covered, needed) in [
         (vec![], "NoSchedule", true, false),
         (vec![], "NoSchedule", false, true),
         (vec![], "NoExecute", true, true),
         (vec![known, broken.clone()], "NoSchedule", true, false),
-        (vec![daemon(&json!({}))], "NoSchedule", true, true),
+        (vec![daemon_set(&json!({}))], "NoSchedule", true, true),
     ] {
         let taint = taint(&format!("os=windows:{effect}"));
         assert_eq!(needs_pods(&node, &taint, &daemons, covered), needed, "{daemons:?} {effect} {covered}");

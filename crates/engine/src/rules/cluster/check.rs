@@ -1,4 +1,4 @@
-//! 7xx: what the cluster around the pod would deny: RuntimeClasses, and what a namespace's annotations and labels demand.
+//! 7xx: what the cluster around the pod would reject, by RuntimeClasses and by a namespace's annotations and labels.
 
 use crate::place::context::WorkloadContext;
 use crate::rules::cluster::rules::RULES;

@@ -1,6 +1,7 @@
-//! A namespace's annotations against what the pod says, and against what Mullion would add.
+//! A namespace's annotations, compared with the pod and with what Mullion would add.
 //!
-//! What they refuse is not added: see `engine/placement.rs`. The sentence says so, and how the annotation must read.
+//! What they reject is not added: see [`place`](crate::place). The message reports it, with the annotation that would
+//! admit it.
 
 use serde_json::Value;
 
@@ -25,34 +26,34 @@ pub(crate) fn node_selector(cx: &WorkloadContext<'_>, rule: &'static Rule, out: 
     {
         return;
     }
-    // `what` makes a sentence of the value that the namespace asks for; short ones: a warning has 120 characters.
+    // `what` returns a message with the value that the namespace requires; short ones: a warning has 120 characters.
     let mut add = |pointer: &str, key: &str, value: &str, what: &dyn Fn(&str) -> String| {
-        let Some((annotation, asked)) = cx.contradiction(key, value) else { return };
-        let mut found = cx.finding(rule, cx.input.pod.at(pointer), what(asked));
+        let Some((annotation, required)) = cx.contradiction(key, value) else { return };
+        let mut found = cx.finding(rule, cx.input.pod.at(pointer), what(required));
         found.help = annotate(cx, annotation, &without(cx, annotation, key));
         out.push(found);
     };
     for (key, value) in cx.input.pod.strings("/spec/nodeSelector") {
         if cx.is_windows() || OS_LABELS.contains(&key) {
             let pointer = format!("/spec/nodeSelector/{}", escape(key));
-            add(&pointer, key, value, &|asked| {
-                format!("the namespace asks for {asked}, and admission refuses all else")
+            add(&pointer, key, value, &|required| {
+                format!("the namespace requires {required}, and admission rejects all else")
             });
         }
     }
     if let Some(os) = given(cx).filter(|os| cx.lacks_node_selector(*os)) {
-        let added = |asked: &str| {
-            format!("the namespace asks for {OS_LABEL}={asked}, so {OS_LABEL}={} is not added", os.name())
+        let added = |required: &str| {
+            format!("the namespace requires {OS_LABEL}={required}, so {OS_LABEL}={} is not added", os.name())
         };
         add("/spec/nodeSelector", OS_LABEL, os.name(), &added);
     }
     if let Some(build) = exact_build(cx) {
-        let added = |asked: &str| format!("the namespace asks for build {asked}, so the image's {build} is not added");
+        let added = |other: &str| format!("the namespace requires build {other}, so the image's {build} is not added");
         add("/spec/nodeSelector", WINDOWS_BUILD_LABEL, &build, &added);
     }
     if let Some(class) = cx.own_runtime_class().filter(|_| cx.is_windows()) {
         for (key, value) in &class.node_selector {
-            let brought = |asked: &str| format!("this RuntimeClass asks for {value}, the namespace for {key}={asked}");
+            let brought = |other: &str| format!("this RuntimeClass requires {value}, the namespace {key}={other}");
             add("/spec/runtimeClassName", key, value, &brought);
         }
     }
@@ -69,17 +70,17 @@ pub(crate) fn tolerations(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &m
     if whitelist == TolerationsWhitelist::Anything {
         return;
     }
-    let refused = |all: Vec<Value>| -> Vec<Value> { all.into_iter().filter(|one| whitelist.refuses(one)).collect() };
+    let rejected = |all: Vec<Value>| -> Vec<Value> { all.into_iter().filter(|one| whitelist.rejects(one)).collect() };
     let missing = given(cx).map(|os| cx.missing_tolerations(os)).unwrap_or_default();
-    let missing = refused(missing.into_iter().map(|missing| missing.value).collect());
+    let missing = rejected(missing.into_iter().map(|missing| missing.value).collect());
     if !missing.is_empty() {
         let message = match &whitelist {
             TolerationsWhitelist::Unreadable(_) => {
                 "the namespace's tolerationsWhitelist cannot be read, so none is added".to_owned()
             }
-            _ => format!("the namespace's tolerationsWhitelist refuses {}, so the pod may wait", shown(&missing)),
+            _ => format!("the namespace's tolerationsWhitelist rejects {}, so the pod may wait", shown(&missing)),
         };
-        out.push(with_advice(
+        out.push(with_help(
             cx,
             cx.finding(rule, cx.input.pod.at("/spec/tolerations"), message),
             &whitelist,
@@ -88,43 +89,43 @@ pub(crate) fn tolerations(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &m
         ));
     }
     let class = cx.own_runtime_class().filter(|_| cx.is_windows());
-    let brought = class.map(|class| refused(class.tolerations.clone())).unwrap_or_default();
+    let brought = class.map(|class| rejected(class.tolerations.clone())).unwrap_or_default();
     if !brought.is_empty() {
-        let message = format!("the namespace's tolerationsWhitelist refuses {}, which this brings", shown(&brought));
+        let message = format!("the namespace's tolerationsWhitelist rejects {}, which this adds", shown(&brought));
         let found = cx.finding(rule, cx.input.pod.at("/spec/runtimeClassName"), message);
-        out.push(with_advice(cx, found, &whitelist, text, brought));
+        out.push(with_help(cx, found, &whitelist, text, brought));
     }
 }
 
-/// The operating system whose selector and tolerations the pod is given.
+/// The operating system whose selector and tolerations the pod gets.
 fn given(cx: &WorkloadContext<'_>) -> Option<Os> {
     cx.placed_on().filter(|os| *os == Os::Windows || cx.decision.basis != Basis::Place)
 }
 
-/// The build that policy has the pod ask for by nodeSelector.
+/// The build that the pod gets as nodeSelector by policy.
 fn exact_build(cx: &WorkloadContext<'_>) -> Option<String> {
-    let asked = cx.placed_on() == Some(Os::Windows)
+    let required = cx.placed_on() == Some(Os::Windows)
         && cx.decision.basis != Basis::Place
         && cx.input.settings.build == BuildMode::Exact
         && cx.input.pod.text("/spec/nodeName").is_none()
         && build_matters(&cx.input.pod, cx.input.snapshot)
         && cx.wants_build();
-    cx.builds.single().filter(|_| asked).map(|build| build.to_string())
+    cx.builds.single().filter(|_| required).map(|build| build.to_string())
 }
 
-fn with_advice(
+fn with_help(
     cx: &WorkloadContext<'_>,
     mut found: Finding,
     whitelist: &TolerationsWhitelist,
     text: &str,
-    refused: Vec<Value>,
+    rejected: Vec<Value>,
 ) -> Finding {
     found.help = if let TolerationsWhitelist::Unreadable(error) = whitelist {
-        format!("write a JSON list that holds {}: {error}", Value::from(refused))
+        format!("write a JSON list that holds {}: {error}", Value::from(rejected))
     } else {
         let mut list: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
-        list.extend(refused);
-        // Inside a JSON text a quote can be written so, and the shell leaves it alone.
+        list.extend(rejected);
+        // In a JSON text a quote can be escaped like this, and the shell leaves it alone.
         let list = Value::from(list).to_string().replace('\'', "\\u0027");
         annotate(cx, names::TOLERATIONS_WHITELIST_ANNOTATION, &list)
     };
@@ -142,8 +143,8 @@ fn shown(tolerations: &[Value]) -> String {
     list(tolerations.iter().map(one))
 }
 
-/// The namespace's node selector without that key. Never no annotation at all: then the plugin's default for the whole
-/// cluster would count.
+/// The namespace's node selector without that key. Never removes the annotation: then the plugin's default for the
+/// whole cluster would apply.
 fn without(cx: &WorkloadContext<'_>, annotation: &str, key: &str) -> String {
     let kept = namespace_restrictions::node_selector(cx.input.namespace)
         .filter(|(of, other, _)| *of == annotation && *other != key);

@@ -1,4 +1,4 @@
-//! Pod Security: what the labels of a namespace refuse of Windows pods.
+//! Pod Security: what the labels of a namespace reject in Windows pods.
 
 use crate::model::cluster::namespace_restrictions::{PodSecurity, PodSecurityLevel};
 use crate::model::names::{POD_SECURITY_ENFORCE_LABEL, POD_SECURITY_ENFORCE_VERSION_LABEL};
@@ -10,7 +10,7 @@ use crate::place::context::WorkloadContext;
 use crate::rules::finding::Finding;
 use crate::rules::rule::Rule;
 
-/// The first version whose `restricted` lets Windows pods off.
+/// The first version whose `restricted` exempts Windows pods.
 const FIRST_FOR_WINDOWS: &str = "v1.25";
 
 /// Findings of `pod-security`.
@@ -21,17 +21,17 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
     }
     if let Some(pointer) = host_process(&cx.input.pod) {
         let level = security.level.name();
-        let message = format!("the namespace enforces Pod Security {level}, which refuses it");
+        let message = format!("the namespace enforces Pod Security {level}, which rejects it");
         let mut found = cx.finding(rule, cx.input.pod.at(&pointer), message);
         found.help = format!("use a namespace with label {POD_SECURITY_ENFORCE_LABEL}: privileged");
         out.push(found);
         return;
     }
-    let Some(minor) = security.minor.filter(|_| security.refuses_windows_os()) else { return };
-    let (pointer, message) = if cx.input.pod.says_windows_os() {
-        ("/spec/os/name", format!("Pod Security restricted of v1.{minor} demands fields that windows forbids"))
-    } else if seals(cx) {
-        let message = format!("spec.os is not set: Pod Security restricted of v1.{minor} demands what it forbids");
+    let Some(minor) = security.minor.filter(|_| security.rejects_windows_os()) else { return };
+    let (pointer, message) = if cx.input.pod.has_windows_os_field() {
+        ("/spec/os/name", format!("Pod Security restricted of v1.{minor} requires fields that windows forbids"))
+    } else if would_set_os_field(cx) {
+        let message = format!("spec.os is not set: Pod Security restricted of v1.{minor} requires what it forbids");
         ("/spec", message)
     } else {
         return;
@@ -44,21 +44,21 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
     out.push(found);
 }
 
-/// Whether `spec.os` would be set, were it not for Pod Security.
-fn seals(cx: &WorkloadContext<'_>) -> bool {
+/// Whether the OS field would be set without Pod Security.
+fn would_set_os_field(cx: &WorkloadContext<'_>) -> bool {
     cx.placed_on() == Some(Os::Windows)
         && cx.decision.basis != Basis::Place
         && cx.input.settings.spec_os == OsFieldMode::WhenClean
         && cx.input.pod.get("/spec/os").is_none()
 }
 
-/// Where the pod says that it is a HostProcess pod, below the pod.
+/// The field that makes the pod a HostProcess pod, below the pod.
 fn host_process(pod: &Pod<'_>) -> Option<String> {
     const OPTION: &str = "/securityContext/windowsOptions/hostProcess";
-    let says = |value: Option<&serde_json::Value>| value.and_then(serde_json::Value::as_bool).unwrap_or(false);
-    if says(pod.get(&format!("/spec{OPTION}"))) {
+    let is_set = |value: Option<&serde_json::Value>| value.and_then(serde_json::Value::as_bool).unwrap_or(false);
+    if is_set(pod.get(&format!("/spec{OPTION}"))) {
         return Some(format!("/spec{OPTION}"));
     }
-    let container = pod.containers().find(|container| says(container.get(OPTION)))?;
+    let container = pod.containers().find(|container| is_set(container.get(OPTION)))?;
     Some(container.pointer() + OPTION)
 }

@@ -1,7 +1,7 @@
-//! The RuntimeClass a pod names: whether there is one, and whether the two can go together.
+//! The RuntimeClass of a pod: whether it exists, and whether it agrees with the pod.
 //!
-//! What the API server refuses it refuses before any webhook is asked (plugin/pkg/admission/runtimeclass/admission.go), so
-//! it is people with a template or a file who hear this. Operating systems that differ are `conflicting-os`.
+//! The API server rejects a disagreement before it calls any webhook (plugin/pkg/admission/runtimeclass/admission.go),
+//! so these findings are for templates and files. Different operating systems are `conflicting-os`.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ const NAME: &str = "/spec/runtimeClassName";
 pub(crate) fn check(cx: &WorkloadContext<'_>, missing: &'static Rule, conflict: &'static Rule, out: &mut Vec<Finding>) {
     let Some(name) = cx.input.pod.text(NAME) else {
         if cx.is_windows() && has_overhead(cx) {
-            let message = "no RuntimeClass defines it, and the API server refuses overhead of the pod's own";
+            let message = "no RuntimeClass defines it, and the API server rejects overhead of the pod's own";
             out.push(overhead_finding(cx, conflict, message.to_owned()));
         }
         return;
@@ -41,7 +41,7 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, missing: &'static Rule, conflict: 
         return;
     }
     let Some(class) = class else {
-        let message = format!("the cluster has no RuntimeClass {name}, and the API server refuses pods that name it");
+        let message = format!("the cluster has no RuntimeClass {name}, and the API server rejects pods that name it");
         let mut found = cx.finding(missing, cx.input.pod.at(NAME), message);
         let usable = classes.iter().filter(|(_, class)| !is_for(class, Os::Linux));
         let names: Vec<&str> = usable.map(|(name, _)| name.as_str()).take(LISTED).collect();
@@ -66,21 +66,21 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, missing: &'static Rule, conflict: 
     if has_overhead(cx) && !same_overhead(cx, &class.overhead) {
         let defined: Vec<String> = class.overhead.iter().map(|(name, amount)| format!("{name}: {amount}")).collect();
         let defined = if defined.is_empty() { "none".to_owned() } else { defined.join(", ") };
-        let message = format!("RuntimeClass {name} defines {defined}, and the API server refuses any other");
+        let message = format!("RuntimeClass {name} defines {defined}, and the API server rejects any other");
         out.push(overhead_finding(cx, conflict, message));
     }
 }
 
-/// The class's selector against the pod's selector and required affinity, but for the operating system.
+/// Compares the class's selector with the pod's selector and required affinity, except for the operating system.
 fn placement(cx: &WorkloadContext<'_>, rule: &'static Rule, name: &str, class: &RuntimeClass, out: &mut Vec<Finding>) {
     let before = out.len();
-    let asked = || class.node_selector.iter().filter(|(key, _)| !OS_LABELS.contains(&key.as_str()));
-    for (key, value) in asked() {
+    let required = || class.node_selector.iter().filter(|(key, _)| !OS_LABELS.contains(&key.as_str()));
+    for (key, value) in required() {
         let differs = cx.input.pod.strings("/spec/nodeSelector").any(|(own, other)| own == key && other != value);
         if differs {
             let pointer = cx.input.pod.at(&format!("/spec/nodeSelector/{}", escape(key)));
             let message =
-                format!("RuntimeClass {name} asks for {value}, and the API server refuses a pod that differs");
+                format!("RuntimeClass {name} requires {value}, and the API server rejects a pod that differs");
             let mut found = cx.finding(rule, pointer, message);
             found.help = format!("write {value}, remove it, or name another RuntimeClass");
             out.push(found);
@@ -89,10 +89,10 @@ fn placement(cx: &WorkloadContext<'_>, rule: &'static Rule, name: &str, class: &
     if out.len() > before || cx.input.pod.items(node_constraints::REQUIRED_TERMS).is_empty() {
         return;
     }
-    let labels: BTreeMap<String, String> = asked().map(|(key, value)| (key.clone(), value.clone())).collect();
+    let labels: BTreeMap<String, String> = required().map(|(key, value)| (key.clone(), value.clone())).collect();
     if !node_constraints::admits(&cx.input.pod, &labels) {
         let pairs: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let message = format!("no node satisfies this and RuntimeClass {name}, which asks for {}", pairs.join(", "));
+        let message = format!("no node satisfies this and RuntimeClass {name}, which requires {}", pairs.join(", "));
         out.push(cx.finding(rule, cx.input.pod.at(node_constraints::REQUIRED_TERMS), message));
     }
 }
@@ -127,7 +127,7 @@ fn overhead_finding(cx: &WorkloadContext<'_>, rule: &'static Rule, message: Stri
     found
 }
 
-/// `1` and `1000m` are one amount; what is no quantity equals nothing but itself.
+/// `1` and `1000m` are equal; text that is no quantity equals only itself.
 fn same_amount(a: &Value, b: &str) -> bool {
     a.as_str() == Some(b) || Quantity::of(a).is_some_and(|a| Quantity::parse(b) == Some(a))
 }

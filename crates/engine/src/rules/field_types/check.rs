@@ -1,14 +1,14 @@
-//! 8xx: what the API server could not take as it is written.
+//! 8xx: what the API server could not decode in a file.
 //!
-//! For files alone. A request that reaches the webhook was decoded by the API server, which refused what had a wrong
-//! type and dropped what it does not know; a file still has all of that in it, and the other [`rules`](crate::rules::catalogue)
-//! read what they know and pass over the rest.
+//! For files only. A request that reaches the webhook was decoded by the API server, which rejected wrong types and
+//! dropped unknown fields; a file still contains all of that, and the other [`rules`](crate::rules::catalogue) read
+//! what they know and skip the rest.
 //!
-//! [`check`] walks an object along a table of fields (`fields.txt`) that was taken from an API server. What Go's
-//! decoder takes is taken: null for anything, a number for a quantity, no other letter case for a field's name
-//! (sigs.k8s.io/json, `UnmarshalCaseSensitivePreserveInts`); an integer is one without a point and within its 32 or 64
-//! bits. What it takes and validation then refuses is not looked at, nor the text of a time (`creationTimestamp`), nor what
-//! a status holds: nobody writes these.
+//! [`check`] walks an object along a table of fields (`fields.txt`) that was taken from an API server. It accepts what
+//! Go's decoder accepts: null for anything, a number for a quantity, no other letter case for a field's name
+//! (sigs.k8s.io/json, `UnmarshalCaseSensitivePreserveInts`); an integer has no point and fits into its 32 or 64 bits.
+//! It does not check what the server decodes and then rejects by validation, the text of a time (`creationTimestamp`),
+//! or a status, because nobody writes these.
 
 use serde_json::Value;
 
@@ -26,16 +26,17 @@ use crate::rules::field_types::table::{FieldTable, FieldType, TABLE};
 use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::rule::Rule;
 
-/// How many findings of one rule an object gets; one more says how many were left out. It is where the API server
-/// stops, too (sigs.k8s.io/json, `saveStrictError`): whoever has that many has one mistake, made by a generator. Counted
-/// per rule, so that a hundred warnings hide no error.
+/// How many findings of one rule an object gets; one more contains the number of those left out. The API server stops
+/// there too (sigs.k8s.io/json, `saveStrictError`): so many come from one mistake of a generator. Counted per rule, so
+/// that a hundred warnings hide no error.
 const MOST: usize = 100;
 
-/// What the API server could not take of `object`, a workload of that kind: wrong types first, then unknown fields, each
-/// in the order of the walk.
+/// What the API server could not decode of `object`, a workload of that kind: wrong types first, then unknown fields,
+/// each in the order of the walk.
 ///
-/// The action is the policies', where they name these rules, else the rule's default. It is final: neither
-/// `rules.denials`, `workloads` nor `mode` moves it, which are about what Mullion refuses, and this the API server does.
+/// The action is that of the policies if they name these rules, else the rule's default. It is final: `rules.denials`,
+/// `workloads` and `mode` do not change it, because they are about what Mullion denies, and this the API server
+/// rejects.
 pub fn check(kind: WorkloadKind, object: &Value, settings: &Settings) -> Vec<Finding> {
     let [wrong_type, unknown_field] = &RULES;
     let waved = Pod::of(kind, object).and_then(|pod| pod.annotation(ALLOW_ANNOTATION)).unwrap_or_default();
@@ -44,19 +45,19 @@ pub fn check(kind: WorkloadKind, object: &Value, settings: &Settings) -> Vec<Fin
         pointer: String::new(),
         above: Vec::new(),
         wrong: Found::new(wrong_type, RejectedBy::ApiServer, waved, settings),
-        unknown: Found::new(unknown_field, RejectedBy::Nobody, waved, settings),
+        unknown: Found::new(unknown_field, RejectedBy::None, waved, settings),
     };
     walk.value(&TABLE.kind(kind), object);
     let Walk { wrong, unknown, .. } = walk;
     wrong.finish().chain(unknown.finish()).collect()
 }
 
-/// One walk down an object. As deep as the types are nested, however deep the object is.
+/// One walk through an object, as deep as its types are nested, however deep the object is.
 struct Walk<'a> {
     table: &'a FieldTable,
-    /// Where it is.
+    /// The current place.
     pointer: String,
-    /// The types it is in, each with its pointer's length, the object's own first.
+    /// The types around it, each with its pointer's length, the object's own first.
     above: Vec<(usize, usize)>,
     wrong: Found,
     unknown: Found,
@@ -65,7 +66,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn value(&mut self, shape: &FieldType, value: &Value) {
         match (shape, value) {
-            // Null is absent to Go's decoder, in lists and maps the empty value.
+            // Go's decoder treats null as absent, and in lists and maps as the empty value.
             (FieldType::Any, _) | (_, Value::Null) => {}
             (FieldType::Object(at), Value::Object(members)) => {
                 let table = self.table;
@@ -114,7 +115,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a value that holds no others is one the decoder takes.
+/// Whether the decoder accepts a value that contains no others.
 fn takes(shape: &FieldType, value: &Value) -> bool {
     match (shape, value) {
         (FieldType::Text | FieldType::Time | FieldType::IntOrText, Value::String(_))
@@ -122,7 +123,7 @@ fn takes(shape: &FieldType, value: &Value) -> bool {
         | (FieldType::Quantity, Value::Number(_)) => true,
         (FieldType::Quantity, Value::String(text)) => is_quantity(text),
         (FieldType::Int64, Value::Number(number)) => number.as_i64().is_some(),
-        // A number with a point is none even if it is whole; kubectl sends 8080 where the file says 8080.0, and
+        // A number with a point is no integer even if it is whole; kubectl sends 8080 for 8080.0 in a file, and
         // `manifest` reads it so.
         (FieldType::Int32 | FieldType::IntOrText, Value::Number(number)) => {
             number.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
@@ -143,17 +144,17 @@ struct Found {
     rejected_by: RejectedBy,
     action: Action,
     findings: Vec<Finding>,
-    /// The first that found no room, and how many there were.
+    /// The first one over the limit, and how many there were.
     more: Option<(Finding, usize)>,
 }
 
 impl Found {
     fn new(rule: &'static Rule, rejected_by: RejectedBy, waved: &str, settings: &Settings) -> Self {
-        let action = if settings.waved_off(waved, rule.code, rule.name) {
+        let action = if settings.exempts(waved, rule.code, rule.name) {
             Action::Allow
         } else {
             match settings.action(rule.code, rule.name, rule.default) {
-                // Asked for by a prefix: there is no repair.
+                // Set by a prefix: there is no repair.
                 Action::Repair => rule.default,
                 action => action,
             }
@@ -182,7 +183,7 @@ impl Found {
         let last = self.more.map(|(mut finding, count)| {
             if count > 1 {
                 finding.message = format!("this and {} more like it are not listed", count - 1);
-                "mend those above first".clone_into(&mut finding.help);
+                "fix the findings above first".clone_into(&mut finding.help);
             }
             finding
         });
@@ -195,7 +196,7 @@ impl Found {
             rule: self.rule.name,
             action: self.action,
             quiet: false,
-            advice: false,
+            hint: false,
             path: printable_path(&pointer),
             pointer,
             message,
@@ -209,15 +210,15 @@ impl Found {
     }
 }
 
-/// The field path for people. A key can be any text: it must not break a line or fill a screen.
+/// The field path for messages. A key can be any text: it must not break a line or fill a screen.
 fn printable_path(pointer: &str) -> String {
     /// A label's key has at most 253 + 1 + 63 characters.
     const LONGEST_KEY: usize = 317;
-    let odd = |token: &str| token.len() > LONGEST_KEY || token.contains(char::is_control);
-    if !pointer.split('/').any(odd) {
+    let unprintable = |token: &str| token.len() > LONGEST_KEY || token.contains(char::is_control);
+    if !pointer.split('/').any(unprintable) {
         return field_path(pointer);
     }
     let tokens: Vec<String> =
-        pointer.split('/').map(|token| if odd(token) { shown(token) } else { token.to_owned() }).collect();
+        pointer.split('/').map(|token| if unprintable(token) { shown(token) } else { token.to_owned() }).collect();
     field_path(&tokens.join("/"))
 }

@@ -1,4 +1,4 @@
-//! What is said of a wrong type and of an unknown field, and what to write instead.
+//! Messages about wrong types and unknown fields, and what to write instead.
 
 use serde_json::Value;
 
@@ -10,10 +10,10 @@ use crate::rules::field_types::table::{FieldTable, FieldType, ObjectType};
 
 // === wrong types ===
 
-/// Message and help for `value`, which is none of `shape`, in the field of that name.
+/// Message and help for `value`, which is not of type `shape`, in the field of that name.
 pub(crate) fn wrong_type(table: &FieldTable, shape: &FieldType, value: &Value, field: &str) -> (String, String) {
     let message = match (shape, value) {
-        (FieldType::Quantity, Value::String(text)) => format!("`{}` is no quantity", shown(text)),
+        (FieldType::Quantity, Value::String(text)) => format!("`{}` is not a quantity", shown(text)),
         (FieldType::Int32 | FieldType::Int64 | FieldType::IntOrText, Value::Number(number)) if number.is_f64() => {
             format!("expected {}, found {number}", one(shape))
         }
@@ -69,7 +69,7 @@ fn found(value: &Value) -> &'static str {
 /// What to write, as a clause.
 fn instead(table: &FieldTable, shape: &FieldType, value: &Value, field: &str) -> String {
     let fixed = match (shape, value) {
-        // Not which text: 0644 and yes are read before this sees them.
+        // Without the text: 0644 and yes are parsed before they get here.
         (FieldType::Text | FieldType::Time, Value::Bool(_) | Value::Number(_)) => "put it in quotes",
         (FieldType::Text | FieldType::Time, _) => "write one text",
         (FieldType::Boolean, Value::String(text)) if text == "true" || text == "false" => {
@@ -134,7 +134,7 @@ fn list_instead(table: &FieldTable, item: &FieldType, value: &Value, field: &str
 
 // === unknown fields ===
 
-/// Message and help for `key`, which is no field of the last of `above`: the types it stands in, each with its pointer.
+/// Message and help for `key`, which is not a field of the last of `above`: the types around it, each with its pointer.
 pub(crate) fn unknown_field(table: &FieldTable, above: &[(usize, &str)], key: &str) -> (String, String) {
     let Some(((at, _), outer)) = above.split_last() else { return (String::new(), String::new()) };
     let Some(object) = table.object(*at) else { return (String::new(), String::new()) };
@@ -152,19 +152,19 @@ pub(crate) fn unknown_field(table: &FieldTable, above: &[(usize, &str)], key: &s
     if let Some(field) = nearest(key, object.fields.keys().copied()) {
         return (message, format!("did you mean {field}?"));
     }
-    // Nothing is near: perhaps it is newer than the table.
+    // Nothing similar: it may be newer than the table.
     (format!("{message} of Kubernetes {}", table.kubernetes), "remove it, or look the name up".to_owned())
 }
 
-/// Where a field of that name would stand further out: it was indented too far.
+/// A place further out that has a field of that name: it was indented too far.
 fn place_above(table: &FieldTable, outer: &[(usize, &str)], key: &str) -> Option<String> {
     let has = |at: usize| table.object(at).is_some_and(|object| object.fields.contains_key(key));
     let (_, pointer) = outer.iter().rev().find(|(at, _)| has(*at))?;
     Some(if pointer.is_empty() { "the object itself, beside kind".to_owned() } else { field_path(pointer) })
 }
 
-/// Where a field of that name would stand further in, if there is one nearest place: a level was left out, or several.
-/// Lists are not looked into: which item would be meant?
+/// The place further in that has a field of that name, if one is nearest: one level or several were left out. Lists are
+/// skipped, because the item would be ambiguous.
 fn place_below(table: &FieldTable, at: usize, key: &str) -> Option<String> {
     /// `spec.template.spec.nodeSelector` from the top of a Deployment.
     const LEVELS: usize = 3;
@@ -191,7 +191,7 @@ fn place_below(table: &FieldTable, at: usize, key: &str) -> Option<String> {
     None
 }
 
-/// What people call a type: `a toleration` for `Toleration`, `a Deployment spec` for `DeploymentSpec`.
+/// The readable name of a type: `a toleration` for `Toleration`, `a Deployment spec` for `DeploymentSpec`.
 fn type_name(name: &str) -> String {
     match name {
         "ObjectMeta" => return "metadata".to_owned(),
@@ -209,7 +209,7 @@ fn type_name(name: &str) -> String {
     if plural { phrase } else { format!("{} {phrase}", article(&phrase)) }
 }
 
-/// The words of a type's name, in lower case but for abbreviations: `HTTP get action`.
+/// The words of a type's name, in lower case except abbreviations: `HTTP get action`.
 fn words(name: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let letters: Vec<char> = name.chars().collect();

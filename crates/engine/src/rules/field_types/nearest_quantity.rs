@@ -1,8 +1,8 @@
-//! The quantity that was probably meant.
+//! Corrections of malformed quantities.
 
 use crate::model::quantity::{is_quantity, suffix_like};
 
-/// The quantity that was probably meant: `512M` for `512MB`, `1Gi` for `1 GiB`.
+/// The quantity that a malformed one probably stands for: `512M` for `512MB`, `1Gi` for `1 GiB`.
 pub(crate) fn nearest_quantity(text: &str) -> Option<String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').filter(|at| *at > 0)?;
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_meant_is_found() {
+    fn intended_quantities_are_found() {
         for (written, meant) in [
             ("512MB", Some("512M")),
             ("512mb", Some("512M")),

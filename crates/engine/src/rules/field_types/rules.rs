@@ -10,7 +10,7 @@ pub static RULES: [Rule; 2] = [
         "wrong-type",
         Action::Deny,
         "a value of another type than its field has",
-        "the API server cannot read the value and refuses the object",
+        "the API server cannot read the value and rejects the object",
         "write a value of the type the field has",
     ),
     rule!(
@@ -18,7 +18,7 @@ pub static RULES: [Rule; 2] = [
         "unknown-field",
         Action::Warn,
         "a field that Kubernetes does not know",
-        "kubectl refuses the object, and other clients have the field dropped",
+        "kubectl rejects the object, and other clients lose the field",
         "remove it, or write the name the field has",
     ),
 ];

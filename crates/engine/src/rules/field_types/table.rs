@@ -1,20 +1,20 @@
-//! The fields of the nine kinds, read from `fields.txt`.
+//! The table of fields of the nine kinds, read from `fields.txt`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use crate::model::workload::WorkloadKind;
 
-/// One line for each field, as `Container.args []string`, sorted; one line says which Kubernetes it is.
+/// One line for each field, as `Container.args []string`, sorted; one line contains the Kubernetes version.
 const FIELDS: &str = include_str!("fields.txt");
 
-/// The table. 650 short lines are read within a millisecond, and only by who asks: a server never does.
+/// The table. Its 650 short lines are read within a millisecond, and only when needed: never in a server.
 pub(crate) static TABLE: LazyLock<FieldTable> = LazyLock::new(|| FieldTable::read(FIELDS));
 
-/// What a value has to be.
+/// The type of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FieldType {
-    /// Whatever.
+    /// Any value.
     Any,
     /// `string`.
     Text,
@@ -43,11 +43,11 @@ pub(crate) enum FieldType {
 pub(crate) struct ObjectType {
     /// `Toleration`, as Kubernetes' API reference calls it.
     pub(crate) name: &'static str,
-    /// What each field has to be.
+    /// The type of each field.
     pub(crate) fields: BTreeMap<&'static str, FieldType>,
 }
 
-/// All types that the nine kinds are made of.
+/// All types that the nine kinds consist of.
 #[derive(Debug)]
 pub(crate) struct FieldTable {
     /// `1.36`.
@@ -67,7 +67,7 @@ impl FieldTable {
         self.types.get(at)
     }
 
-    /// Lines that make no sense are passed over: the file is part of the program, and a test reads every line of it.
+    /// Malformed lines are skipped: the file is part of the program, and a test reads every line of it.
     fn read(text: &'static str) -> Self {
         let mut table = Self { kubernetes: "", types: Vec::new(), by_name: BTreeMap::new() };
         let lines = || text.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' '));
@@ -145,7 +145,7 @@ mod tests {
         }
     }
 
-    /// So the walk ends: a type that held itself could be nested as deep as a file goes.
+    /// So the walk ends: a type that contained itself could nest as deep as a file does.
     #[test]
     fn no_type_holds_itself_and_all_are_used() {
         fn deepest(shape: &FieldType, above: &mut Vec<usize>, seen: &mut [bool]) -> usize {

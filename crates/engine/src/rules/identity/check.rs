@@ -1,9 +1,9 @@
-//! 4xx: who a container runs as: runAsUserName, gMSA, HostProcess.
+//! 4xx: the user of a container: runAsUserName, gMSA, HostProcess.
 //!
-//! MUL401 to MUL404 are what the API server itself refuses, whatever the pod's operating system (Kubernetes 1.36,
-//! pkg/apis/core/validation/validation.go, `validateWindowsSecurityContextOptions` and `validateWindowsHostProcessPod`):
-//! no more, no less, and at the same field paths. `--allow-privileged=false` is the cluster's own setting and no
-//! finding. The others are what the server lets pass and a Windows node does not do.
+//! MUL401 to MUL404 are what the API server itself rejects, whatever the pod's operating system (Kubernetes 1.36,
+//! pkg/apis/core/validation/validation.go, `validateWindowsSecurityContextOptions` and
+//! `validateWindowsHostProcessPod`): no more, no less, and at the same field paths. `--allow-privileged=false` is a
+//! setting of the cluster and no finding. The others are what the server accepts and a Windows node cannot do.
 
 use crate::place::context::WorkloadContext;
 use crate::rules::finding::Finding;

@@ -13,7 +13,7 @@ const NAME_LIMIT: usize = 253;
 
 /// The findings about the credential spec of one `securityContext`. Never its contents: they name accounts.
 pub(crate) fn check(place: SecurityContext<'_>, windows: bool, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
-    let mut refused = |option: &str, message: String, help: Option<String>| {
+    let mut reject = |option: &str, message: String, help: Option<String>| {
         let mut found = cx.finding(&GMSA_CREDENTIAL_SPEC, place.option_at(cx, option), message);
         found.rejected_by = RejectedBy::ApiServer;
         if let Some(help) = help {
@@ -29,18 +29,18 @@ pub(crate) fn check(place: SecurityContext<'_>, windows: bool, cx: &WorkloadCont
             1..=NAME_LIMIT => "resources are named with lower case letters and digits, - or . between".to_owned(),
             bytes => format!("the name has {bytes} bytes and may have {NAME_LIMIT}"),
         };
-        refused("gmsaCredentialSpecName", message, is_subdomain(&lower).then(|| format!("write {lower}")));
+        reject("gmsaCredentialSpecName", message, is_subdomain(&lower).then(|| format!("write {lower}")));
     }
     let Some(contents) = place.text("gmsaCredentialSpec") else { return };
     let leave_out = || Some("write gmsaCredentialSpecName and leave gmsaCredentialSpec out".to_owned());
     if contents.is_empty() {
-        refused("gmsaCredentialSpec", "a credential spec cannot be empty".to_owned(), leave_out());
+        reject("gmsaCredentialSpec", "a credential spec cannot be empty".to_owned(), leave_out());
     } else if contents.len() > CONTENTS_LIMIT {
         let message = format!("the credential spec has {} bytes and may have {CONTENTS_LIMIT}", contents.len());
-        refused("gmsaCredentialSpec", message, leave_out());
+        reject("gmsaCredentialSpec", message, leave_out());
     } else if windows && name.is_none() {
-        // kubernetes-sigs/windows-gmsa, admission-webhook/webhook.go, validateCreateRequest: it looks at the pod and at
-        // each container by itself, as does DetermineEffectiveSecurityContext of the kubelet.
+        // kubernetes-sigs/windows-gmsa, admission-webhook/webhook.go, validateCreateRequest: it checks the pod and each
+        // container separately, as does DetermineEffectiveSecurityContext of the kubelet.
         out.push(cx.finding(&GMSA_WITHOUT_NAME, place.option_at(cx, "gmsaCredentialSpec"), GMSA_WITHOUT_NAME.why));
     }
 }

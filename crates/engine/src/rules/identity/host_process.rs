@@ -8,16 +8,16 @@ use crate::rules::identity::rules::{HOST_PROCESS_MIXED, HOST_PROCESS_NETWORK, HO
 use crate::rules::identity::security_context::SecurityContext;
 use crate::rules::identity::user_name::faults;
 
-/// With `true` hcsshim runs the container with the rights of containerd and never looks at the user
+/// With `true` hcsshim runs the container with the rights of containerd and ignores the user
 /// (internal/jobcontainers/oci.go, `inheritUserTokenIsSet`).
 const INHERIT_USER: &str = "microsoft.com/hostprocess-inherit-user";
 
-/// The domain of the service accounts. hcsshim compares it letter by letter before it logs on as a service
-/// (internal/jobcontainers/logon.go, `processToken`); the user Windows takes in any case.
+/// The domain of the service accounts. hcsshim compares it case-sensitively before it logs on as a service
+/// (internal/jobcontainers/logon.go, `processToken`); Windows ignores the case of the user.
 const SERVICE_DOMAIN: &str = "NT AUTHORITY";
 
-/// The accounts that need no password, in the spellings that are met, and what the documentation of HostProcess pods
-/// calls them. `LocalSystem` is what services call SYSTEM; it is not known by that name.
+/// The accounts that need no password, in the spellings that occur, with their names in the documentation of
+/// HostProcess pods. Services call SYSTEM `LocalSystem`; it has no account of that name.
 const SERVICE_ACCOUNTS: [(&str, &str); 6] = [
     ("SYSTEM", "SYSTEM"),
     ("LocalSystem", "SYSTEM"),
@@ -27,13 +27,13 @@ const SERVICE_ACCOUNTS: [(&str, &str); 6] = [
     ("Network service", "NetworkService"),
 ];
 
-/// Users of images, which no host has.
+/// Users that exist in images but on no host.
 const IMAGE_USERS: [&str; 2] = ["ContainerAdministrator", "ContainerUser"];
 
 /// What the API server checks: `validateWindowsHostProcessPod`. An ephemeral container makes it check the whole pod
 /// again, at the same paths.
 pub(crate) fn check(pod: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
-    let mut refused = |mut found: Finding| {
+    let mut reject = |mut found: Finding| {
         found.rejected_by = RejectedBy::ApiServer;
         out.push(found);
     };
@@ -41,8 +41,8 @@ pub(crate) fn check(pod: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &mu
         if let (Some(whole), Some(own)) = (pod.host_process(), container.host_process())
             && whole != own
         {
-            let message = format!("the pod says hostProcess: {whole}, and this container {own}");
-            refused(cx.finding(&HOST_PROCESS_MIXED, container.option_at(cx, "hostProcess"), message));
+            let message = format!("the pod sets hostProcess: {whole}, and this container {own}");
+            reject(cx.finding(&HOST_PROCESS_MIXED, container.option_at(cx, "hostProcess"), message));
         }
     }
     let mut containers = cx.input.pod.containers();
@@ -59,7 +59,7 @@ pub(crate) fn check(pod: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &mu
                 "write windowsOptions.hostProcess: true into the new container (kubectl debug --custom)".to_owned()
             };
         }
-        refused(found);
+        reject(found);
     }
     if cx.input.pod.get("/spec/hostNetwork").and_then(Value::as_bool) != Some(true) {
         let pointer = cx.input.pod.at("/spec/hostNetwork");
@@ -67,16 +67,16 @@ pub(crate) fn check(pod: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &mu
         if !cx.is_whole_pod() {
             "leave hostProcess out: hostNetwork of a running pod cannot change".clone_into(&mut found.help);
         }
-        refused(found);
+        reject(found);
     }
 }
 
-/// What the API server lets pass: users that the host cannot run a process as.
+/// Findings about users that the API server accepts and the host cannot run a process as.
 pub(crate) fn users(pod: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     if cx.input.pod.annotation(INHERIT_USER) == Some("true") {
         return;
     }
-    // Said once, however many containers take it from the pod.
+    // Reported once, however many containers inherit it from the pod.
     let mut of_pod = None;
     for container in cx.containers().map(SecurityContext::of_container) {
         let Some((place, message, help)) = wrong_user(container, pod, cx) else { continue };
@@ -96,7 +96,7 @@ pub(crate) fn users(pod: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &mu
     out.extend(of_pod);
 }
 
-/// Where the user of a HostProcess container should be another, why, and what to write instead of the rule's own advice.
+/// The user of a HostProcess container that is wrong: where, why, and what to write instead of the rule's own help.
 fn wrong_user<'a>(
     container: SecurityContext<'a>,
     pod: SecurityContext<'a>,
@@ -108,10 +108,10 @@ fn wrong_user<'a>(
     let named = [container, pod].into_iter().find_map(|place| Some((place, place.text("runAsUserName")?)));
     let Some((place, name)) = named else {
         let inherits = container.host_process().is_none() && cx.is_whole_pod();
-        let message = "no runAsUserName says which account of the host it runs as";
+        let message = "no runAsUserName names the account of the host it runs as";
         return Some((if inherits { pod } else { container }, message, None));
     };
-    // An invalid name is MUL401's.
+    // MUL401 reports an invalid name.
     if !faults(name).is_empty() {
         return None;
     }
@@ -119,7 +119,7 @@ fn wrong_user<'a>(
     Some((place, message, help))
 }
 
-/// Why the host cannot run a process as that name, and what to write instead of the rule's own advice.
+/// Why the host cannot run a process as that name, and what to write instead of the rule's own help.
 fn wrong_account(name: &str) -> Option<(&'static str, Option<String>)> {
     let service = |user: &str| {
         let known = SERVICE_ACCOUNTS.iter().find(|(known, _)| known.eq_ignore_ascii_case(user));

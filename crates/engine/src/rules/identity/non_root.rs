@@ -1,18 +1,18 @@
-//! `runAsNonRoot` where nothing can keep it.
+//! `runAsNonRoot` on pods for which Windows cannot enforce it.
 
 use crate::place::context::WorkloadContext;
 use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::identity::rules::{HOST_PROCESS_NON_ROOT, RUN_AS_NON_ROOT};
 use crate::rules::identity::security_context::SecurityContext;
 
-/// `windowsRootUserName` of `pkg/kubelet/kuberuntime/security_context_windows.go`. `verifyRunAsNonRoot` compares without
-/// case and leaves the container in `CreateContainerConfigError`. Which user an image has is not known here.
+/// `windowsRootUserName` of `pkg/kubelet/kuberuntime/security_context_windows.go`. `verifyRunAsNonRoot` compares
+/// ignoring case and leaves the container in `CreateContainerConfigError`. The user of an image is not known here.
 const ROOT: &str = "ContainerAdministrator";
 
 /// Findings for each container that `runAsNonRoot` is effective for: its own value counts before its pod's.
 pub(crate) fn check(pod: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let whole = cx.is_whole_pod();
-    // Said once, however many containers take it from the pod.
+    // Reported once, however many containers inherit it from the pod.
     let (mut host_process, mut root) = (None, None);
     for container in cx.containers().map(SecurityContext::of_container) {
         let own = container.non_root();

@@ -20,8 +20,8 @@ pub(crate) const RUN_AS_USER_NAME: Rule = rule!(
     "MUL401",
     "run-as-user-name",
     Action::Deny,
-    "runAsUserName that is no Windows user name",
-    "Windows has no user of such a name",
+    "runAsUserName that is not a Windows user name",
+    "Windows has no user with such a name",
     r"write ContainerUser, NT AUTHORITY\SYSTEM or DOMAIN\user",
 );
 
@@ -29,8 +29,8 @@ pub(crate) const GMSA_CREDENTIAL_SPEC: Rule = rule!(
     "MUL402",
     "gmsa-credential-spec",
     Action::Deny,
-    "a gMSA credential spec that is empty or too large, or whose name is no name",
-    "no GMSACredentialSpec resource can be meant",
+    "a gMSA credential spec that is empty or too large, or whose name is invalid",
+    "no GMSACredentialSpec resource can match it",
     "write the name of a GMSACredentialSpec, such as webapp1",
 );
 
@@ -75,11 +75,12 @@ pub(crate) const RUN_AS_NON_ROOT: Rule = rule!(
     "run-as-non-root",
     Action::Deny,
     "runAsNonRoot together with runAsUserName ContainerAdministrator",
-    "the kubelet takes ContainerAdministrator for root",
+    "the kubelet treats ContainerAdministrator as root",
     "use ContainerUser, or leave runAsNonRoot out",
 );
 
-/// Found by the [storage](crate::rules::storage::check) rules, which know what is a pipe, a socket, and mounted at all.
+/// Reported by the [storage](crate::rules::storage::check) rules, which know which volumes are pipes, sockets, and
+/// mounted.
 pub(crate) const HOST_PROCESS_VOLUME: Rule = rule!(
     "MUL408",
     "host-process-volume",
@@ -94,6 +95,6 @@ pub(crate) const GMSA_WITHOUT_NAME: Rule = rule!(
     "gmsa-without-name",
     Action::Warn,
     "the contents of a gMSA credential spec without its name",
-    "the gMSA webhook refuses contents without a name",
+    "the gMSA webhook rejects contents without a name",
     "write gmsaCredentialSpecName and leave gmsaCredentialSpec out",
 );

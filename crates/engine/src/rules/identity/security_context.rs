@@ -30,7 +30,7 @@ impl<'a> SecurityContext<'a> {
         self.member("windowsOptions")
     }
 
-    /// A string in `windowsOptions`; empty counts, because the API server refuses it.
+    /// A string in `windowsOptions`; an empty one counts, because the API server rejects it.
     pub(crate) fn text(self, option: &str) -> Option<&'a str> {
         self.options()?.get(option)?.as_str()
     }
@@ -43,12 +43,12 @@ impl<'a> SecurityContext<'a> {
         self.member("runAsNonRoot")?.as_bool()
     }
 
-    /// Whether this container is a HostProcess container: what it says itself counts before what its pod says.
+    /// Whether this container is a HostProcess container: its own field takes precedence over the pod's.
     pub(crate) fn runs_on_host(self, pod: Self) -> bool {
         self.host_process().or(pod.host_process()).unwrap_or(false)
     }
 
-    /// The pointer of `below`, which counts from the `securityContext`.
+    /// The pointer of `below`, which is relative to the `securityContext`.
     pub(crate) fn at(self, cx: &WorkloadContext<'_>, below: &str) -> String {
         match self.container {
             Some(container) => cx.at(&container, &format!("/securityContext{below}")),
@@ -62,7 +62,7 @@ impl<'a> SecurityContext<'a> {
     }
 }
 
-/// Every `securityContext` that is asked about, the pod's first.
+/// Every `securityContext` to check, the pod's first.
 pub(crate) fn places<'a>(cx: &WorkloadContext<'a>) -> impl Iterator<Item = SecurityContext<'a>> + use<'a> {
     let pod = (cx.is_whole_pod()).then(|| SecurityContext::of_pod(&cx.input.pod));
     pod.into_iter().chain(cx.containers().map(SecurityContext::of_container))

@@ -1,5 +1,5 @@
-//! What the API server takes for a user name: `validateWindowsSecurityContextOptions`, with its regular expressions
-//! `ctrlRegex`, `validNetBiosRegex`, `validWindowsUserDomainDNSRegex`, `invalidUserNameCharsRegex` and
+//! Windows user names by the rules of the API server: `validateWindowsSecurityContextOptions`, with its regular
+//! expressions `ctrlRegex`, `validNetBiosRegex`, `validWindowsUserDomainDNSRegex`, `invalidUserNameCharsRegex` and
 //! `invalidUserNameDotsSpacesRegex`, and its constants.
 
 use std::fmt;
@@ -21,34 +21,34 @@ const NET_BIOS_LIMIT: usize = 15;
 /// A label of a DNS name, in bytes.
 const DNS_LABEL_LIMIT: usize = 63;
 
-/// What a `NetBIOS` name cannot have.
+/// Characters that a `NetBIOS` name cannot contain.
 const NOT_IN_NET_BIOS: &str = r#"\/:*?"<>|"#;
 
-/// What a user cannot have.
+/// Characters that a user cannot contain.
 const NOT_IN_USER: &str = r#""/\:;|=,+*?<>@[]"#;
 
 /// One rule of the syntax that a name breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Nothing is there.
+    /// It is empty.
     Empty,
-    /// It has a line break, a tab or the like.
+    /// It contains a line break, a tab or another control character.
     ControlCharacter,
     /// It has more than one backslash.
     Backslashes,
-    /// A backslash stands at its beginning.
+    /// It begins with a backslash.
     NoDomain,
     /// The domain has that many bytes.
     LongDomain(usize),
     /// The domain is neither a `NetBIOS` nor a DNS name.
     Domain,
-    /// A backslash stands at its end.
+    /// It ends with a backslash.
     NoUser,
     /// The user has that many bytes.
     LongUser(usize),
-    /// The user has nothing but dots and spaces.
+    /// The user contains only dots and spaces.
     DotsAndSpaces,
-    /// The user has these characters.
+    /// The user contains these characters.
     Characters(String),
 }
 
@@ -58,20 +58,20 @@ impl fmt::Display for Fault {
             Self::Empty => f.write_str("a user name cannot be empty"),
             Self::ControlCharacter => f.write_str("a user name has no control characters, such as line breaks"),
             Self::Backslashes => f.write_str("a user name has one backslash at most, after the domain"),
-            Self::NoDomain => f.write_str("no domain stands before the backslash"),
+            Self::NoDomain => f.write_str("there is no domain before the backslash"),
             Self::LongDomain(bytes) => {
                 write!(f, "the domain has {bytes} bytes and may have {}", DOMAIN_LIMIT - 1)
             }
             Self::Domain => f.write_str("the domain is neither a NetBIOS nor a DNS name"),
-            Self::NoUser => f.write_str("no user stands after the backslash"),
+            Self::NoUser => f.write_str("there is no user after the backslash"),
             Self::LongUser(bytes) => write!(f, "the user has {bytes} bytes and may have {USER_LIMIT}"),
-            Self::DotsAndSpaces => f.write_str("the user has nothing but dots and spaces"),
+            Self::DotsAndSpaces => f.write_str("the user has only dots and spaces"),
             Self::Characters(characters) => write!(f, "a user cannot have {characters}"),
         }
     }
 }
 
-/// The finding about the user name of one `securityContext`: one, whatever it breaks.
+/// The finding about the user name of one `securityContext`: one, however many rules it breaks.
 pub(crate) fn check(place: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let Some(name) = place.text("runAsUserName") else { return };
     let broken = faults(name);
@@ -91,7 +91,7 @@ pub(crate) fn check(place: SecurityContext<'_>, cx: &WorkloadContext<'_>, out: &
     out.push(found);
 }
 
-/// What is wrong with a name, in the server's order; nothing: it is taken.
+/// What is wrong with a name, in the server's order; empty if it is valid.
 pub(crate) fn faults(name: &str) -> Vec<Fault> {
     if name.is_empty() {
         return vec![Fault::Empty];
@@ -146,13 +146,13 @@ fn is_dns(domain: &str) -> bool {
     domain.split('.').all(is_label)
 }
 
-/// The valid name that was probably meant by an invalid one.
+/// The valid name that an invalid one probably stands for.
 fn meant(name: &str) -> Option<String> {
     let guesses: [fn(&str) -> Option<String>; 6] = [
         // The line break at the end of a YAML block.
         |name| Some(name.trim().to_owned()),
         backslash_of_escape,
-        // Escaped where nothing unescapes: 'CONTOSO\\web'.
+        // Escaped where nothing unescapes it: 'CONTOSO\\web'.
         |name| Some(name.replace(r"\\", r"\")),
         // The local machine, as Windows writes it elsewhere.
         |name| name.strip_prefix('.').unwrap_or(name).strip_prefix('\\').map(ToOwned::to_owned),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_that_was_meant_is_offered() {
+    fn the_intended_name_is_proposed() {
         let table = [
             ("ContainerUser\n", Some("ContainerUser")),
             ("CONTOSO\network", Some(r"CONTOSO\network")),
@@ -248,7 +248,7 @@ mod tests {
         }
 
         #[test]
-        fn no_name_is_too_odd(name in any::<String>(), text in r"[\\ .@/:a\n]{0,8}") {
+        fn no_name_panics(name in any::<String>(), text in r"[\\ .@/:a\n]{0,8}") {
             for name in [name, text] {
                 let offered = meant(&name);
                 prop_assert!(offered.is_none_or(|offered| faults(&offered).is_empty()));

@@ -1,4 +1,4 @@
-//! 5xx: image builds against node builds, and what becomes of them.
+//! 5xx: image builds compared with node builds.
 
 use crate::place::builds::build_matters;
 use crate::place::context::WorkloadContext;

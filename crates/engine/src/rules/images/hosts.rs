@@ -1,4 +1,4 @@
-//! Image builds that no host, or no node, runs; and the tags that would fit.
+//! Image builds that no host, or no node, runs; and tags that would run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::place::context::WorkloadContext;
 use crate::rules::finding::Finding;
 use crate::rules::rule::Rule;
 
-/// No build there is runs all images: the pod cannot run anywhere.
+/// No build runs all images: the pod cannot run anywhere.
 pub(crate) fn no_common_build(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     let Some(first) = cx.builds.known.first() else { return };
     let images: Vec<String> =
@@ -32,8 +32,8 @@ pub(crate) fn no_common_build(cx: &WorkloadContext<'_>, rule: &'static Rule, out
     out.push(found);
 }
 
-/// The images that need other tags, with these tags, if all are to be for one release that some of them are for already: one
-/// that a node runs, and else the newest.
+/// The images that need other tags, with these tags, if all can use one release that some of them use already: one that
+/// a node runs, else the newest.
 fn one_release(cx: &WorkloadContext<'_>) -> Option<Vec<String>> {
     let builds: BTreeSet<Build> = cx.builds.known.iter().flat_map(|image| &image.facts.builds).copied().collect();
     let live = cx.input.snapshot.nodes.as_ref().map(Nodes::windows_builds);
@@ -60,9 +60,9 @@ fn misfits<'a>(cx: &WorkloadContext<'a>, host: Build) -> impl Iterator<Item = &'
     builds.known.iter().copied().filter(move |image| !runs_on(host, &image.facts.builds, snapshot, nodes))
 }
 
-/// Some build runs all images, but no Windows node that the pod may go to has it.
+/// Some build runs all images, but no Windows node that the pod may use has it.
 pub(crate) fn no_node_for_build(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
-    // Equality, where the policy asks for it and the author for nothing else: then only its own build will do.
+    // The policy requires equality, and the author no other build: then only the image's own build can run it.
     let exact = cx.input.settings.build == BuildMode::Exact;
     let equal = cx.builds.single().filter(|own| {
         let own = || own.to_string();
@@ -88,17 +88,17 @@ pub(crate) fn no_node_for_build(cx: &WorkloadContext<'_>, rule: &'static Rule, o
     if open.is_empty() || open.iter().copied().chain(expected).any(|build| will_do(&build)) {
         return;
     }
-    let nodes = if open.len() < all.len() { "the nodes it asks for" } else { "Windows nodes" };
+    let nodes = if open.len() < all.len() { "the nodes it selects" } else { "Windows nodes" };
     let releases = list(open.iter().map(|build| release_name(*build, &cx.node_settings.releases)));
     let report = |image: &ContainerImage<'_>, fit: Option<(String, Build)>, out: &mut Vec<Finding>| {
         let wanted = list(&image.facts.builds);
         let alone = open.iter().any(|host| runs_on(*host, &image.facts.builds, cx.input.snapshot, cx.node_settings));
         let short = match equal {
-            Some(own) => format!("no node is of {own}, as the policy asks"),
+            Some(own) => format!("no node has {own}, as the policy requires"),
             None if alone => format!("no node runs {wanted} and its other images"),
             None => format!("no node runs {wanted}"),
         };
-        // What would do comes before the list, which is as long as the cluster is colourful: warnings are cut.
+        // A build that would fit comes before the list, which can be long: warnings are cut.
         let release = fit.as_ref().map(|(_, build)| release_name(*build, &cx.node_settings.releases));
         let fits = release.map(|release| format!("; {release} would fit")).unwrap_or_default();
         let message = format!("{short}{fits}; {nodes} have {releases}");
@@ -116,7 +116,7 @@ pub(crate) fn no_node_for_build(cx: &WorkloadContext<'_>, rule: &'static Rule, o
         }
         return;
     }
-    // The build with the fewest images to change, of several the newest.
+    // The build with the fewest images to change; of several the newest.
     let Some(best) = open.iter().rev().min_by_key(|host| misfits(cx, **host).count()) else { return };
     let images: Vec<Build> = known_host_builds()
         .filter(|image| is_image_build(*image) && runs_on(*best, &[*image], cx.input.snapshot, cx.node_settings))
@@ -136,15 +136,15 @@ fn retag(image: &ContainerImage<'_>, builds: &[Build]) -> Option<(String, Build)
     builds.iter().rev().find_map(|build| Some((for_build(&image, *build)?, *build)))
 }
 
-/// Builds of the Windows nodes that the pod's own selector and affinity leave: all of them for most pods.
+/// Builds of the Windows nodes that satisfy the pod's selector and affinity: all of them for most pods.
 fn open_to(cx: &WorkloadContext<'_>, all: &BTreeSet<Build>) -> BTreeSet<Build> {
-    let asked = NodeConstraints::of(&cx.input.pod, std::iter::empty());
-    let Some(nodes) = cx.input.snapshot.nodes.as_ref().filter(|_| !asked.is_empty()) else { return all.clone() };
+    let required = NodeConstraints::of(&cx.input.pod, std::iter::empty());
+    let Some(nodes) = cx.input.snapshot.nodes.as_ref().filter(|_| !required.is_empty()) else { return all.clone() };
     let windows =
-        || nodes.samples(asked.keys().chain([WINDOWS_BUILD_LABEL])).filter(|node| node.os == Some(Os::Windows));
-    // Samples are alike in their labels: a build that the kernel's version alone tells may be one of several.
+        || nodes.samples(required.keys().chain([WINDOWS_BUILD_LABEL])).filter(|node| node.os == Some(Os::Windows));
+    // Samples stand for nodes with the same labels: a build known only from the kernel version may be one of several.
     if windows().any(|node| node.labels.get(WINDOWS_BUILD_LABEL).is_none()) {
         return all.clone();
     }
-    windows().filter(|node| asked.fit(node)).filter_map(|node| node.build).collect()
+    windows().filter(|node| required.fit(node)).filter_map(|node| node.build).collect()
 }

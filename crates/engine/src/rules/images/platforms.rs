@@ -1,4 +1,4 @@
-//! 5xx: what the registry says of an image, against how nodes choose from it.
+//! 5xx: the platforms that the registry reports for an image, and which of them nodes pull.
 
 use std::collections::BTreeSet;
 
@@ -36,12 +36,12 @@ pub static RULES: [Rule; 2] = [
     ),
 ];
 
-/// Findings about Windows images of which the registry was asked.
+/// Findings about Windows images that a registry has reported on.
 pub fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [missing_os_version, host_process_entry] = &RULES;
-    let asked = cx.input.images.iter().filter_map(|image| Some((image, image.facts.platforms.as_deref()?)));
+    let reported = cx.input.images.iter().filter_map(|image| Some((image, image.facts.platforms.as_deref()?)));
     let counts = build_matters(&cx.input.pod, cx.input.snapshot);
-    for (image, platforms) in asked {
+    for (image, platforms) in reported {
         let (rule, message) = if counts {
             (missing_os_version, unclear_version(image, platforms, missing_os_version))
         } else if cx.input.pod.host_process() {
@@ -60,7 +60,7 @@ const VERSION_QUOTED: usize = 40;
 
 /// What is wrong with the versions of an image, if anything is.
 fn unclear_version(image: &ContainerImage<'_>, platforms: &Platforms, rule: &Rule) -> Option<String> {
-    // A single manifest is pulled whatever it says, so it only matters where nothing else tells the build.
+    // A single manifest is pulled on any node, so its version only matters if nothing else names the build.
     if !platforms.index && !image.facts.builds.is_empty() {
         return None;
     }
@@ -71,14 +71,14 @@ fn unclear_version(image: &ContainerImage<'_>, platforms: &Platforms, rule: &Rul
             let malformed = platforms.windows().find(|entry| entry.version() == OsVersion::Malformed)?;
             let text = shorten(malformed.os_version.as_deref().unwrap_or_default(), VERSION_QUOTED);
             let so = if platforms.index { "no node takes that entry" } else { "which nodes run it is unknown" };
-            Some(format!("os.version {text:?} is no Windows version: {so}"))
+            Some(format!("os.version {text:?} is not a Windows version: {so}"))
         }
         _ if all == 1 => Some(rule.why.to_owned()),
         _ => Some(format!("{missing} of {all} Windows entries: {}", rule.why)),
     }
 }
 
-/// For which nodes of a HostProcess pod the index has nothing, if there are such nodes.
+/// The nodes of a HostProcess pod for which the index has no entry, if there are any.
 fn no_entry(cx: &WorkloadContext<'_>, platforms: &Platforms) -> Option<String> {
     let hosts = possible_hosts(cx);
     let left_out = hosts.iter().filter(|host| !takes(**host, platforms, cx));
@@ -88,7 +88,7 @@ fn no_entry(cx: &WorkloadContext<'_>, platforms: &Platforms) -> Option<String> {
         .then(|| format!("its index has no entry for nodes of {}: they cannot pull it", list(left_out)))
 }
 
-/// Builds of the nodes on which the pod may run; none where its author says himself which.
+/// Builds of the nodes on which the pod may run; none if its author selects them.
 fn possible_hosts(cx: &WorkloadContext<'_>) -> BTreeSet<Build> {
     let Some(nodes) = cx.input.snapshot.nodes.as_ref() else { return BTreeSet::new() };
     if let Some(name) = cx.input.pod.text("/spec/nodeName").or_else(|| affinity_node_name(&cx.input.pod)) {
@@ -100,7 +100,7 @@ fn possible_hosts(cx: &WorkloadContext<'_>) -> BTreeSet<Build> {
     Nodes::windows_builds(nodes).clone()
 }
 
-/// Whether a node of that build finds something to pull.
+/// Whether a node of that build finds an entry to pull.
 fn takes(host: Build, platforms: &Platforms, cx: &WorkloadContext<'_>) -> bool {
     let takes = |entry: &Platform| match entry.version() {
         OsVersion::Build(build) => runs_on(host, &[build], cx.input.snapshot, cx.node_settings),

@@ -1,4 +1,4 @@
-//! Tags of releases that have ended, and tags that move.
+//! Tags of releases without support, and floating tags.
 
 use crate::detect::image_names::floating_tag::floating;
 use crate::detect::image_names::name::ImageSource;
@@ -15,7 +15,7 @@ use crate::place::context::WorkloadContext;
 use crate::rules::finding::Finding;
 use crate::rules::rule::Rule;
 
-/// Images whose every build is of a release that gets no security updates; and those that have no other nodes.
+/// Images whose every build is of a release that gets no security updates; and images that run only on such nodes.
 pub(crate) fn build_end_of_life(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     let before = out.len();
     for image in &cx.builds.known {
@@ -46,7 +46,7 @@ pub(crate) fn build_end_of_life(cx: &WorkloadContext<'_>, rule: &'static Rule, o
     }
 }
 
-/// Images with a tag that is known to move between releases. A policy that lists the image has decided what it is.
+/// Images with a tag that moves between releases. A policy that lists the image has decided its builds.
 pub(crate) fn floating_windows_tag(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     for image in cx
         .input
@@ -65,8 +65,8 @@ pub(crate) fn floating_windows_tag(cx: &WorkloadContext<'_>, rule: &'static Rule
     }
 }
 
-/// The newest of these image builds, ascending, that a Windows node runs. Where none does or no node is known: 2022, which the
-/// most hosts run, or the newest there is.
+/// The newest of these image builds, ascending, that a Windows node runs. If none does or no node is known: 2022, which
+/// most hosts run, or the newest one.
 fn best_of(builds: &[Build], cx: &WorkloadContext<'_>) -> Option<Build> {
     let live = cx.input.snapshot.nodes.as_ref().map(Nodes::windows_builds);
     let runs = |build: &&Build| {

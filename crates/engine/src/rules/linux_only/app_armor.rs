@@ -1,9 +1,10 @@
-//! MUL225: the AppArmor annotation of the time before `appArmorProfile`.
+//! MUL225: the AppArmor annotation from before `appArmorProfile`.
 //!
 //! For pods without `spec.os.name: windows` the API server copies it into the field after all mutating webhooks
-//! (kubernetes: pkg/registry/core/pod/strategy.go, `applyAppArmorVersionSkew`), and a Windows kubelet refuses the pod for
-//! the field (`pkg/security/apparmor/validate_disabled.go`). Not a row of [`linux_only`](crate::rules::linux_only::check): it is no
-//! field, and its key names the container.
+//! (kubernetes: pkg/registry/core/pod/strategy.go, `applyAppArmorVersionSkew`), and a Windows kubelet rejects the pod
+//! for the field (`pkg/security/apparmor/validate_disabled.go`). It is not a row of
+//! [`linux_only`](crate::rules::linux_only::check), because it is not a field and its key contains the container's
+//! name.
 
 use crate::model::json_pointer::escape;
 use crate::model::settings::rule_actions::Action;
@@ -27,9 +28,9 @@ pub static RULE: Rule = Rule {
 /// The annotation's key, up to the container's name.
 const PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-/// Findings about the annotation on a Windows pod that its author did not seal: on a sealed one it comes to nothing.
+/// Findings about the annotation on a Windows pod without the author's OS field: beside that field it has no effect.
 pub fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
-    if cx.input.pod.says_windows_os() {
+    if cx.input.pod.has_windows_os_field() {
         return;
     }
     for (key, profile) in cx.input.pod.strings("/metadata/annotations").filter(|(key, _)| key.starts_with(PREFIX)) {

@@ -1,4 +1,4 @@
-//! The check of fields that mean something on Linux only: one function for all rows of the table.
+//! The check of fields that work on Linux only: one function for all rows of the table.
 
 use serde_json::Value;
 
@@ -46,11 +46,11 @@ fn found(
         Grade::Hard => rule.default,
     };
     let mut finding = cx.finding(rule, pointer, rule.why);
-    let asked = cx.action(rule, by_grade);
-    // A policy's action is about values that mean something; what is harmless or stamped by the cluster is repaired
-    // unless the policy waves the whole rule off.
+    let by_policy = cx.action(rule, by_grade);
+    // A policy's action is about values with an effect; a value that is harmless or stamped by the cluster is repaired
+    // unless the policy exempts from the whole rule.
     finding.action =
-        if (grade == Grade::Harmless || stamped) && asked != Action::Allow { Action::Repair } else { asked };
+        if (grade == Grade::Harmless || stamped) && by_policy != Action::Allow { Action::Repair } else { by_policy };
     finding.quiet = grade == Grade::Harmless || stamped;
     if let HostProcess::Soft(anyway) = field.host_process
         && pod.host_process()
@@ -63,40 +63,41 @@ fn found(
     {
         help.clone_into(&mut finding.help);
     }
-    if asked != Action::Allow
+    if by_policy != Action::Allow
         && !stamped
         && cx.translates(rule)
         && let Some((pointer, user)) = user_for(value, &finding.pointer, cx)
     {
         finding.action = Action::Repair;
-        finding.message = format!("{}; as {user} it runs", rule.why);
+        finding.message = format!("{}; it runs as {user}", rule.why);
         finding.help.clear();
         finding.replacement = Some(Edit::Set { pointer, value: Value::from(user) });
     }
-    if field.kubelet_refuses.is_some_and(|values| values.holds(value)) {
+    if field.kubelet_rejects.is_some_and(|values| values.holds(value)) {
         finding.rejected_by = RejectedBy::Kubelet;
     }
     finding.forbidden_by_os = field.forbidden_by_os;
-    finding.rejected_beside_os = field.forbidden_by_os || field.server_refuses.is_some();
-    let refused = field.forbidden_by_os || field.server_refuses.is_some_and(|values| values.holds(value));
-    if refused && pod.says_windows_os() {
+    finding.rejected_beside_os = field.forbidden_by_os || field.server_rejects.is_some();
+    let rejected = field.forbidden_by_os || field.server_rejects.is_some_and(|values| values.holds(value));
+    if rejected && pod.has_windows_os_field() {
         finding.rejected_by = RejectedBy::ApiServer;
-        // The author asked for the seal himself: what would only be said must be repaired, or the server refuses it.
+        // The author set the OS field: a finding that would only warn must be repaired, or the server rejects the pod.
         if matches!(finding.action, Action::Allow | Action::Warn) {
             finding.action = if rule.repair { Action::Repair } else { cx.soften(Action::Deny) };
         }
-        // A template never gets the OS field from Mullion: a note that says so is somebody else's.
+        // A template never gets the OS field from Mullion: an annotation that names it was written by someone else.
         let is_pod = pod.pointer.is_empty();
-        if field.forbidden_by_os && is_pod && cx.annotation.is_some_and(|note| note.has_placed("os")) {
-            came_after_the_os_field(&mut finding);
+        if field.forbidden_by_os && is_pod && cx.annotation.is_some_and(|annotation| annotation.has_placed("os")) {
+            mark_added_after_os_field(&mut finding);
         }
     }
     finding
 }
 
-/// What to do about a field that `kubectl debug` writes by itself (kubectl: pkg/cmd/debug/profiles.go): nobody wrote it who
-/// could leave it out, but there is a profile without it. Debugged is by an ephemeral container, by a pod bound to a node,
-/// which says so, or by a copy of the pod, for which every profile with such fields writes `shareProcessNamespace`.
+/// The help for a field that `kubectl debug` writes by itself (kubectl: pkg/cmd/debug/profiles.go): the user cannot
+/// leave it out, but there is a profile without it. A debug session is an ephemeral container, a pod that is bound to a
+/// node by its own field, or a copy of the pod, for which every profile with such fields writes
+/// `shareProcessNamespace`.
 fn debugging(rule: &Rule, cx: &WorkloadContext<'_>) -> Option<&'static str> {
     let is_pod = cx.input.pod.pointer.is_empty();
     let on_node = is_pod && cx.input.pod.label("app.kubernetes.io/managed-by") == Some("kubectl-debug");
@@ -113,9 +114,9 @@ fn debugging(rule: &Rule, cx: &WorkloadContext<'_>) -> Option<&'static str> {
     }
 }
 
-/// A field that is in a pod which Mullion sealed came after the seal: no author asked for it. It goes again, and that is said
-/// however little it means, since who put it there may do so once more, and then the API server refuses the pod.
-fn came_after_the_os_field(finding: &mut Finding) {
+/// Marks a field that was added to a pod after Mullion had set the OS field: no author wrote it. It is removed and
+/// reported even if it is harmless, because it may be added again, and then the API server rejects the pod.
+fn mark_added_after_os_field(finding: &mut Finding) {
     finding.action = Action::Repair;
     finding.quiet = false;
     finding.replacement = None;
@@ -123,9 +124,9 @@ fn came_after_the_os_field(finding: &mut Finding) {
     "keep that off Windows pods, or set place.specOS to Never".clone_into(&mut finding.help);
 }
 
-/// The Windows user that a numeric one stands for, and where its name goes: 0 is ContainerAdministrator, and any other
-/// that must not be root is ContainerUser. Others are somebody in particular, and only the author knows who. Nothing
-/// where a user is named already, or for HostProcess pods, which run as users of the host.
+/// The Windows user that stands for a numeric one, and the pointer where its name goes: 0 is ContainerAdministrator,
+/// and any other that must not be root is ContainerUser. Only the author knows who the others are. `None` if a user is
+/// named already, or for HostProcess pods, which run as users of the host.
 fn user_for(value: &Value, pointer: &str, cx: &WorkloadContext<'_>) -> Option<(String, &'static str)> {
     const NAME: &str = "/windowsOptions/runAsUserName";
     let below = pointer.strip_prefix(cx.input.pod.pointer)?;
@@ -134,7 +135,7 @@ fn user_for(value: &Value, pointer: &str, cx: &WorkloadContext<'_>) -> Option<(S
     let inherited = |field: &str| own(field).or_else(|| cx.input.pod.get(&format!("/spec/securityContext{field}")));
     let not_root = inherited("/runAsNonRoot").and_then(Value::as_bool).unwrap_or(false);
     let user = match value.as_u64()? {
-        0 if !not_root && (level != "/spec/securityContext" || !any_container_refuses_root(cx)) => {
+        0 if !not_root && (level != "/spec/securityContext" || !any_container_must_not_be_root(cx)) => {
             "ContainerAdministrator"
         }
         1.. if not_root => "ContainerUser",
@@ -144,9 +145,9 @@ fn user_for(value: &Value, pointer: &str, cx: &WorkloadContext<'_>) -> Option<(S
         .then(|| (cx.input.pod.at(&format!("{level}{NAME}")), user))
 }
 
-/// Whether a container must not be root and would inherit the pod's user: the kubelet rejects it as ContainerAdministrator,
-/// as it does for user 0 on Linux.
-fn any_container_refuses_root(cx: &WorkloadContext<'_>) -> bool {
+/// Whether a container must not be root and would inherit the pod's user: the kubelet rejects it as
+/// ContainerAdministrator, as it does for user 0 on Linux.
+fn any_container_must_not_be_root(cx: &WorkloadContext<'_>) -> bool {
     cx.input.pod.containers().any(|container| {
         let own = |field: &str| container.get(&format!("/securityContext{field}"));
         own("/runAsNonRoot").and_then(Value::as_bool) == Some(true)

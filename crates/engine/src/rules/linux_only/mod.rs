@@ -1,4 +1,4 @@
-//! 2xx: fields that mean something on Linux only.
+//! 2xx: fields that work on Linux only.
 
 pub mod app_armor;
 pub mod check;

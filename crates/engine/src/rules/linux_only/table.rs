@@ -1,16 +1,16 @@
-//! The table of fields that mean something on Linux only.
+//! The table of fields that work on Linux only.
 //!
-//! Each row is a field of a pod or of its containers (or of both), what its values
-//! come to on Windows, and what to write instead. Which fields `spec.os.name: windows` forbids is what the API server's
-//! `validateWindows` and `validatePodResources` refuse (Kubernetes 1.36, pkg/apis/core/validation/validation.go);
-//! what the kubelet refuses is its `lifecycle/predicate.go` and `pkg/security/apparmor/validate_disabled.go`.
+//! Each row is a field of a pod or of its containers (or of both), the effect of its values on Windows, and what to
+//! write instead. The fields that `spec.os.name: windows` forbids are those that the API server's `validateWindows` and
+//! `validatePodResources` reject (Kubernetes 1.36, pkg/apis/core/validation/validation.go); what the kubelet rejects is
+//! in its `lifecycle/predicate.go` and `pkg/security/apparmor/validate_disabled.go`.
 
 use serde_json::Value;
 
 use crate::model::settings::rule_actions::Action;
 use crate::rules::rule::{Rule, rule};
 
-/// One row: a field, and what its values come to.
+/// One row: a field, and the effect of its values.
 #[derive(Debug, Clone, Copy)]
 pub struct LinuxOnlyField {
     /// Code, name and texts.
@@ -21,26 +21,26 @@ pub struct LinuxOnlyField {
     pub container: Option<&'static str>,
     /// Whether `spec.os.name: windows` forbids it.
     pub forbidden_by_os: bool,
-    /// What its values come to; the first that matches counts, and a value that matches none is [`Grade::Hard`].
+    /// The grades of its values; the first match counts, and a value without a match is [`Grade::Hard`].
     pub grades: &'static [(Values, Grade)],
-    /// What it comes to on HostProcess pods, where that differs.
+    /// Its grade on HostProcess pods, if that differs.
     pub host_process: HostProcess,
-    /// Values with which the API server refuses a pod that says `spec.os.name: windows`, where it takes others.
-    pub server_refuses: Option<Values>,
-    /// Values with which the kubelet of a Windows node refuses the pod.
-    pub kubelet_refuses: Option<Values>,
+    /// Values for which the API server rejects a pod with `spec.os.name: windows`, if it accepts others.
+    pub server_rejects: Option<Values>,
+    /// Values for which the kubelet of a Windows node rejects the pod.
+    pub kubelet_rejects: Option<Values>,
 }
 
-/// What a value of a Linux-only field comes to on Windows.
+/// The effect of a value of a Linux-only field on Windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grade {
-    /// Nothing is wrong with it: it is left alone, also by the seal.
+    /// Nothing is wrong with it: it stays, also beside the OS field.
     Fine,
-    /// It says what holds on Windows anyway: removed without a word.
+    /// It sets what is the case on Windows anyway: removed without a warning.
     Harmless,
-    /// Windows does not do it, and pods usually live without: removed, and said.
+    /// Windows does not do it, and pods usually work without: removed with a warning.
     Soft,
-    /// The pod relies on what Windows cannot give: the rule's own action.
+    /// The pod relies on what Windows cannot do: the rule's own action.
     Hard,
 }
 
@@ -67,19 +67,19 @@ pub enum Values {
     Any,
 }
 
-/// What a field comes to on HostProcess pods.
+/// The grade of a field on HostProcess pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostProcess {
     /// The same.
     Same,
-    /// Whatever the value: removed, and said, because they have what it asks for, as this clause says. Azure CNS and others
-    /// ship these.
+    /// Whatever the value: removed with a warning, because they have what it requests, as this clause explains. Azure
+    /// CNS and others ship these.
     Soft(&'static str),
-    /// It is needed there.
+    /// HostProcess pods need it.
     Needed,
 }
 
-/// Sysctls the kubelet takes without being told to (`pkg/kubelet/sysctl/safe_sysctls.go`).
+/// Sysctls the kubelet allows by default (`pkg/kubelet/sysctl/safe_sysctls.go`).
 const SAFE_SYSCTLS: &[&str] = &[
     "kernel.shm_rmid_forced",
     "net.ipv4.ip_local_port_range",
@@ -95,7 +95,7 @@ const SAFE_SYSCTLS: &[&str] = &[
     "net.ipv4.tcp_wmem",
 ];
 
-/// Signals that Windows containers can be stopped by (`supportedStopSignalsWindows`).
+/// Signals that can stop Windows containers (`supportedStopSignalsWindows`).
 const WINDOWS_SIGNALS: &[&str] = &["SIGTERM", "SIGKILL"];
 
 const RUNTIME_PROFILES: Values = Values::Type(&["RuntimeDefault", "Unconfined"]);
@@ -110,7 +110,7 @@ const FALSE_OR_HARD: &[(Values, Grade)] = &[(Values::Bool(false), Grade::Harmles
 const TRUE_IS_HARD: &[(Values, Grade)] = &[(Values::Bool(false), Grade::Fine), (Values::Any, Grade::Hard)];
 const PROFILE: &[(Values, Grade)] = &[(RUNTIME_PROFILES, Grade::Harmless), (Values::Any, Grade::Soft)];
 
-/// A row with the usual answers; the table below overrides what differs.
+/// A row with the usual grades; the table below overrides what differs.
 const fn field(rule: Rule, pod: Option<&'static str>, container: Option<&'static str>) -> LinuxOnlyField {
     LinuxOnlyField {
         rule: Rule { repair: true, ..rule },
@@ -119,8 +119,8 @@ const fn field(rule: Rule, pod: Option<&'static str>, container: Option<&'static
         forbidden_by_os: true,
         grades: SOFT,
         host_process: HostProcess::Same,
-        server_refuses: None,
-        kubelet_refuses: None,
+        server_rejects: None,
+        kubelet_rejects: None,
     }
 }
 
@@ -188,8 +188,8 @@ pub static FIELDS: [LinuxOnlyField; 24] = [
                 "MUL204",
                 "host-network",
                 Action::Deny,
-                "hostNetwork on a Windows pod that is no HostProcess pod",
-                "a Windows pod gets its own network whatever this says",
+                "hostNetwork on a Windows pod that is not a HostProcess pod",
+                "a Windows pod always gets a network of its own",
                 "use ports with hostPort, or a HostProcess pod",
             ),
             Some("/spec/hostNetwork"),
@@ -340,7 +340,7 @@ pub static FIELDS: [LinuxOnlyField; 24] = [
     },
     LinuxOnlyField {
         grades: PROFILE,
-        kubelet_refuses: Some(Values::Type(&["RuntimeDefault", "Localhost"])),
+        kubelet_rejects: Some(Values::Type(&["RuntimeDefault", "Localhost"])),
         ..field(
             rule!(
                 "MUL214",
@@ -422,7 +422,7 @@ pub static FIELDS: [LinuxOnlyField; 24] = [
     ),
     LinuxOnlyField {
         grades: &[(Values::Text(&["Merge"]), Grade::Harmless), (Values::Any, Grade::Soft)],
-        kubelet_refuses: Some(Values::Text(&["Strict"])),
+        kubelet_rejects: Some(Values::Text(&["Strict"])),
         ..field(
             rule!(
                 "MUL220",
@@ -442,7 +442,7 @@ pub static FIELDS: [LinuxOnlyField; 24] = [
             (Values::NamesOnly(SAFE_SYSCTLS), Grade::Soft),
             (Values::Any, Grade::Hard),
         ],
-        kubelet_refuses: Some(Values::NamesBeyond(SAFE_SYSCTLS)),
+        kubelet_rejects: Some(Values::NamesBeyond(SAFE_SYSCTLS)),
         ..field(
             rule!(
                 "MUL221",
@@ -458,7 +458,7 @@ pub static FIELDS: [LinuxOnlyField; 24] = [
     },
     LinuxOnlyField {
         grades: &[(Values::Empty, Grade::Harmless), (Values::Any, Grade::Hard)],
-        kubelet_refuses: Some(Values::Any),
+        kubelet_rejects: Some(Values::Any),
         ..without_repair(&field(
             rule!(
                 "MUL222",
@@ -472,12 +472,12 @@ pub static FIELDS: [LinuxOnlyField; 24] = [
             None,
         ))
     },
-    // Behind a feature gate that is off up to 1.36 (ContainerStopSignals): the server drops the field then, and with it
-    // on takes SIGTERM and SIGKILL beside spec.os.name: windows (validateStopSignal).
+    // Behind a feature gate that is off up to 1.36 (ContainerStopSignals): if it is off the server drops the field, and
+    // if it is on the server accepts SIGTERM and SIGKILL beside spec.os.name: windows (validateStopSignal).
     LinuxOnlyField {
         forbidden_by_os: false,
         grades: &[(Values::Text(WINDOWS_SIGNALS), Grade::Fine), (Values::Any, Grade::Soft)],
-        server_refuses: Some(Values::TextBeyond(WINDOWS_SIGNALS)),
+        server_rejects: Some(Values::TextBeyond(WINDOWS_SIGNALS)),
         ..field(
             rule!(
                 "MUL223",
@@ -500,7 +500,7 @@ pub static FIELDS: [LinuxOnlyField; 24] = [
                 "MUL224",
                 "dns-policy",
                 Action::Warn,
-                "dnsPolicy ClusterFirstWithHostNet on a pod that is no HostProcess pod",
+                "dnsPolicy ClusterFirstWithHostNet on a pod that is not a HostProcess pod",
                 "a Windows pod has no host network, so this is ClusterFirst",
                 "use ClusterFirst",
             ),
@@ -511,7 +511,7 @@ pub static FIELDS: [LinuxOnlyField; 24] = [
 ];
 
 impl LinuxOnlyField {
-    /// What a value comes to; `None`: it is as it should be.
+    /// The grade of a value; `None`: it is as it should be.
     pub(crate) fn grade(&self, value: &Value, host_process: bool) -> Option<Grade> {
         let grade = self.grades.iter().find(|(values, _)| values.holds(value)).map_or(Grade::Hard, |(_, g)| *g);
         match self.host_process {

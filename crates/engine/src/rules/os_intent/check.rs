@@ -1,11 +1,11 @@
-//! 1xx: what the workload says about operating systems, where it cannot all be meant, or is not enough.
+//! 1xx: the workload's operating system, where its fields contradict each other or decide too little.
 
 use crate::place::context::WorkloadContext;
 use crate::rules::finding::Finding;
 use crate::rules::os_intent::rules::RULES;
 use crate::rules::os_intent::{conflict, images, names, undecided, undone};
 
-/// Findings about what the workload says of operating systems.
+/// Findings about the workload's operating system.
 pub fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [conflicting, mixed, options, image, label, deprecated, tolerates, no_default, unknown, undone] = &RULES;
     conflict::placements(cx, conflicting, out);

@@ -1,4 +1,4 @@
-//! Placements, and options of one operating system beside a placement on the other.
+//! Conflicting placements, and options of one operating system beside a placement on the other.
 
 use crate::model::json_pointer::{escape, field_path};
 use crate::model::names::{OS_ANNOTATION, OS_LABEL};
@@ -14,12 +14,12 @@ pub(crate) fn placements(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mu
     if decision.os != DetectedOs::Conflict {
         return;
     }
-    let mut says: Vec<String> = Vec::new();
+    let mut placements: Vec<String> = Vec::new();
     for evidence in &decision.evidence {
         let EvidenceOs::Os(os) = evidence.os else { continue };
         match &evidence.source {
-            EvidenceSource::Field(pointer) => says.push(format!("{} says {}", field_path(pointer), os.name())),
-            EvidenceSource::Node(name) => says.push(format!("node {name} has {}", os.name())),
+            EvidenceSource::Field(pointer) => placements.push(format!("{} selects {}", field_path(pointer), os.name())),
+            EvidenceSource::Node(name) => placements.push(format!("node {name} has {}", os.name())),
             EvidenceSource::Namespace(_) | EvidenceSource::Policy(_) | EvidenceSource::Image { .. } => {}
         }
     }
@@ -28,14 +28,14 @@ pub(crate) fn placements(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mu
         _ => None,
     });
     let pointer = pointer.unwrap_or_else(|| pod.at("/spec"));
-    let message = if says.len() > 1 {
-        format!("{}: {}", says.join(", "), rule.why)
+    let message = if placements.len() > 1 {
+        format!("{}: {}", placements.join(", "), rule.why)
     } else {
-        format!("its node constraints ask for Linux and for Windows: {}", rule.why)
+        format!("its node constraints require Linux and Windows: {}", rule.why)
     };
     let mut found = cx.finding(rule, pointer, message);
-    if let Some((note, became)) = cx.annotation.and_then(|note| Some((note, selector_became(cx, note)?))) {
-        found.help = format!("Mullion set {OS_LABEL}: {}, and {OTHERS} {became} it later: {REMEDY}", note.os);
+    if let Some((annotation, became)) = cx.annotation.and_then(|it| Some((it, selector_became(cx, it)?))) {
+        found.help = format!("Mullion set {OS_LABEL}: {}, and {OTHERS} {became} it later: {REMEDY}", annotation.os);
     }
     if rejected_where_it_is_bound(decision) {
         found.rejected_by = RejectedBy::Kubelet;
@@ -43,9 +43,8 @@ pub(crate) fn placements(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mu
     out.push(found);
 }
 
-/// A pod without a node waits for one. Where it is bound by name to a node of which a field says the opposite, the kubelet
-/// rejects it with `PodOSNotSupported` or `NodeAffinity` (pkg/kubelet/lifecycle/predicate.go); annotations it does not
-/// read.
+/// A pod without a node waits for one. If it is bound by name to a node that a field contradicts, the kubelet rejects
+/// it with `PodOSNotSupported` or `NodeAffinity` (pkg/kubelet/lifecycle/predicate.go); it does not read annotations.
 fn rejected_where_it_is_bound(decision: &OsDecision) -> bool {
     let node = decision.evidence.iter().find(|evidence| matches!(evidence.source, EvidenceSource::Node(_)));
     let annotation = escape(OS_ANNOTATION);
@@ -56,32 +55,32 @@ fn rejected_where_it_is_bound(decision: &OsDecision) -> bool {
     node.is_some_and(|node| decision.evidence.iter().any(|evidence| differs(evidence, node)))
 }
 
-/// The API server refuses every `windowsOptions` beside `spec.os.name: linux`, `{}` too (`validateLinux`); otherwise
-/// they are ignored on Linux, and empty ones say nothing.
+/// The API server rejects every `windowsOptions` beside `spec.os.name: linux`, even `{}` (`validateLinux`); otherwise
+/// they are ignored on Linux, and empty ones have no effect.
 pub(crate) fn windows_options_on_linux(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     const OPTIONS: &str = "/securityContext/windowsOptions";
     const OF_POD: &str = "/spec/securityContext/windowsOptions";
-    let refused = cx.input.pod.text("/spec/os/name") == Some("linux");
-    if !refused && cx.decision.os != DetectedOs::Linux {
+    let rejected = cx.input.pod.text("/spec/os/name") == Some("linux");
+    if !rejected && cx.decision.os != DetectedOs::Linux {
         return;
     }
     let of_pod = cx.input.pod.get(OF_POD).map(|options| (cx.input.pod.at(OF_POD), options));
-    // Most Linux pods have none: a pointer is made only where there are some.
+    // Most Linux pods have none: pointers are made only if there are some.
     let of_containers = cx
         .containers()
         .filter_map(|container| container.get(OPTIONS).map(|options| (cx.at(&container, OPTIONS), options)));
     for (pointer, options) in of_pod.into_iter().chain(of_containers) {
-        if refused {
-            let mut found = cx.finding(rule, pointer, "the API server refuses them beside spec.os.name: linux");
+        if rejected {
+            let mut found = cx.finding(rule, pointer, "the API server rejects them beside spec.os.name: linux");
             found.rejected_by = RejectedBy::ApiServer;
-            // Whatever a policy says: to say less would leave the denial to the server and its words.
+            // Whatever the policy's action: a weaker one would leave the denial to the server and its message.
             found.action = cx.soften(Action::Deny);
             out.push(found);
         } else if options.as_object().is_some_and(|options| !options.is_empty()) {
             let mut found = cx.finding(rule, pointer, rule.why);
             found.action = cx.action(rule, Action::Warn);
-            // With them it would have been a Windows pod, and no default would have been given.
-            if cx.annotation.is_some_and(|note| note.basis == Basis::Default) {
+            // With them it would have been a Windows pod without the default.
+            if cx.annotation.is_some_and(|annotation| annotation.basis == Basis::Default) {
                 found.message = format!("{OTHERS} added them after Mullion had placed the pod on Linux by default");
                 REMEDY.clone_into(&mut found.help);
             }

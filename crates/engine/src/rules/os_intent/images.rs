@@ -1,4 +1,4 @@
-//! Images against each other, and against what the pod says.
+//! Images that contradict each other, or the pod's operating system.
 
 use crate::detect::container_images::ContainerImage;
 use crate::detect::node_evidence::place_of;
@@ -10,8 +10,8 @@ use crate::rules::finding::Finding;
 use crate::rules::rule::{OTHERS, Rule};
 use crate::rules::sidecar_injectors::{Injector, Systems, injector_of};
 
-/// Containers of one pod with images for different systems. A sidecar that an injector added is known by its name and
-/// image, whatever its tag says.
+/// Containers of one pod with images for different systems. A sidecar from an injector is recognized by its name and
+/// image, whatever its tag.
 pub(crate) fn mixed(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     let is = |os| move |image: &&ContainerImage<'_>| image.facts.os == os;
     let windows = cx.input.images.iter().find(is(ImageOs::Windows));
@@ -25,14 +25,14 @@ pub(crate) fn mixed(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
         let Some(injector) = injector else { continue };
         let message = format!("{} added this container, and its image is for Linux", injector.name);
         let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
-        if let Some(way_out) = way_out(injector) {
-            found.help = way_out;
+        if let Some(opt_out) = opt_out(injector) {
+            found.help = opt_out;
         }
         out.push(found);
     }
     let Some(windows) = windows else { return };
     let (later, authored): (Vec<_>, Vec<_>) =
-        authored.into_iter().map(|(image, _)| image).partition(|image| cx.came_later(&image.container));
+        authored.into_iter().map(|(image, _)| image).partition(|image| cx.was_added_later(&image.container));
     for image in later.into_iter().filter(is(ImageOs::Linux)) {
         out.push(later_container(cx, rule, image));
     }
@@ -44,7 +44,7 @@ pub(crate) fn mixed(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
     }
 }
 
-/// A Linux container that came into a Windows pod after Mullion had seen it.
+/// A Linux container that was added to a Windows pod after Mullion reviewed it.
 fn later_container(cx: &WorkloadContext<'_>, rule: &'static Rule, image: &ContainerImage<'_>) -> Finding {
     let message = format!("{OTHERS} added this container after Mullion, and its image is for Linux");
     let mut found = cx.finding(rule, cx.at(&image.container, "/image"), message);
@@ -52,9 +52,9 @@ fn later_container(cx: &WorkloadContext<'_>, rule: &'static Rule, image: &Contai
     found
 }
 
-/// Nobody can write something else into a container that an injector added: what other rules found in it ends with the
-/// sidecar, and advice is for nobody.
-pub(crate) fn blame_injectors(cx: &WorkloadContext<'_>, found: &mut Vec<Finding>) {
+/// Attributes findings to injectors: nobody can edit a container that an injector added. What other rules report about
+/// it ends with the sidecar, and hints are dropped.
+pub(crate) fn attribute_to_injectors(cx: &WorkloadContext<'_>, found: &mut Vec<Finding>) {
     for image in cx.input.images {
         if found.is_empty() {
             return;
@@ -62,30 +62,30 @@ pub(crate) fn blame_injectors(cx: &WorkloadContext<'_>, found: &mut Vec<Finding>
         let Some(injector) = linux_injector(image) else { continue };
         let (own, inside) = (cx.at(&image.container, "/image"), cx.at(&image.container, "/"));
         let is_inside = |finding: &Finding| finding.pointer.starts_with(&inside) && finding.pointer != own;
-        found.retain(|finding| !(finding.advice && is_inside(finding)));
+        found.retain(|finding| !(finding.hint && is_inside(finding)));
         for finding in found.iter_mut().filter(|finding| is_inside(finding)) {
             finding.help = format!("{} added this container", injector.name);
-            if let Some(way_out) = way_out(injector) {
-                finding.help = format!("{}: {way_out}", finding.help);
+            if let Some(opt_out) = opt_out(injector) {
+                finding.help = format!("{}: {opt_out}", finding.help);
             }
         }
     }
 }
 
-/// How a pod keeps an injector's sidecar off.
-fn way_out(injector: &Injector) -> Option<String> {
-    injector.opt_outs.first().map(|opt_out| format!("keep it off with {opt_out}"))
+/// How a pod opts out of an injector's sidecar.
+fn opt_out(injector: &Injector) -> Option<String> {
+    injector.opt_outs.first().map(|it| format!("keep it off with {it}"))
 }
 
 /// The injector that added a container, if its image exists for Linux only.
 fn linux_injector(image: &ContainerImage<'_>) -> Option<&'static Injector> {
-    // What a policy or a registry says of the image goes before what is known of the injector.
+    // What a policy or a registry reports about the image takes precedence over the injector.
     let open = matches!(image.facts.os, ImageOs::Unknown | ImageOs::Linux);
     injector_of(image.container.name(), image.image).filter(|injector| open && injector.systems == Systems::Linux)
 }
 
-/// Images that contradict what the pod, its namespace or a policy says. Where another image agrees with that, the two
-/// are [`mixed`].
+/// Images that contradict the pod, its namespace or a policy. If another image agrees with these, the two are
+/// [`mixed`].
 pub(crate) fn other_os(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     let Some(os) = cx.decision.decided() else { return };
     let by_image =
@@ -102,7 +102,7 @@ pub(crate) fn other_os(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut 
         if os == Os::Windows && linux_injector(image).is_some() {
             continue;
         }
-        if os == Os::Windows && cx.came_later(&image.container) {
+        if os == Os::Windows && cx.was_added_later(&image.container) {
             out.push(later_container(cx, rule, image));
             continue;
         }
@@ -114,7 +114,7 @@ pub(crate) fn other_os(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut 
     }
 }
 
-/// Images of a pod that is bound to a node of the other system, and of which nothing else says what it is for.
+/// Images of a pod that is bound to a node of the other system, if nothing else decides its system.
 fn on_other_node(cx: &WorkloadContext<'_>, rule: &'static Rule, os: Os, place: Os, out: &mut Vec<Finding>) {
     for image in cx.input.images.iter().filter(|image| image.facts.os == os.into()) {
         let message = format!("this image is for {}, and the pod's node runs {}", os.title(), place.title());
@@ -124,7 +124,7 @@ fn on_other_node(cx: &WorkloadContext<'_>, rule: &'static Rule, os: Os, place: O
     }
 }
 
-/// New ephemeral containers run where their pod runs.
+/// Images of new ephemeral containers, which run on the pod's node.
 pub(crate) fn ephemeral(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     let Some(os) = place_of(&cx.input.pod, cx.input.snapshot).or_else(|| cx.decision.decided()) else { return };
     let other = os.other();

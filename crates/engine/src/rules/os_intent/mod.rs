@@ -1,4 +1,4 @@
-//! 1xx: which operating system is meant: contradictions, names and labels that mean nothing, mixed images.
+//! 1xx: the intended operating system: contradictions, meaningless names and labels, mixed images.
 
 pub mod check;
 pub mod conflict;

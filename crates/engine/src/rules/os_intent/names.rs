@@ -1,4 +1,4 @@
-//! Operating systems and their labels by name: misspelt, outdated, or in a place where they do harm.
+//! Operating system names and labels that are misspelt, outdated, or harmful where they are.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::place::context::WorkloadContext;
 use crate::rules::finding::{Finding, RejectedBy};
 use crate::rules::rule::Rule;
 
-/// Node labels under `beta.kubernetes.io` and what took their place (kubernetes: pkg/api/node/util.go,
+/// Node labels under `beta.kubernetes.io` and what replaced them (kubernetes: pkg/api/node/util.go,
 /// `deprecatedNodeLabels`).
 const DEPRECATED: [(&str, &str); 3] = [
     (OLD_OS_LABEL, OS_LABEL),
@@ -34,10 +34,10 @@ pub(crate) fn label(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
         return;
     }
     let pointer = cx.input.pod.at(&format!("/metadata/labels/{}", escape(OS_LABEL)));
-    let message = format!("the kubelet of a {} node refuses a pod with this label", os.title());
+    let message = format!("the kubelet of a {} node rejects a pod with this label", os.title());
     let mut found = cx.finding(rule, pointer, message);
     found.rejected_by = RejectedBy::Kubelet;
-    // A Linux pod is never refused for what is perhaps no more than a label.
+    // A Linux pod is never denied for what may be only a label.
     if os == Os::Linux {
         found.action = found.action.min(Action::Warn);
     }
@@ -46,7 +46,7 @@ pub(crate) fn label(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
 
 /// Keys under `beta.kubernetes.io` in selectors and affinity, one finding for each place.
 pub(crate) fn deprecated(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
-    let mut say = |pointer: String, key: &str| {
+    let mut add = |pointer: String, key: &str| {
         if let Some((old, new)) = DEPRECATED.iter().find(|(old, _)| *old == key) {
             let mut found = cx.finding(rule, pointer, format!("{old} is deprecated since Kubernetes 1.14"));
             found.help = format!("use {new}");
@@ -55,29 +55,29 @@ pub(crate) fn deprecated(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mu
     };
     for (key, _) in cx.input.pod.strings("/spec/nodeSelector") {
         if key.starts_with("beta.") {
-            say(cx.input.pod.at(&format!("/spec/nodeSelector/{}", escape(key))), key);
+            add(cx.input.pod.at(&format!("/spec/nodeSelector/{}", escape(key))), key);
         }
     }
     for_each_expression(cx, |pointer, expression| {
         let key = expression.get("key").and_then(Value::as_str).unwrap_or_default();
         if key.starts_with("beta.") {
-            say(pointer() + "/key", key);
+            add(pointer() + "/key", key);
         }
     });
 }
 
-/// Names that are neither `linux` nor `windows`: the pod goes nowhere, or (in an annotation) nothing comes of them.
+/// Names that are neither `linux` nor `windows`: no node matches them, and in an annotation they have no effect.
 pub(crate) fn unknown(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     out.extend(spec_os(cx, rule));
-    let mut say = |pointer: String, written: &str, message: String| {
+    let mut add = |pointer: String, written: &str, message: String| {
         out.push(named(cx.finding(rule, pointer, message), written));
     };
     if node_constraints::selector_os(&cx.input.pod).0 == OsWanted::Unknown {
         for label in OS_LABELS {
-            let asked = cx.input.pod.strings("/spec/nodeSelector").find(|(key, _)| *key == label);
-            if let Some((_, written)) = asked.filter(|(_, written)| Os::from_name(written).is_none()) {
+            let selector = cx.input.pod.strings("/spec/nodeSelector").find(|(key, _)| *key == label);
+            if let Some((_, written)) = selector.filter(|(_, written)| Os::from_name(written).is_none()) {
                 let pointer = cx.input.pod.at(&format!("/spec/nodeSelector/{}", escape(label)));
-                say(pointer, written, format!("there is no operating system {written}: {}", rule.why));
+                add(pointer, written, format!("there is no operating system {written}: {}", rule.why));
             }
         }
     }
@@ -90,14 +90,15 @@ pub(crate) fn unknown(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut V
         let strange = values.enumerate().filter_map(|(at, value)| Some((at, value.as_str()?)));
         for (at, written) in strange.filter(|(_, written)| Os::from_name(written).is_none()) {
             let message = format!("there is no operating system {written}: {}", rule.why);
-            say(format!("{}/values/{at}", pointer()), written, message);
+            add(format!("{}/values/{at}", pointer()), written, message);
         }
     });
     if let Some(written) =
         cx.input.pod.annotation(OS_ANNOTATION).filter(|written| ScopeOs::from_name(written).is_none())
     {
         let pointer = cx.input.pod.at(&format!("/metadata/annotations/{}", escape(OS_ANNOTATION)));
-        say(pointer, written, format!("{written} is no value of {OS_ANNOTATION}, which takes windows, linux or any"));
+        let message = format!("{written} is not a value of {OS_ANNOTATION}, which takes windows, linux or any");
+        add(pointer, written, message);
     }
 }
 
@@ -107,7 +108,7 @@ fn spec_os(cx: &WorkloadContext<'_>, rule: &'static Rule) -> Option<Finding> {
     if Os::from_name(written).is_some() {
         return None;
     }
-    // Where the server says so (kubernetes: pkg/apis/core/validation/validation.go, `validateOS`).
+    // The field path of the server (kubernetes: pkg/apis/core/validation/validation.go, `validateOS`).
     let (pointer, message) = match written {
         "" => ("/spec/os/name", format!("a name is required: {}", rule.why)),
         _ => ("/spec/os", format!("there is no operating system {written}: {}", rule.why)),
@@ -117,7 +118,7 @@ fn spec_os(cx: &WorkloadContext<'_>, rule: &'static Rule) -> Option<Finding> {
     Some(found)
 }
 
-/// Says which one is meant, where only the letter case is wrong.
+/// Adds the intended name if only the letter case is wrong.
 fn named(mut found: Finding, written: &str) -> Finding {
     if let Some(os) = Os::from_name(&written.to_ascii_lowercase()) {
         found.help = format!("write {}", os.name());

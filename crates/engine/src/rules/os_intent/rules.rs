@@ -9,7 +9,7 @@ pub static RULES: [Rule; 10] = [
         "MUL101",
         "conflicting-os",
         Action::Deny,
-        "two placements ask for different operating systems",
+        "two placements require different operating systems",
         "no node can satisfy both",
         "keep the one that is meant and remove the other",
     ),
@@ -42,25 +42,25 @@ pub static RULES: [Rule; 10] = [
         "os-label-mismatch",
         Action::Deny,
         "the pod's label kubernetes.io/os names another operating system",
-        "the kubelet refuses a pod whose label names another operating system than its node's",
+        "the kubelet rejects a pod whose label names another operating system than its node's",
         "remove the label: a nodeSelector places pods",
     ),
     Rule {
-        advice: true,
+        hint: true,
         ..rule!(
             "MUL106",
             "deprecated-os-key",
             Action::Warn,
             "a node label under beta.kubernetes.io, deprecated since Kubernetes 1.14",
             "the label is deprecated since Kubernetes 1.14",
-            "use the label that took its place",
+            "use the label that replaced it",
         )
     },
     rule!(
         "MUL107",
         "tolerates-everything",
         Action::Warn,
-        "tolerates every taint and asks for no operating system",
+        "tolerates every taint and selects no operating system",
         "it may land on nodes of either operating system: no taint keeps it off",
         "add nodeSelector kubernetes.io/os, or annotation mullion.dev/os: any",
     ),
@@ -68,8 +68,8 @@ pub static RULES: [Rule; 10] = [
         "MUL108",
         "no-default",
         Action::Warn,
-        "nothing says an operating system, and Linux could not be assumed",
-        "nothing says an operating system, and Linux could not be assumed",
+        "no operating system is set, and Linux could not be assumed",
+        "no operating system is set, and Linux could not be assumed",
         "add nodeSelector kubernetes.io/os",
     ),
     rule!(
@@ -84,11 +84,11 @@ pub static RULES: [Rule; 10] = [
         "MUL110",
         "undone",
         Action::Warn,
-        "another webhook or policy took off what Mullion had put there",
-        "another webhook or policy took it off after Mullion had put it there",
+        "another webhook or policy removed what Mullion had added",
+        "another webhook or policy removed it after Mullion had added it",
         "have its configuration sort before mullion, or leave Windows pods alone",
     ),
 ];
 
-/// The code of what others undid.
+/// The code of the rule about what others removed.
 pub const UNDONE: &str = "MUL110";

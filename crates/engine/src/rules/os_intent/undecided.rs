@@ -9,11 +9,11 @@ use crate::place::context::WorkloadContext;
 use crate::rules::finding::Finding;
 use crate::rules::rule::Rule;
 
-/// A toleration of every taint on a pod that any node may get: the usual way a Linux agent comes to a Windows node.
+/// A toleration of every taint on a pod that may run on any node: the usual way a Linux agent gets to a Windows node.
 pub(crate) fn tolerates_everything(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
     let (pod, decision) = (&cx.input.pod, cx.decision);
-    let meant = |says| matches!(says, EvidenceOs::Any | EvidenceOs::Multi);
-    let open = decision.os == DetectedOs::Undecided && !decision.evidence.iter().any(|seen| meant(seen.os));
+    let any_os = |os| matches!(os, EvidenceOs::Any | EvidenceOs::Multi);
+    let open = decision.os == DetectedOs::Undecided && !decision.evidence.iter().any(|seen| any_os(seen.os));
     let bound = || pod.text("/spec/nodeName").is_some() || affinity_node_name(pod).is_some();
     if !open || !cx.input.snapshot.mixed() || bound() {
         return;
@@ -27,9 +27,9 @@ pub(crate) fn tolerates_everything(cx: &WorkloadContext<'_>, rule: &'static Rule
     }
 }
 
-/// The Linux default was not given, for a reason its author can do something about.
+/// The Linux default was not given, for a reason the author can change.
 pub(crate) fn no_default(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
-    let Some(reason) = cx.no_default.filter(|reason| reason.deserves_a_word()) else { return };
+    let Some(reason) = cx.no_default.filter(|reason| reason.is_reported()) else { return };
     let looks = cx.decision.evidence.iter().find_map(|seen| match &seen.source {
         EvidenceSource::Field(pointer) if seen.os == EvidenceOs::LooksWindows && reason == NoDefault::LooksWindows => {
             Some(pointer)
@@ -40,7 +40,7 @@ pub(crate) fn no_default(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mu
         (pointer.clone(), "this looks like Windows".to_owned())
     } else {
         let why = reason.clause();
-        (cx.input.pod.at("/spec"), format!("no operating system is asked for, and Linux is not assumed: {why}"))
+        (cx.input.pod.at("/spec"), format!("no operating system is set, and Linux is not assumed: {why}"))
     };
     out.push(cx.finding(rule, pointer, message));
 }

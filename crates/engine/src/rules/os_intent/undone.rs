@@ -1,4 +1,4 @@
-//! What Mullion had put on a pod or a DaemonSet's template, and others took off again in the same request.
+//! What Mullion had added to a pod or a DaemonSet's template, and others removed in the same request.
 
 use crate::model::decision_annotation::DecisionAnnotation;
 use crate::model::json_pointer::escape;
@@ -12,48 +12,51 @@ use crate::place::tolerations::MissingToleration;
 use crate::rules::finding::Finding;
 use crate::rules::rule::{OTHERS, Rule};
 
-/// What ends it: configurations of webhooks are called in the order of their names, and Mullion's is called `mullion`.
+/// The remedy: webhook configurations are called in the order of their names, and Mullion's is called `mullion`.
 pub(crate) const REMEDY: &str = "have its configuration sort before mullion, or leave Windows pods alone";
 
 const CHANGED: &str = "changed";
 const REMOVED: &str = "removed";
 
-/// Findings of `undone`: only of what Mullion would put there again.
+/// Findings of `undone`: only about what Mullion would add again.
 pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec<Finding>) {
-    let Some((note, os)) = cx.annotation.and_then(|note| Some((note, Os::from_name(&note.os)?))) else { return };
-    // Where nothing is changed, nothing of this request was Mullion's that others could have undone.
+    let Some((own, os)) = cx.annotation.and_then(|own| Some((own, Os::from_name(&own.os)?))) else { return };
+    // In other modes Mullion changes nothing that others could undo.
     if cx.input.settings.mode != Mode::Enforce {
         return;
     }
-    // A DaemonSet's note is older than the request: its author may have changed his mind since.
+    // A DaemonSet's annotation is older than the request: its author may intend something else since.
     if !cx.input.pod.pointer.is_empty() && cx.placed_on() != Some(os) {
         return;
     }
-    let mut say = |pointer: &str, what: &str, became: &str| {
+    let mut add = |pointer: &str, what: &str, became: &str| {
         let message = format!("Mullion {what}, and {OTHERS} {became} it later");
         out.push(cx.finding(rule, cx.input.pod.at(pointer), message));
     };
-    if let Some(became) = selector_became(cx, note) {
+    if let Some(became) = selector_became(cx, own) {
         let key = if became == CHANGED { format!("/{}", escape(OS_LABEL)) } else { String::new() };
-        say(&format!("/spec/nodeSelector{key}"), &format!("set {OS_LABEL}: {}", os.name()), became);
+        add(&format!("/spec/nodeSelector{key}"), &format!("set {OS_LABEL}: {}", os.name()), became);
     }
     let whitelist = cx.whitelist();
     for MissingToleration { value, word, .. } in cx.missing_tolerations(os) {
-        if note.has_placed(&word) && !whitelist.refuses(&value) {
-            say("/spec/tolerations", &format!("added {word}"), REMOVED);
+        if own.has_placed(&word) && !whitelist.rejects(&value) {
+            add("/spec/tolerations", &format!("added {word}"), REMOVED);
         }
     }
-    if note.has_placed("build") && cx.wants_build() && !node_constraints::constrains(&cx.input.pod, WINDOWS_BUILD_LABEL)
+    if own.has_placed("build") && cx.wants_build() && !node_constraints::constrains(&cx.input.pod, WINDOWS_BUILD_LABEL)
     {
-        say("/spec/affinity", "kept it off nodes that cannot run its images", REMOVED);
+        add("/spec/affinity", "kept it off nodes that cannot run its images", REMOVED);
     }
-    if note.has_placed("runtimeClassName") && cx.input.pod.get("/spec/runtimeClassName").is_none() {
-        say("/spec/runtimeClassName", "set it", REMOVED);
+    if own.has_placed("runtimeClassName") && cx.input.pod.get("/spec/runtimeClassName").is_none() {
+        add("/spec/runtimeClassName", "set it", REMOVED);
     }
-    if note.has_placed("os") && !cx.input.pod.says_windows_os() && cx.input.settings.spec_os == OsFieldMode::WhenClean {
-        say("/spec/os", "set it", REMOVED);
-        // With it went the fields that it forbids. Where nothing keeps the pod on Windows nodes any more it could run on
-        // Linux without what its author asked for there.
+    if own.has_placed("os")
+        && !cx.input.pod.has_windows_os_field()
+        && cx.input.settings.spec_os == OsFieldMode::WhenClean
+    {
+        add("/spec/os", "set it", REMOVED);
+        // The fields that it forbids were removed with it. If nothing keeps the pod on Windows nodes, it could run on
+        // Linux without what its author requires there.
         let guarded = cx.input.pod.strings("/spec/nodeSelector").any(|pair| pair == (OS_LABEL, Os::Windows.name()));
         if let Some(last) = out.last_mut().filter(|_| !guarded) {
             last.action = cx.action(rule, Action::Deny);
@@ -61,9 +64,9 @@ pub(crate) fn check(cx: &WorkloadContext<'_>, rule: &'static Rule, out: &mut Vec
     }
 }
 
-/// What became of the nodeSelector that Mullion set; `None`: it stands.
-pub(crate) fn selector_became(cx: &WorkloadContext<'_>, note: &DecisionAnnotation) -> Option<&'static str> {
+/// What happened to the nodeSelector that Mullion set; `None`: it is still there.
+pub(crate) fn selector_became(cx: &WorkloadContext<'_>, own: &DecisionAnnotation) -> Option<&'static str> {
     let now = cx.input.pod.strings("/spec/nodeSelector").find(|(key, _)| *key == OS_LABEL).map(|(_, value)| value);
     let became = if now.is_some() { CHANGED } else { REMOVED };
-    (note.placed_selector() && now != Some(note.os.as_str())).then_some(became)
+    (own.placed_selector() && now != Some(own.os.as_str())).then_some(became)
 }

@@ -1,7 +1,7 @@
-//! 3xx: volumes that come to something else on Windows, or to nothing.
+//! 3xx: volumes that work differently on Windows, or not at all.
 //!
-//! Only volumes that a container mounts: the kubelet sets up no other
-//! (`pkg/kubelet/volumemanager/populator/desired_state_of_snapshot_populator.go`, `processPodVolumes`).
+//! Only volumes that a container mounts: the kubelet sets up no others
+//! (`pkg/kubelet/volumemanager/populator/desired_state_of_world_populator.go`, `processPodVolumes`).
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -18,7 +18,7 @@ use crate::rules::storage::rules::RULES;
 use crate::rules::storage::volume::{Volume, by_kubelet, items};
 use crate::rules::storage::{file_mode, host_path};
 
-/// What the API server writes where nothing was said (`pkg/apis/core/v1/defaults.go`, `SetDefaults_Container`).
+/// The API server's default (`pkg/apis/core/v1/defaults.go`, `SetDefaults_Container`).
 const DEFAULT_TERMINATION_MESSAGE_PATH: &str = "/dev/termination-log";
 
 /// Findings about volumes of a Windows pod.
@@ -35,7 +35,7 @@ pub fn check(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
 }
 
 fn volumes(cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
-    // Found out when first asked for, and once: a pod may have thousands of volumes, of mounts and of containers.
+    // Computed when first needed, and once: a pod may have thousands of volumes, of mounts and of containers.
     let mounted = OnceCell::new();
     let host_process = OnceCell::new();
     for (index, value) in cx.input.pod.items("/spec/volumes").iter().enumerate() {
@@ -70,7 +70,7 @@ fn block_devices(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut 
     }
 }
 
-/// No Windows node has them to offer, so nothing schedules the pod; a kubelet that is given it refuses it.
+/// No Windows node offers them, so no pod with them is scheduled; a kubelet that gets one rejects it.
 pub(crate) fn huge_pages(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [_, _, huge_pages, ..] = &RULES;
     let members = |list| container.get(list).and_then(Value::as_object);
@@ -79,8 +79,8 @@ pub(crate) fn huge_pages(container: &Container<'_>, cx: &WorkloadContext<'_>, ou
         for (name, value) in members.into_iter().flatten() {
             let asks = name.starts_with("hugepages-") && !Quantity::of(value).is_some_and(Quantity::is_zero);
             // The API server copies limits to requests.
-            let said = list == "requests" && limits.is_some_and(|limits| limits.contains_key(name));
-            if asks && !said {
+            let reported = list == "requests" && limits.is_some_and(|limits| limits.contains_key(name));
+            if asks && !reported {
                 let name = escape(name);
                 let pointer = cx.at(container, &format!("/resources/{list}/{name}"));
                 out.push(by_kubelet(cx.finding(huge_pages, pointer, huge_pages.why)));
@@ -89,7 +89,7 @@ pub(crate) fn huge_pages(container: &Container<'_>, cx: &WorkloadContext<'_>, ou
     }
 }
 
-/// `pkg/kubelet/kubelet_pods.go`, `translateMountPropagation`: private on Windows, whatever is asked for.
+/// `pkg/kubelet/kubelet_pods.go`, `translateMountPropagation`: private on Windows, whatever the field.
 fn propagation(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [_, _, _, mount_propagation, ..] = &RULES;
     for (index, mount) in items(container, "/volumeMounts").iter().enumerate() {
@@ -100,12 +100,12 @@ fn propagation(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Ve
         let pointer = cx.at(container, &format!("/volumeMounts/{index}/mountPropagation"));
         let mut found = cx.finding(mount_propagation, pointer, mount_propagation.why);
         if mode == "Bidirectional" {
-            // The API server takes it on privileged containers only (`validateMountPropagation`), and a Windows
-            // container is none, or is none any more once `privileged` is repaired.
+            // The API server accepts it on privileged containers only (`validateMountPropagation`), and a Windows
+            // container is not privileged, or no longer once `privileged` is repaired.
             let privileged = container.get("/securityContext/privileged").and_then(Value::as_bool) == Some(true);
-            if !privileged || cx.input.pod.says_windows_os() {
+            if !privileged || cx.input.pod.has_windows_os_field() {
                 found.rejected_by = RejectedBy::ApiServer;
-                // The server names no position here.
+                // The server's field path has no index here.
                 found.path = field_path(&cx.at(container, "/volumeMounts/mountPropagation"));
             }
             found.quiet = found.action == Action::Allow;
@@ -115,7 +115,7 @@ fn propagation(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Ve
     }
 }
 
-/// containerd mounts single files, so that it works; documentation has it as limited.
+/// containerd mounts single files, so it works; the documentation calls it limited.
 fn termination_message_path(container: &Container<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [.., termination_message_path, _] = &RULES;
     let path = container.get("/terminationMessagePath").and_then(Value::as_str).unwrap_or_default();
@@ -127,11 +127,11 @@ fn termination_message_path(container: &Container<'_>, cx: &WorkloadContext<'_>,
 
 fn check_volume(volume: Volume<'_>, host_process: impl Fn() -> bool, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [nfs_volume, _, huge_pages, _, memory_volume, ..] = &RULES;
-    // `mount_windows.go` of k8s.io/mount-utils, `MountSensitive`: SMB and what is a directory already, or an error.
+    // `mount_windows.go` of k8s.io/mount-utils, `MountSensitive`: SMB and existing directories, or an error.
     if volume.source("nfs").is_some() {
         out.push(by_kubelet(cx.finding(nfs_volume, volume.at(cx, "/nfs"), nfs_volume.why)));
     }
-    // `pkg/volume/emptydir/empty_dir.go`, `SetUpAt`: what is mounted for Memory is a directory on Windows (same
+    // `pkg/volume/emptydir/empty_dir.go`, `SetUpAt`: a mount for Memory is a directory on Windows (same
     // `MountSensitive`), for HugePages an error. HostProcess pods get the same.
     let medium = volume.text("emptyDir", "medium");
     if medium == "Memory" {

@@ -1,5 +1,5 @@
-//! Modes of files in volumes. On Windows a file's mode comes to its read-only attribute at most (Go's `os.Chmod`), so
-//! that it keeps nobody from reading.
+//! Modes of files in volumes. On Windows a file's mode sets its read-only attribute at most (Go's `os.Chmod`), so it
+//! prevents nobody from reading.
 
 use serde_json::Value;
 
@@ -8,13 +8,13 @@ use crate::rules::finding::Finding;
 use crate::rules::storage::rules::RULES;
 use crate::rules::storage::volume::Volume;
 
-/// Sources whose files have modes: a default, and one for each item. Those of `projected` are some of these again.
+/// Sources whose files have modes: a default, and one for each item. `projected` contains some of these again.
 const SOURCES: [&str; 4] = ["secret", "configMap", "downwardAPI", "projected"];
 
-/// Read by group and others. Who takes one of these away means to keep something private.
+/// Read by group and others. A mode without one of these is meant to keep something private.
 const READ_BY_ALL: u64 = 0o044;
 
-/// The first mode of the volume that promises privacy.
+/// Reports the first mode of the volume that promises privacy.
 pub(crate) fn check(volume: Volume<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [.., file_mode] = &RULES;
     if let Some(below) = first_private(volume) {

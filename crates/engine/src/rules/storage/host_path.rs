@@ -1,5 +1,5 @@
-//! Paths of the node. A path that starts with a slash is one below `C:\` on a Windows node
-//! (`pkg/volume/util/util.go`, `MakeAbsolutePath`), and containerd makes a directory of what is not there
+//! Host paths: what a path of Linux nodes is on a Windows node. A path that starts with a slash is below `C:\` there
+//! (`pkg/volume/util/util.go`, `MakeAbsolutePath`), and containerd creates a directory if it is missing
 //! (`internal/cri/opts/spec_windows_opts.go`, `parseMount`).
 
 use crate::place::context::WorkloadContext;
@@ -10,15 +10,15 @@ use crate::rules::storage::volume::{Volume, by_kubelet};
 
 /// What a path of Linux nodes is on Windows nodes.
 enum OnWindows {
-    /// The same below `C:\`; of what is in it nothing is known.
+    /// The same below `C:\`; its contents are unknown.
     Same,
-    /// The same below `C:\`, with everything in it.
+    /// The same below `C:\`, with the same contents.
     SameTree,
-    /// This, with everything in it.
+    /// This path, with the same contents.
     Moved(&'static str),
 }
 
-/// One path, what it is on Windows nodes, and who says so.
+/// One path, what it is on Windows nodes, and the source.
 struct NodePath {
     linux: &'static str,
     on_windows: OnWindows,
@@ -63,7 +63,7 @@ static PATHS: &[NodePath] = &[
     row("/var/lib/docker", OnWindows::Moved(r"C:\ProgramData\docker"), DOCKER),
 ];
 
-/// A socket by its file name, the pipe that stands in its place, and who says so.
+/// A socket by its file name, the pipe that replaces it, and the source.
 struct Socket {
     name: &'static str,
     pipe: &'static str,
@@ -87,13 +87,13 @@ static SOCKETS: &[Socket] = &[
     socket("docker.sock", r"\\.\pipe\docker_engine", DOCKER),
 ];
 
-/// Types with which the kubelet mounts nothing that is not there (`pkg/volume/hostpath/host_path.go`, `checkType`).
+/// Types with which the kubelet mounts only what exists (`pkg/volume/hostpath/host_path.go`, `checkType`).
 const CHECKED_TYPES: [&str; 5] = ["Directory", "File", "Socket", "CharDevice", "BlockDevice"];
 
-/// Types with which the kubelet makes what is not there.
+/// Types with which the kubelet creates what is missing.
 const MADE_TYPES: [&str; 2] = ["DirectoryOrCreate", "FileOrCreate"];
 
-/// What a hostPath volume is on a Windows node.
+/// Findings about a hostPath volume on a Windows node.
 pub(crate) fn check(
     volume: Volume<'_>,
     host_process: impl Fn() -> bool,
@@ -120,7 +120,7 @@ pub(crate) fn check(
     }
     let known = known(path);
     let same = match known {
-        // Who has it made where it is missing brings what is to be in it.
+        // A pod that has it created if it is missing also provides its contents.
         None => !socket && MADE_TYPES.contains(&kind),
         Some((on_windows, _)) => matches!(on_windows, OnWindows::Same | OnWindows::SameTree),
     };
@@ -147,11 +147,11 @@ pub(crate) fn check(
     out.push(found);
 }
 
-/// A pipe is right, unless it is written so that the kubelet takes it for something else.
+/// A pipe is right, unless it is written so that the kubelet reads it as something else.
 fn named_pipe(path: &str, kind: &str, volume: Volume<'_>, cx: &WorkloadContext<'_>, out: &mut Vec<Finding>) {
     let [.., linux_host_path, unix_socket, _, _] = &RULES;
     if !is_pipe(path, &['\\']) {
-        // Only two backslashes keep `MakeAbsolutePath` and containerd from taking it for a path of drive C.
+        // Only with two backslashes `MakeAbsolutePath` and containerd do not read it as a path of drive C.
         let mut found =
             cx.finding(linux_host_path, volume.at(cx, "/hostPath/path"), "with slashes this is no named pipe");
         found.help = format!("write {}", path.replace('/', "\\"));
@@ -164,7 +164,7 @@ fn named_pipe(path: &str, kind: &str, volume: Volume<'_>, cx: &WorkloadContext<'
     }
 }
 
-/// What the table says of a path, and what is left of it below the row's.
+/// The table's entry for a path, and the rest of the path below it.
 fn known(path: &str) -> Option<(&'static OnWindows, &str)> {
     // /var/run is /run on Linux.
     let path = path.strip_prefix("/var").filter(|rest| rest.starts_with("/run/")).unwrap_or(path);
@@ -173,7 +173,7 @@ fn known(path: &str) -> Option<(&'static OnWindows, &str)> {
         let (start, below) = path.split_at_checked(root.len())?;
         let ends = below.bytes().all(|b| b == b'/');
         let inside = below.starts_with('/') && !matches!(row.on_windows, OnWindows::Same);
-        // Windows does not tell cases apart.
+        // Windows paths ignore case.
         (start.eq_ignore_ascii_case(root) && (ends || inside)).then_some((&row.on_windows, below))
     })
 }

@@ -65,7 +65,7 @@ pub static RULES: [Rule; 9] = [
         "mount the named pipe of the service (\\\\.\\pipe\\…)",
     ),
     Rule {
-        advice: true,
+        hint: true,
         ..rule!(
             "MUL308",
             "termination-message-path",
@@ -80,7 +80,7 @@ pub static RULES: [Rule; 9] = [
         "file-mode",
         Action::Warn,
         "a file mode that Windows does not enforce",
-        "Windows ignores file modes: this guards nothing",
+        "Windows ignores file modes: this protects nothing",
         "leave it out, and mount the volume only where it may be read",
     ),
 ];

@@ -14,7 +14,7 @@ pub(crate) struct Volume<'a> {
 }
 
 impl<'a> Volume<'a> {
-    /// What the volume is, if it is of that kind; null counts as absent.
+    /// The source of the volume, if it is of that kind; null counts as absent.
     pub(crate) fn source(self, kind: &str) -> Option<&'a Value> {
         self.value.get(kind).filter(|source| !source.is_null())
     }
@@ -24,7 +24,7 @@ impl<'a> Volume<'a> {
         self.source(kind).and_then(|source| source.get(field)).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The absolute pointer of `below`, which counts from the volume.
+    /// The absolute pointer of `below`, which is relative to the volume.
     pub(crate) fn at(self, cx: &WorkloadContext<'_>, below: &str) -> String {
         cx.input.pod.at(&format!("/spec/volumes/{}{below}", self.index))
     }
@@ -35,7 +35,7 @@ pub(crate) fn items<'a>(container: &Container<'a>, list: &str) -> &'a [Value] {
     container.get(list).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// The same finding, where the kubelet never starts the pod.
+/// Marks a finding for which the kubelet never starts the pod.
 pub(crate) fn by_kubelet(finding: Finding) -> Finding {
     Finding { rejected_by: RejectedBy::Kubelet, ..finding }
 }

@@ -240,7 +240,7 @@ fn aliases_are_written_out_and_anchors_are_kept() {
             replace("/m/k/l", json!(2)),
             "base: &b {k: {l: 1}}\nm:\n  <<: *b\n  z: 1\n  k:\n    l: 2\n",
         ),
-        // An anchor nobody uses is no obstacle.
+        // An unused anchor is no obstacle.
         ("a: &x\n  b: 1\n", add("/a/c", json!(1)), "a: &x\n  b: 1\n  c: 1\n"),
     ]);
     for (text, patch, line) in [
@@ -256,7 +256,7 @@ fn aliases_are_written_out_and_anchors_are_kept() {
 }
 
 #[test]
-fn refusals_say_what_to_do() {
+fn errors_say_what_to_do() {
     let text = "a: 1\n";
     let document = only_document(text);
     for (patch, expected) in [
@@ -274,7 +274,7 @@ fn refusals_say_what_to_do() {
     }
 }
 
-/// Layouts that have broken editors before. Anchors are apart: there, an edit may be refused.
+/// Layouts that have broken editors before. Anchors are apart: there, an edit may fail.
 const CORPUS: &[&str] = &[
     "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a # c\n  labels: {app: x, \"on\": 'y'}\nspec:\n  # above\n  containers:\n  - name: a\n    image: x:1\n    command: [\"a\", 'b', c]\n    env:\n    - {name: A, value: \"1\"}\n    -   name: B\n        value: |\n          text\n          ---x\n\n          more\n  - image: y\n    name: b\n  # below\n  nodeSelector:\n    kubernetes.io/os: linux\n",
     "a:\r\n  b: |+\r\n    t\r\n\r\n  c:\r\n  - x\r\n  -\r\n    y: 1\r\n  - - z\r\n    - w\r\nd:\r\n",
@@ -377,7 +377,7 @@ fn all_operations(json: &Value) -> Vec<Value> {
     all
 }
 
-/// The oracle: the text reads as `json_patch` says, and few lines outside the value changed.
+/// The oracle: the text reads as the result of `json_patch`, and few lines outside the value changed.
 fn check(text: &str, patch: &Value) -> Result<(), String> {
     let document = only_document(text);
     let mut expected = document.json.clone();
@@ -410,21 +410,21 @@ fn check(text: &str, patch: &Value) -> Result<(), String> {
 
 #[test]
 fn every_operation_on_every_layout() {
-    let mut refused = Vec::new();
+    let mut failed = Vec::new();
     let mut tried = 0;
     for text in CORPUS {
         for patch in all_operations(&only_document(text).json) {
             tried += 1;
             if let Err(error) = check(text, &patch) {
-                refused.push(format!("{error}: {patch} on {text:?}"));
+                failed.push(format!("{error}: {patch} on {text:?}"));
             }
         }
     }
     assert!(
-        refused.is_empty(),
-        "{} of {tried} refused:\n{}",
-        refused.len(),
-        refused.iter().take(25).cloned().collect::<Vec<_>>().join("\n")
+        failed.is_empty(),
+        "{} of {tried} failed:\n{}",
+        failed.len(),
+        failed.iter().take(25).cloned().collect::<Vec<_>>().join("\n")
     );
     assert!(tried > 3000, "{tried}");
 }
@@ -434,7 +434,7 @@ fn shared_values_change_nowhere_else() {
     let mut written = 0;
     for text in SHARED {
         for patch in all_operations(&only_document(text).json) {
-            // What is written is right, by `check`; what is not is refused with a line.
+            // What is written is right, by `check`; what is not returns an error with a line.
             match check(text, &patch) {
                 Ok(()) => written += 1,
                 Err(error) => assert!(error.contains("line "), "{error}"),

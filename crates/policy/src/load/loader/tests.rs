@@ -51,10 +51,10 @@ const POD_SPECS: Rows = &[
         "5:39: `spec.match.namespaces.exclude[0]` is empty; it takes a namespace name, in which `*` stands for anything (YAML takes `!shop` for a tag: put text that begins with `!` in quotes)",
     ]),
     ("match: {podSelector: {matchLabels: {on: x, \"true\": x}}}", &[
-        "5:46: the key `true` stands twice in this map; it stands first on line 5 (remove one; readers disagree which of them counts)",
+        "5:46: the key `true` occurs twice in this map; it occurs first on line 5 (remove one; readers disagree which of them counts)",
     ]),
     ("match: {podSelector: {matchLabels: {\"true\": x, on: x}}}", &[
-        "5:50: the key `on`, which is read as `true`, stands twice in this map; it stands first on line 5 (remove one; readers disagree which of them counts)",
+        "5:50: the key `on`, which is read as `true`, occurs twice in this map; it occurs first on line 5 (remove one; readers disagree which of them counts)",
     ]),
     ("match: {podSelector: {matchLabels: {on: x}}}", &[
         "5:39: `spec.match.podSelector.matchLabels` has the key `on`, which YAML 1.1 reads as `true` (write it in quotes: \"on\")",
@@ -306,7 +306,7 @@ const FILES: Rows = &[
         "4:6: `spec` has no value; it takes a map with priority, mode, match, optOut, detect, place, workloads and rules (indent what belongs under it, or write `{}` for nothing)",
     ]),
     ("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec:\n  mode: Enforce\n  mode: Audit\n", &[
-        "6:3: the key `mode` stands twice in this map; it stands first on line 5 (remove one; readers disagree which of them counts)",
+        "6:3: the key `mode` occurs twice in this map; it occurs first on line 5 (remove one; readers disagree which of them counts)",
     ]),
     ("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec:\n  match: {names", &[
         "5:10: unclosed bracket '{' (a bracket is opened and never closed)",

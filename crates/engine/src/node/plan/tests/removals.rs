@@ -81,12 +81,12 @@ fn a_contest_ends_three_ways() {
 
 #[test]
 fn only_removals_of_the_wanted_taint_count() {
-    // The taint of another policy was removed while nobody looked.
+    // The taint of another policy was removed between two plans.
     let facts = removed(&enforced(&node(BARE, "", &[])));
     let other = with(|policy| policy.taint.key = "mine".to_owned());
     let plan = plan_node(&facts, &other, &[], NOW);
     assert!(!applied(&facts, &plan).annotations[OWNED_ANNOTATION].contains("removed"), "{plan:?}");
-    // One that became somebody else's marker is no removal.
+    // A taint that became someone else's marker is no removal.
     let mut replaced = facts.clone();
     replaced.taints.push(raw("os=Windows:NoSchedule"));
     let replaced = applied(&replaced, &at(&replaced, NOW));
@@ -99,7 +99,7 @@ fn only_removals_of_the_wanted_taint_count() {
 }
 
 #[test]
-fn hostile_memories_end_well() {
+fn malformed_records_are_repaired() {
     let record = |at: &str| {
         let taint = r#"{"key":"os","value":"windows","effect":"NoSchedule"}"#;
         format!(r#"{{"taint":{taint},"removed":{{"taint":{taint},"at":{at}}}}}"#)
@@ -145,7 +145,7 @@ fn any_deed() -> impl Strategy<Value = Deed> {
 
 proptest! {
     #[test]
-    fn whatever_others_do_a_plan_settles(deeds in prop::collection::vec(any_deed(), 0..12), policy in any_policy()) {
+    fn whatever_others_do_plans_converge(deeds in prop::collection::vec(any_deed(), 0..12), policy in any_policy()) {
         let (mut facts, mut now) = (node(BARE, "10.0.20348.1", &[]), NOW);
         for deed in deeds {
             match deed {
@@ -161,7 +161,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_fights(waits in prop::collection::vec(1..1200_u64, 3..30)) {
+    fn controllers_do_not_fight(waits in prop::collection::vec(1..1200_u64, 3..30)) {
         let (mut facts, mut now, mut sets) = (enforced(&node(BARE, "", &[])), NOW, Vec::new());
         for wait in waits {
             now += wait;
