@@ -3,11 +3,11 @@
 use mullion_engine::admission::response::{Endpoint, ReviewResponse, respond};
 use mullion_engine::admission::review::review;
 use mullion_engine::model::review_request::{Operation, ReviewRequest};
+use mullion_engine::model::settings::node_settings::NodeSettings;
 use mullion_engine::model::settings::rule_actions::Denials;
-use mullion_engine::model::settings::workload_settings::Mode;
+use mullion_engine::model::settings::workload_settings::{Mode, Settings};
 use mullion_engine::model::text::WARNING_LIMIT;
 use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
-use mullion_policy::documents::{PodPolicy, RulesSpec};
 use mullion_policy::policy_set::PolicySet;
 use mullion_snapshot::dump::from_text;
 use serde_json::{Value, json};
@@ -63,20 +63,12 @@ fn only_what_is_on_windows_is_refused() {
 
 #[test]
 fn policies_have_it_said_only() {
-    let policies = |change: fn(&mut PodPolicy)| {
-        let mut policy = PodPolicy::default();
-        change(&mut policy);
-        let mut policies = PolicySet::default();
-        policies.pods = vec![policy];
-        policies
-    };
     let spec = json!({"nodeName": "win"});
-    let warn: fn(&mut PodPolicy) = |policy| {
-        policy.spec.rules = Some(RulesSpec { denials: Some(Denials::Warn), ..RulesSpec::default() });
-    };
-    let audit: fn(&mut PodPolicy) = |policy| policy.spec.mode = Some(Mode::Audit);
-    for (change, start) in [(warn, "Windows nodes"), (audit, "would deny: Windows")] {
-        let answer = asked(&spec, "2Gi", &policies(change), Endpoint::Validate);
+    let warn = Settings { denials: Denials::Warn, ..Settings::default() };
+    let audit = Settings { mode: Mode::Audit, ..Settings::default() };
+    for (settings, start) in [(warn, "Windows nodes"), (audit, "would deny: Windows")] {
+        let policies = PolicySet::fixed(settings, NodeSettings::default());
+        let answer = asked(&spec, "2Gi", &policies, Endpoint::Validate);
         assert!(answer.denial.is_none(), "{answer:?}");
         let [said] = answer.warnings.as_slice() else { panic!("{answer:?}") };
         assert!(said.starts_with(start) && said.chars().count() <= WARNING_LIMIT, "{said}");
