@@ -31,8 +31,9 @@
 //! - an image name: a row in `crates/engine/src/detect/image_names/repository.rs`;
 //! - a taint that marks Windows nodes: the default in `policies/default.yaml` and in
 //!   [`NodeSettings`](mullion_engine::model::settings::node_settings::NodeSettings);
-//! - a policy key: `crates/policy/src/documents.rs` and `crates/policy/src/schema`; `make rules` writes `policies/schema/` and
-//!   `docs/policy-reference.md`.
+//! - a policy key: a field of [`Settings`](mullion_engine::model::settings::workload_settings::Settings) or
+//!   [`NodeSettings`](mullion_engine::model::settings::node_settings::NodeSettings), and the row that sets it in
+//!   `crates/policy/src/schema`; `make rules` writes `policies/schema/` and `docs/policy-reference.md`.
 
 mod admission_probe;
 pub mod cli;

@@ -40,8 +40,7 @@ pub fn run() {
         println!("\nreview and answer, {} KB pod, µs: median, 99th percentile, × the first", bytes / 1000);
         let mut cases = Vec::new();
         for (name, set) in &sets {
-            let last = set.pods.iter().filter_map(|policy| policy.spec.detect.as_ref()?.images.as_ref());
-            let last = last.map(mullion_engine::model::settings::image_patterns::ImagePatterns::len).sum::<usize>() - 1;
+            let last = set.pods.iter().map(|policy| policy.settings.images.len()).sum::<usize>() - 1;
             let images = [
                 ("no", "registry.example.org/none:1".to_owned()),
                 ("the first", texts::image(0)),

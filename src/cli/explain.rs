@@ -15,7 +15,7 @@ use mullion_engine::model::settings::rule_actions::Action;
 use mullion_engine::patch::annotation::decision_reason;
 use mullion_engine::rules::catalogue::catalogue;
 use mullion_engine::rules::finding::Finding;
-use mullion_policy::effective::{Entry, Setting, shape_of};
+use mullion_policy::effective::{Entry, Setting};
 use serde::Serialize;
 
 use crate::cli::check::Output;
@@ -157,8 +157,8 @@ impl Explanation<'_> {
             Some(nodes) => format!("  nodes: {}", nodes.join(", ")),
         });
         lines.push("  settings:".to_owned());
-        for Setting { key, value, origin, entries } in &self.settings {
-            let item = shape_of("PodPolicy", key).and_then(item_of);
+        for Setting { key, value, origin, entries, shape } in &self.settings {
+            let item = item_of(shape);
             match entries {
                 None => lines.push(format!("    {key}: {} ({})", unquoted(value), set_by(origin.as_ref()))),
                 Some(entries) => lines.extend(entries.iter().map(|Entry { value, origin }| {

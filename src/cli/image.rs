@@ -95,10 +95,10 @@ fn ask(
 /// The patterns of every policy, those of higher priority first: which subject runs the image is not known here.
 fn patterns(policies: &PolicySet) -> ImagePatterns {
     let mut pods: Vec<_> = policies.pods.iter().collect();
-    pods.sort_by_key(|policy| Reverse(policy.spec.priority));
+    pods.sort_by_key(|policy| Reverse(policy.priority));
     let mut patterns = ImagePatterns::default();
-    for images in pods.iter().filter_map(|policy| policy.spec.detect.as_ref()?.images.as_ref()) {
-        patterns.extend(images);
+    for policy in pods {
+        patterns.extend(&policy.settings.images);
     }
     patterns
 }

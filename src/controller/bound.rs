@@ -148,7 +148,7 @@ mod tests {
         // Not Ready: a Windows pod all the same, where an enforcing policy does not reach.
         let mut off = PolicySet::built_in();
         for policy in &mut off.pods {
-            policy.spec.mode = Some(mullion_engine::model::settings::workload_settings::Mode::Audit);
+            policy.settings.mode = mullion_engine::model::settings::workload_settings::Mode::Audit;
         }
         let starting = json!({"metadata": {"name": "p", "namespace": "web"}, "spec": {"nodeName": "w",
             "containers": [{"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022"}]}});

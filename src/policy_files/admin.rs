@@ -48,9 +48,9 @@ impl PolicyReporter {
             json!({
                 "kind": "PodPolicy",
                 "name": policy.name,
-                "priority": policy.spec.priority,
-                "mode": policy.spec.mode,
-                "match": policy.spec.matches.to_string(),
+                "priority": policy.priority,
+                "mode": policy.mode(),
+                "match": policy.matches.to_string(),
                 "file": origin.map(|origin| origin.file.as_ref()),
                 "line": origin.map(|origin| origin.line),
             })

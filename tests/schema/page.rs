@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use mullion_policy::schema::kinds::{KINDS, layers};
+use mullion_policy::schema::kinds::KINDS;
 use mullion_policy::schema::test::TEST_KINDS;
 use mullion_policy::schema::types::{Key, Object, Shape, Word};
 
@@ -69,14 +69,14 @@ impl Page {
     }
 
     fn key(&mut self, kind: &str, path: &str, key: &'static Key) {
-        let Key { doc, shape, default, example, .. } = key;
-        let layers = layers(kind, path, shape).sentence();
+        let Key { doc, shape, example, .. } = key;
+        let layers = key.layers();
         write!(self.text, "\n### {kind}: `{path}`\n\n{doc}\n\n").unwrap();
         let mut facts = vec![("Takes", takes(shape))];
         if key.required {
             facts.push(("Required", "yes".to_owned()));
         }
-        facts.extend(default.map(|default| ("Default", self::default(default))));
+        facts.extend(key.default().map(|yaml| ("Default", default(&yaml))));
         facts.extend(layers.map(|sentence| ("Layers", sentence.trim_end_matches('.').to_owned())));
         for (what, fact) in facts {
             writeln!(self.text, "- {what}: {fact}").unwrap();
@@ -121,7 +121,7 @@ impl Page {
     fn list(&mut self, object: &Object, indent: &str) {
         for key in object.keys {
             let required = if key.required { ", required" } else { "" };
-            let default = key.default.map_or_else(String::new, |it| format!(" Default: {}.", default(it)));
+            let default = key.default().map_or_else(String::new, |it| format!(" Default: {}.", default(&it)));
             let form = match &key.shape {
                 Shape::Word(_) => String::new(),
                 shape => format!(" ({}{required})", takes(shape)),

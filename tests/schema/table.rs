@@ -99,9 +99,9 @@ impl Judged {
                 without.remove(key.name);
                 self.bad(&format!("without {at}"), &put(Value::Object(without)));
             }
-            for (what, text) in [("default", key.default), ("example", key.example)] {
+            for (what, text) in [("default", key.default()), ("example", key.example.map(str::to_owned))] {
                 if let Some(text) = text {
-                    self.good(&format!("{what} of {at}"), &with(yaml(text)));
+                    self.good(&format!("{what} of {at}"), &with(yaml(&text)));
                 }
             }
         }
@@ -186,7 +186,7 @@ fn takes(shape: &Shape, value: &Value) -> bool {
 fn defaults(object: &Object) -> Value {
     let of = |key: &'static Key| match &key.shape {
         Shape::Object(below) => Some(defaults(below)),
-        _ => key.default.map(yaml),
+        _ => key.default().map(|text| yaml(&text)),
     };
     object.keys.iter().filter_map(|key| Some((key.name.to_owned(), of(key)?))).collect::<Map<_, _>>().into()
 }

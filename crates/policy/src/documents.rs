@@ -1,21 +1,76 @@
-//! The policy language as types (design: policy files). Every field of a [`PodPolicySpec`] is optional: an absent key
-//! inherits from the policy of the next lower priority, and at last from `Settings::default`.
+//! A [`PodPolicy`]: for which workloads it is, and which keys it sets.
 
 use std::collections::BTreeMap;
 
-use mullion_engine::model::operating_system::ScopeOs;
-use mullion_engine::model::settings::image_patterns::ImagePatterns;
 use mullion_engine::model::settings::origin::Origin;
-use mullion_engine::model::settings::rule_actions::{Denials, RuleAction};
-use mullion_engine::model::settings::workload_settings::{
-    BuildMode, HonourIgnore, LinuxDefault, Lookup, Mode, NodeSelectorMode, OsFieldMode, RuntimeClassMode,
-    TemplateDenials, Toleration, TolerationsMode,
-};
+use mullion_engine::model::settings::workload_settings::{Mode, Settings};
+use mullion_manifest::node::{Entry, Node};
 use serde::Deserialize;
+use serde_json::Error;
 
+use crate::keys::POD_KEYS;
 use crate::matching::matches::Match;
 
+/// One `kind: PodPolicy` document.
+#[derive(Debug, Clone, Default)]
+pub struct PodPolicy {
+    /// `metadata.name`.
+    pub name: String,
+    /// Higher decides; default 0.
+    pub priority: i64,
+    /// Which workloads it is about; empty matches everything.
+    pub matches: Match,
+    /// What it sets, as written: its `origins` name the keys. Any other key inherits from the policy of the next lower
+    /// priority, and at last from `Settings::default`.
+    pub settings: Settings,
+    /// The same keys as positions in [`POD_KEYS`], because a pod with new labels asks for those of up to 500 policies.
+    pub(crate) keys: Vec<usize>,
+    /// Line of each key that is written, by dotted path below `spec` (`place.build`), the document itself under `""`, and of
+    /// entries of lists whose types do not hold it (`optOut.allow.0`).
+    pub origins: BTreeMap<String, Origin>,
+}
+
 impl PodPolicy {
+    /// The policy that `spec` describes; `place` finds where a node is written.
+    pub(crate) fn read(
+        name: String,
+        spec: &Node,
+        origins: BTreeMap<String, Origin>,
+        place: &dyn Fn(&Node) -> Origin,
+    ) -> Result<Self, Error> {
+        let mut policy = Self { name, origins, ..Self::default() };
+        if let Some(Entry { value, .. }) = spec.get("priority") {
+            policy.priority = Deserialize::deserialize(value)?;
+        }
+        if let Some(Entry { value, .. }) = spec.get("match") {
+            policy.matches = Deserialize::deserialize(value)?;
+        }
+        for key in POD_KEYS.iter() {
+            if let Some(entries) = key.read(&mut policy.settings, spec, place)? {
+                let entries = entries.into_iter().enumerate();
+                policy.origins.extend(entries.map(|(at, origin)| (format!("{}.{at}", key.name), origin)));
+                policy.mark(&key.name);
+            }
+        }
+        Ok(policy)
+    }
+
+    /// Marks `key` as set, to what `settings` holds.
+    pub(crate) fn mark(&mut self, key: &str) {
+        self.settings.origins.insert(key.to_owned(), self.origin(key));
+        self.keys.extend(POD_KEYS.iter().position(|it| it.name == key));
+    }
+
+    /// Whether it sets `key`, by its dotted path below `spec`.
+    pub fn sets(&self, key: &str) -> bool {
+        self.settings.origins.contains_key(key)
+    }
+
+    /// The mode that it sets.
+    pub fn mode(&self) -> Option<Mode> {
+        self.sets("mode").then_some(self.settings.mode)
+    }
+
     /// Where `key` is written: its own line, else that of the nearest key above it, else of the document. A policy
     /// that was built in code has none of them: its name stands for the file.
     pub fn origin(&self, key: &str) -> Origin {
@@ -30,145 +85,4 @@ impl PodPolicy {
             path = path.rsplit_once('.').map_or("", |(above, _)| above);
         }
     }
-}
-
-/// One `kind: PodPolicy` document.
-#[derive(Debug, Clone, Default)]
-pub struct PodPolicy {
-    /// `metadata.name`.
-    pub name: String,
-    /// `spec`.
-    pub spec: PodPolicySpec,
-    /// Line of each key that is set, by dotted path below `spec` (`place.build`), the document itself under `""`.
-    pub origins: BTreeMap<String, Origin>,
-}
-
-/// `spec` of a PodPolicy.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct PodPolicySpec {
-    /// Higher decides; default 0.
-    pub priority: i64,
-    /// Whether this policy acts, only says what it would do, or is out of force.
-    pub mode: Option<Mode>,
-    /// Which workloads it is about; empty matches everything.
-    #[serde(rename = "match")]
-    pub matches: Match,
-    /// Who may opt out of Mullion.
-    pub opt_out: Option<OptOutSpec>,
-    /// How the operating system is found.
-    pub detect: Option<DetectSpec>,
-    /// What is placed on pods.
-    pub place: Option<PlaceSpec>,
-    /// What happens to templates whose pods could not work.
-    pub workloads: Option<TemplateDenials>,
-    /// Which action each rule takes.
-    pub rules: Option<RulesSpec>,
-}
-
-/// `spec.optOut` as written.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct OptOutSpec {
-    /// Where `mullion.dev/ignore` is honoured.
-    pub ignore: Option<HonourIgnore>,
-    /// Rules that `mullion.dev/allow` may wave off, by name, code or code prefix.
-    pub allow: Option<Vec<String>>,
-}
-
-/// `spec.detect` as written.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct DetectSpec {
-    /// Speaks only where the pod is silent.
-    pub os: Option<ScopeOs>,
-    /// What an undecided workload gets.
-    pub default: Option<LinuxDefault>,
-    /// First match wins; those of higher policies come first.
-    pub images: Option<ImagePatterns>,
-    /// Whether registries are asked.
-    pub registry: Option<RegistrySpec>,
-}
-
-/// `spec.detect.registry`.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct RegistrySpec {
-    /// When registries are asked.
-    pub lookup: Option<Lookup>,
-}
-
-/// `spec.place` as written.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct PlaceSpec {
-    /// `nodeSelector`.
-    pub node_selector: Option<NodeSelectorSpec>,
-    /// Tolerations.
-    pub tolerations: Option<TolerationsSpec>,
-    /// Builds.
-    pub build: Option<BuildSpec>,
-    /// RuntimeClass.
-    pub runtime_class: Option<RuntimeClassSpec>,
-    /// `spec.os.name`.
-    #[serde(rename = "specOS")]
-    pub spec_os: Option<SpecOsSpec>,
-}
-
-/// `spec.place.nodeSelector`.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct NodeSelectorSpec {
-    /// Whether an OS nodeSelector is added.
-    pub mode: Option<NodeSelectorMode>,
-}
-
-/// `spec.place.tolerations` as written.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TolerationsSpec {
-    /// Which tolerations are added.
-    pub mode: Option<TolerationsMode>,
-    /// Always added to Windows pods.
-    pub add: Option<Vec<Toleration>>,
-}
-
-/// `spec.place.build`.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct BuildSpec {
-    /// How a known image build constrains nodes.
-    pub mode: Option<BuildMode>,
-}
-
-/// `spec.place.runtimeClass`.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct RuntimeClassSpec {
-    /// Which RuntimeClass Windows pods get.
-    pub mode: Option<RuntimeClassMode>,
-    /// With mode `Named`.
-    pub name: Option<String>,
-}
-
-/// `spec.place.specOS`.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SpecOsSpec {
-    /// Whether Windows pods are sealed.
-    pub mode: Option<OsFieldMode>,
-}
-
-/// `spec.rules` as written.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct RulesSpec {
-    /// Rules added or tightened after this version only warn.
-    pub version: Option<String>,
-    /// Whether Deny refuses.
-    pub denials: Option<Denials>,
-    /// Rules whose findings are written as what means the same on Windows, where there is such a thing.
-    pub translate: Option<Vec<String>>,
-    /// The longest match wins; on a tie the first.
-    pub actions: Option<Vec<RuleAction>>,
 }

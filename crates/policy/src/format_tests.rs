@@ -8,6 +8,7 @@ use mullion_engine::model::settings::workload_settings::Settings;
 use proptest::prelude::*;
 use serde_json::json;
 
+use crate::keys::POD_KEYS;
 use crate::policy_set::PolicySet;
 use crate::schema::pod::POD_SPEC;
 use crate::schema::types::{Object, Shape};
@@ -35,31 +36,30 @@ fn plain(settings: &Settings) -> String {
     format!("{settings:?} {images:?} {actions:?}")
 }
 
-/// Keys with two values each, neither of them the default, and where `settings` shows them (a part of its `Debug`).
-const KEYS: [(&str, &str, &str); 18] = [
-    ("mode", "Audit", "Disabled"),
-    ("optOut.ignore", "Never", "Pods"),
+/// Keys that take something else than words, with two values each, neither of them the default.
+const KEYS: [(&str, &str, &str); 6] = [
     ("optOut.allow", "[MUL1]", "[run-as-user]"),
-    ("detect.os", "windows", "linux"),
-    ("detect.default", "Linux", "Nothing"),
     ("detect.images", "[{pattern: a/**, os: windows, builds: [10.0.20348]}]", "[{pattern: b, os: multi}]"),
-    ("detect.registry.lookup", "Background", "Inline"),
-    ("place.nodeSelector.mode", "Never", "Add"),
-    ("place.tolerations.mode", "Listed", "Never"),
     (
         "place.tolerations.add",
         "[{key: a, operator: Exists}]",
         "[{key: b, value: c, effect: NoExecute, tolerationSeconds: 5}]",
     ),
-    ("place.build.mode", "Exact", "Never"),
-    ("place.runtimeClass.mode", "Never", "PerRelease"),
-    ("place.specOS.mode", "Never", "WhenClean"),
-    ("workloads", "Warn", "Refuse"),
     ("rules.version", "\"0.1\"", "\"0.0\""),
-    ("rules.denials", "Warn", "Refuse"),
     ("rules.translate", "[run-as-user]", "[MUL201]"),
     ("rules.actions", "[{rule: MUL2, action: Warn}]", "[{rule: host-network, action: Allow}]"),
 ];
+
+/// Every key with two values, the first of them not the default.
+fn keys() -> Vec<(&'static str, &'static str, &'static str)> {
+    let of_words = POD_KEYS.iter().filter_map(|key| {
+        let Shape::Word(words) = key.row.shape else { return None };
+        let words = || words.iter().map(|word| word.word);
+        let one = words().rfind(|word| key.row.default().as_deref() != Some(word))?;
+        Some((key.name.as_str(), one, words().find(|word| *word != one)?))
+    });
+    of_words.chain(KEYS).collect()
+}
 
 /// `value` at the dotted `key`, a key on each line.
 fn nested(key: &str, value: &str) -> String {
@@ -90,13 +90,13 @@ fn every_key_of_the_schema_is_here() {
     leaves(&POD_SPEC, "", &mut all);
     // What chooses workloads is tested with the settings; a class's name has no meaning without its mode.
     all.retain(|key| key != "priority" && !key.starts_with("match.") && key != "place.runtimeClass.name");
-    assert_eq!(KEYS.iter().map(|(key, ..)| (*key).to_owned()).collect::<BTreeSet<_>>(), all);
+    assert_eq!(keys().iter().map(|(key, ..)| (*key).to_owned()).collect::<BTreeSet<_>>(), all);
 }
 
 #[test]
 fn each_key_changes_what_holds_and_says_where_it_is_written() {
     let nothing = plain(&load(&[("z.yaml".to_owned(), policy("z", 0, ""))]).settings("a", None, &()));
-    for (key, one, other) in KEYS {
+    for (key, one, other) in keys() {
         let of =
             |value: &str| load(&[("a.yaml".to_owned(), policy("a", 5, &nested(key, value)))]).settings("a", None, &());
         let (one, other) = (of(one), of(other));
@@ -110,7 +110,7 @@ fn each_key_changes_what_holds_and_says_where_it_is_written() {
 
 #[test]
 fn of_three_policies_the_highest_that_matches_decides_key_by_key() {
-    for (key, one, other) in KEYS {
+    for (key, one, other) in keys() {
         let files = |low: &str, middle: &str, high: &str| {
             let matching = |name: &str| format!("match:\n  namespaces: {{include: [{name}]}}\n");
             [
@@ -186,11 +186,11 @@ fn priorities_may_be_negative_and_large() {
         .map(|(at, priority)| (format!("{at}.yaml"), policy(&format!("p{at}"), *priority, "mode: Audit")))
         .collect();
     let set = load(&files);
-    let found: Vec<_> = set.pods.iter().map(|policy| policy.spec.priority).collect();
+    let found: Vec<_> = set.pods.iter().map(|policy| policy.priority).collect();
     assert_eq!(found, order.iter().rev().copied().collect::<Vec<_>>());
     // As Helm writes a large number.
     let set = load(&[("a.yaml".to_owned(), policy("a", 0, "").replace("priority: 0", "priority: 1e+06"))]);
-    assert_eq!(set.pods[0].spec.priority, 1_000_000);
+    assert_eq!(set.pods[0].priority, 1_000_000);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn nodes_and_registries_take_every_key() {
 }
 
 fn spec() -> impl Strategy<Value = String> {
-    let chosen = prop::collection::btree_map(0..KEYS.len(), any::<bool>(), 0..5);
+    let chosen = prop::collection::btree_map(0..keys().len(), any::<bool>(), 0..5);
     let matches = prop::sample::select(vec![
         "",
         "match: {namespaces: {include: [a, b]}}\n",
@@ -227,7 +227,7 @@ fn spec() -> impl Strategy<Value = String> {
         // In flow style, merged by hand: keys of one parent stand together.
         let mut tree = serde_json::Map::new();
         for (at, first) in chosen {
-            let (key, one, other) = KEYS[at];
+            let (key, one, other) = keys()[at];
             let value =
                 mullion_manifest::document::documents("v", if first { one } else { other }).remove(0).unwrap().json;
             let mut below = &mut tree;

@@ -7,7 +7,8 @@
 //!
 //! Beside that: [`mod@warnings`] reports what a good set does that nobody may have meant, [`test_cases`] reads test files,
 //! [`config_map`] reviews a ConfigMap at admission, [`manifests`] finds the policies in a ConfigMap that is kept in Git,
-//! [`file_status`] says how each file stands, and [`keys`] is the table of every key that decides.
+//! [`file_status`] says how each file stands, and [`keys`] lists every key that decides: the rows of the schema that set a
+//! field of the settings.
 //!
 //! The program reads the files; nothing here does.
 

@@ -103,7 +103,7 @@ impl PolicySet {
             &mut many
         };
         for (at, policy) in self.pods.iter().enumerate() {
-            if policy.spec.matches.matches(namespace, namespace_labels, pod_labels)
+            if policy.matches.matches(namespace, namespace_labels, pod_labels)
                 && let Some(word) = matching.get_mut(at / 64)
             {
                 *word |= 1 << (at % 64);
@@ -130,12 +130,11 @@ impl PolicySet {
 impl PolicySet {
     /// Whether any policy has registries asked.
     pub fn asks_registries(&self) -> bool {
-        let lookup = |policy: &PodPolicy| policy.spec.detect.as_ref()?.registry.as_ref()?.lookup;
-        self.pods.iter().filter_map(lookup).any(|lookup| lookup != Lookup::Never)
+        self.pods.iter().any(|policy| policy.settings.lookup != Lookup::Never)
     }
 
     /// Whether any policy chooses namespaces by their labels.
     pub fn chooses_by_namespace_labels(&self) -> bool {
-        self.pods.iter().any(|policy| !policy.spec.matches.namespace_selector.is_empty())
+        self.pods.iter().any(|policy| !policy.matches.namespace_selector.is_empty())
     }
 }

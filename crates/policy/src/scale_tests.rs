@@ -1,15 +1,15 @@
 //! Many policies at once come to what few do: each short cut against the plain way.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use mullion_engine::model::settings::image_patterns::{ImagePattern, ImagePatterns, PatternOs, match_image};
+use mullion_engine::model::settings::image_patterns::{ImagePattern, PatternOs, match_image};
 use mullion_engine::model::settings::rule_actions::{Action, RuleAction};
-use mullion_engine::model::settings::workload_settings::{Mode, TemplateDenials, Toleration};
+use mullion_engine::model::settings::workload_settings::{Mode, Settings, TemplateDenials, Toleration};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::documents::{DetectSpec, OptOutSpec, PlaceSpec, PodPolicy, PodPolicySpec, RulesSpec, TolerationsSpec};
+use crate::documents::PodPolicy;
 use crate::matching::glob::Glob;
 use crate::policy_set::PolicySet;
 
@@ -23,32 +23,40 @@ fn chosen<T: Copy>(bits: u64, from: &[T]) -> Option<T> {
 /// The `at`th policy, as `seed` has it.
 fn policy(at: usize, seed: u64) -> PodPolicy {
     let bits = |from: u32| seed >> from & 0xff;
-    let texts = |text: Option<&str>| text.map(|text| vec![text.to_owned()]);
-    let mut spec = PodPolicySpec {
-        mode: chosen(bits(0), &[Mode::Enforce, Mode::Audit, Mode::Disabled]),
-        workloads: chosen(bits(2), &[TemplateDenials::Refuse, TemplateDenials::Warn]),
-        opt_out: Some(OptOutSpec { allow: texts(chosen(bits(5), &RULES)), ignore: None }),
-        ..PodPolicySpec::default()
-    };
+    let mut policy = PodPolicy { name: format!("p{at}"), ..PodPolicy::default() };
     let names: &[&str] = chosen(bits(8), &[&["a"][..], &["b"], &["a", "b"], &["a*"]]).unwrap_or_default();
-    spec.matches.namespaces.include = names.iter().map(|name| Glob((*name).to_owned())).collect();
+    policy.matches.namespaces.include = names.iter().map(|name| Glob((*name).to_owned())).collect();
     if let Some(label) = chosen(bits(12), &LABELS) {
-        spec.matches.pod_selector.match_labels.insert(label.to_owned(), "on".to_owned());
+        policy.matches.pod_selector.match_labels.insert(label.to_owned(), "on".to_owned());
     }
-    let pattern = |(pattern, os): (&str, PatternOs)| {
-        ImagePatterns::from(vec![ImagePattern { pattern: pattern.into(), os, builds: Vec::new(), origin: None }])
-    };
-    let images = [("a.io/**", PatternOs::Windows), ("a.io/*/x", PatternOs::Linux), ("a.io/b/x:1", PatternOs::Multi)];
-    spec.detect = Some(DetectSpec { images: chosen(bits(18), &images).map(pattern), ..DetectSpec::default() });
-    let toleration = |key: &str| vec![Toleration { key: Some(key.to_owned()), ..TOLERATION }];
-    spec.place = Some(PlaceSpec {
-        tolerations: Some(TolerationsSpec { add: chosen(bits(22), &["t", "u", "v"]).map(toleration), mode: None }),
-        ..PlaceSpec::default()
-    });
+    if let Some(chosen) = chosen(bits(0), &[Mode::Enforce, Mode::Audit, Mode::Disabled]) {
+        policy.settings.mode = chosen;
+        policy.mark("mode");
+    }
+    if let Some(chosen) = chosen(bits(2), &[TemplateDenials::Refuse, TemplateDenials::Warn]) {
+        policy.settings.workloads = chosen;
+        policy.mark("workloads");
+    }
+    if let Some(rule) = chosen(bits(5), &RULES) {
+        policy.settings.allow = vec![rule.to_owned()];
+        policy.mark("optOut.allow");
+    }
+    let patterns = [("a.io/**", PatternOs::Windows), ("a.io/*/x", PatternOs::Linux), ("a.io/b/x:1", PatternOs::Multi)];
+    if let Some((pattern, os)) = chosen(bits(18), &patterns) {
+        policy.settings.images =
+            vec![ImagePattern { pattern: pattern.into(), os, builds: Vec::new(), origin: None }].into();
+        policy.mark("detect.images");
+    }
+    if let Some(key) = chosen(bits(22), &["t", "u", "v"]) {
+        policy.settings.add_tolerations = vec![Toleration { key: Some(key.to_owned()), ..TOLERATION }];
+        policy.mark("place.tolerations.add");
+    }
     let action = chosen(bits(30), &[Action::Deny, Action::Warn, Action::Allow]).unwrap_or(Action::Repair);
-    let entry = |rule: &str| vec![RuleAction { rule: rule.to_owned(), action, origin: None }];
-    spec.rules = Some(RulesSpec { actions: chosen(bits(26), &RULES).map(entry), ..RulesSpec::default() });
-    PodPolicy { name: format!("p{at}"), spec, origins: BTreeMap::new() }
+    if let Some(rule) = chosen(bits(26), &RULES) {
+        policy.settings.actions = vec![RuleAction { rule: rule.to_owned(), action, origin: None }];
+        policy.mark("rules.actions");
+    }
+    policy
 }
 
 const LABELS: [&str; 12] = ["l0", "l1", "l2", "l3", "l4", "l5", "l6", "l7", "l8", "l9", "l10", "l11"];
@@ -58,20 +66,20 @@ const TOLERATION: Toleration =
 
 /// Whether the policy is for the workload, by what [`policy`] writes into one.
 fn meets(policy: &PodPolicy, namespace: &str, labels: &Value) -> bool {
-    let include = &policy.spec.matches.namespaces.include;
+    let include = &policy.matches.namespaces.include;
     let named = include.is_empty()
         || include.iter().any(|glob| glob.0 == namespace || (glob.0 == "a*" && namespace.starts_with('a')));
-    named && policy.spec.matches.pod_selector.match_labels.keys().all(|key| labels.get(key).is_some())
+    named && policy.matches.pod_selector.match_labels.keys().all(|key| labels.get(key).is_some())
 }
 
-/// The first of `policies` that sets what `get` reads, and its name.
-fn first<T>(policies: &[&PodPolicy], get: impl Fn(&PodPolicySpec) -> Option<T>) -> Option<(T, String)> {
-    policies.iter().find_map(|policy| Some((get(&policy.spec)?, policy.name.clone())))
+/// The first of `policies` that sets `key`, and its name.
+fn first<'p>(policies: &[&'p PodPolicy], key: &str) -> Option<(&'p Settings, String)> {
+    policies.iter().find(|policy| policy.sets(key)).map(|policy| (&policy.settings, policy.name.clone()))
 }
 
 /// All that the `policies` list, higher first.
-fn listed<T>(policies: &[&PodPolicy], get: impl Fn(&PodPolicySpec) -> Option<Vec<T>>) -> Vec<T> {
-    policies.iter().filter_map(|policy| get(&policy.spec)).flatten().collect()
+fn listed<T: Clone>(policies: &[&PodPolicy], get: impl Fn(&Settings) -> &[T]) -> Vec<T> {
+    policies.iter().flat_map(|policy| get(&policy.settings)).cloned().collect()
 }
 
 fn compare(set: &PolicySet, namespace: &str, labels: &Value) {
@@ -79,26 +87,26 @@ fn compare(set: &PolicySet, namespace: &str, labels: &Value) {
     let settings = set.settings(namespace, None, labels);
     let origin = |key: &str| settings.origins.get(key).map(|origin| origin.file.to_string());
 
-    let (mode, set_by) = first(&policies, |spec| spec.mode).unzip();
+    let (mode, set_by) = first(&policies, "mode").map(|(set, by)| (set.mode, by)).unzip();
     assert_eq!((settings.mode, origin("mode")), (mode.unwrap_or_default(), set_by));
-    let (workloads, set_by) = first(&policies, |spec| spec.workloads).unzip();
+    let (workloads, set_by) = first(&policies, "workloads").map(|(set, by)| (set.workloads, by)).unzip();
     assert_eq!((settings.workloads, origin("workloads")), (workloads.unwrap_or_default(), set_by));
 
     // A rule's action is that of the longest entry, and of those the first, wherever all the others stand.
-    let actions = listed(&policies, |spec| spec.rules.as_ref()?.actions.clone());
+    let actions = listed(&policies, |set| &set.actions);
     let rank = |rule: &str| RULES.iter().position(|known| *known == rule).unwrap();
     let longest = actions.iter().rev().max_by_key(|entry| rank(&entry.rule)).map(|entry| entry.action);
     assert_eq!(settings.action("MUL201", "run-as-user", Action::Repair), longest.unwrap_or(Action::Repair));
     assert!(settings.actions.len() <= RULES.len());
 
-    let allow: BTreeSet<_> = listed(&policies, |spec| spec.opt_out.as_ref()?.allow.clone()).into_iter().collect();
+    let allow: BTreeSet<_> = listed(&policies, |set| &set.allow).into_iter().collect();
     assert_eq!(settings.allow.iter().cloned().collect::<BTreeSet<_>>(), allow);
-    let mut tolerations = listed(&policies, |spec| spec.place.as_ref()?.tolerations.as_ref()?.add.clone());
+    let mut tolerations = listed(&policies, |set| &set.add_tolerations);
     let mut seen = BTreeSet::new();
     tolerations.retain(|toleration| seen.insert(toleration.clone()));
     assert_eq!(settings.add_tolerations, tolerations);
 
-    let patterns = listed(&policies, |spec| Some(spec.detect.as_ref()?.images.as_ref()?.iter().cloned().collect()));
+    let patterns: Vec<_> = policies.iter().flat_map(|policy| policy.settings.images.iter()).cloned().collect();
     assert_eq!(settings.images.iter().cloned().collect::<Vec<_>>(), patterns);
     for image in ["a.io/b/x:1", "a.io/c/x", "b.io/x"] {
         assert_eq!(settings.images.find(image), match_image(&patterns, image), "{image}");

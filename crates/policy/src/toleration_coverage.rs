@@ -12,7 +12,7 @@ use crate::policy_set::PolicySet;
 /// Whether the policies give every Windows pod there is the toleration of the policy's taint when it is made anew: then
 /// nobody need look at pods. `false` also where it depends on the pod.
 pub fn all_covered(namespaces: &BTreeMap<String, Namespace>, policies: &PolicySet) -> bool {
-    let by_namespace = policies.pods.iter().all(|policy| policy.spec.matches.pod_selector.is_empty());
+    let by_namespace = policies.pods.iter().all(|policy| policy.matches.pod_selector.is_empty());
     by_namespace
         && namespaces.iter().all(|(name, namespace)| {
             let settings = policies.settings(name, Some(&namespace.labels), &());

@@ -184,11 +184,10 @@ fn records<'a>(set: &'a PolicySet) -> Vec<PolicyRecord<'a>> {
         matches: String::new(),
     };
     let pods = set.pods.iter().filter_map(|policy| {
-        let spec = &policy.spec;
         Some(PolicyRecord {
-            priority: Some(spec.priority),
-            mode: spec.mode,
-            matches: spec.matches.to_string(),
+            priority: Some(policy.priority),
+            mode: policy.mode(),
+            matches: policy.matches.to_string(),
             ..record("PodPolicy", &policy.name, places.get(&*policy.name)?)
         })
     });

@@ -1,6 +1,7 @@
 //! Policies laid over each other.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mullion_engine::model::settings::rule_actions::{Action, Denials, RuleAction};
@@ -9,7 +10,6 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::documents::OptOutSpec;
 use crate::matching::matches::Namespaces;
 use crate::policy_set::{Memo, PolicySet};
 
@@ -156,8 +156,9 @@ fn subjects_that_the_same_policies_match_share_their_settings() {
 fn what_is_remembered_is_bounded_and_more_than_256_policies_are_told_apart() {
     let pods = (0..300).map(|at| {
         let mut policy = PodPolicy { name: format!("p{at}"), ..PodPolicy::default() };
-        policy.spec.matches.pod_selector.match_labels.insert("n".to_owned(), at.to_string());
-        policy.spec.opt_out = Some(OptOutSpec { allow: Some(vec![at.to_string()]), ..OptOutSpec::default() });
+        policy.matches.pod_selector.match_labels.insert("n".to_owned(), at.to_string());
+        policy.settings.allow = vec![at.to_string()];
+        policy.mark("optOut.allow");
         policy
     });
     let set = PolicySet { pods: pods.collect(), ..PolicySet::default() };

@@ -7,8 +7,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use mullion_engine::model::settings::image_patterns::{ImagePatterns, PatternOs};
+use mullion_engine::model::settings::image_patterns::PatternOs;
 use mullion_engine::model::settings::rule_actions::Action;
+use mullion_engine::model::settings::workload_settings::Settings;
 use mullion_engine::model::windows::build::Build;
 
 use crate::documents::PodPolicy;
@@ -60,13 +61,13 @@ pub(crate) fn disputes<'p>(policies: impl Iterator<Item = &'p PodPolicy>, most: 
                 continue;
             }
             let said = things.entry((list, about)).or_default();
-            if let Some(one) = said.otherwise(says, &policy.spec.matches.namespaces) {
+            if let Some(one) = said.otherwise(says, &policy.matches.namespaces) {
                 if found.len() == most {
                     return found;
                 }
                 found.push(Dispute { list, about, one, other: (at, line) });
             }
-            said.add(says, (at, line), &policy.spec.matches.namespaces);
+            said.add(says, (at, line), &policy.matches.namespaces);
         }
     }
     found
@@ -99,11 +100,9 @@ impl<'p> Said<'p> {
 }
 
 fn entries(policy: &PodPolicy) -> impl Iterator<Item = (&'static str, &str, Says<'_>, u32)> {
-    let spec = &policy.spec;
-    let actions = spec.rules.as_ref().and_then(|rules| rules.actions.as_deref()).unwrap_or_default();
-    let images = spec.detect.as_ref().and_then(|detect| detect.images.as_ref());
+    let Settings { actions, images, .. } = &policy.settings;
     let actions = actions.iter().map(|it| ("rules.actions", it.rule.as_str(), Says::Does(it.action), &it.origin));
-    let images = images.into_iter().flat_map(ImagePatterns::iter);
+    let images = images.iter();
     let images = images.map(|it| ("detect.images", it.pattern.as_str(), Says::Is(it.os, &it.builds), &it.origin));
     actions
         .chain(images)

@@ -11,18 +11,17 @@ use mullion_manifest::document::{Documents, text_from_bytes};
 use mullion_manifest::node::Node;
 use mullion_manifest::problem::{Problem, Related};
 use mullion_manifest::span::{LineColumn, LineIndex, Span};
-use serde::de::DeserializeOwned;
+use serde::Deserialize as _;
+use serde_json::Error;
 
-use crate::documents::{PodPolicy, PodPolicySpec};
+use crate::documents::PodPolicy;
+use crate::keys::{NODE_KEYS, POD_KEYS};
 use crate::load::check::{Checker, MAX_PROBLEMS, Places, problem};
 use crate::load::disputes::{Dispute, disputes};
 use crate::load::overlaps::Overlaps;
 use crate::policy_file::{MAX_FILE, PolicyDocument, PolicyFile, PolicyFiles};
 use crate::policy_set::PolicySet;
 use crate::registry_policy::RegistryPolicy;
-use crate::schema::kinds::OWN_KEYS;
-use crate::schema::pod::POD_SPEC;
-use crate::schema::types::{Object, Shape};
 
 /// Most policies for pods in a set: each review asks every one of them whether it matches.
 pub const MAX_POLICIES: usize = 1000;
@@ -58,9 +57,7 @@ impl PolicySet {
         for file in texts {
             loader.file(file);
         }
-        loader
-            .pods
-            .sort_by(|a, b| (b.policy.spec.priority, &a.policy.name).cmp(&(a.policy.spec.priority, &b.policy.name)));
+        loader.pods.sort_by(|a, b| (b.policy.priority, &a.policy.name).cmp(&(a.policy.priority, &b.policy.name)));
         if loader.pods.len() > MAX_POLICIES {
             loader.too_many();
         } else {
@@ -188,17 +185,20 @@ impl<'f> Loader<'f> {
         let origin =
             |span: Span, checker: &Checker<'_>| Origin { file: Arc::clone(&file_name), line: checker.line(span) };
         let place = Place { file, span };
-        self.documents.push(PolicyDocument { kind, name: name.clone(), origin: origin(document.span, checker) });
+        let whole = origin(document.span, checker);
+        self.documents.push(PolicyDocument { kind, name: name.clone(), origin: whole.clone() });
         let mut origins: Origins = places.iter().map(|(key, span)| (key.clone(), origin(*span, checker))).collect();
-        origins.insert(String::new(), origin(document.span, checker));
+        origins.insert(String::new(), whole);
+        let spec = document.get("spec").map_or(document, |spec| &spec.value);
         match kind {
             "NodePolicy" => {
                 self.node_origins = origins;
-                return only(&mut self.nodes, kind, checker, document, place);
+                let nodes = node_settings(spec, &|node| origin(node.span, checker));
+                return only(&mut self.nodes, kind, checker, document, place, nodes);
             }
             "RegistryPolicy" => {
                 self.registry_origins = origins;
-                return only(&mut self.registries, kind, checker, document, place);
+                return only(&mut self.registries, kind, checker, document, place, RegistryPolicy::deserialize(spec));
             }
             _ => {}
         }
@@ -214,24 +214,9 @@ impl<'f> Loader<'f> {
                 free.insert(place);
             }
         }
-        let Some(mut spec) = read::<PodPolicySpec>(checker, document) else { return };
-        let item = |list: &str, at: usize| {
-            document.at_pointer(&format!("/spec/{list}/{at}")).map(|node| origin(node.span, checker))
-        };
-        if let Some(images) = spec.detect.as_mut().and_then(|detect| detect.images.as_mut()) {
-            images.set_origins(|at| item("detect/images", at));
-        }
-        if let Some(actions) = spec.rules.as_mut().and_then(|rules| rules.actions.as_mut()) {
-            for (at, action) in actions.iter_mut().enumerate() {
-                action.origin = item("rules/actions", at);
-            }
-        }
-        // The others have no place for it in their types.
-        for list in ["optOut/allow", "place/tolerations/add", "rules/translate"] {
-            let entries = (0..).map_while(|at| Some((at, item(list, at)?)));
-            origins.extend(entries.map(|(at, origin)| (format!("{}.{at}", list.replace('/', ".")), origin)));
-        }
-        self.pods.push(Loaded { policy: PodPolicy { name, spec, origins }, file, place: span, places });
+        let policy = PodPolicy::read(name, spec, origins, &|node| origin(node.span, checker));
+        let policy = readable(checker, document, policy);
+        self.pods.extend(policy.map(|policy| Loaded { policy, file, place: span, places }));
     }
 
     /// Reports the first policy beyond those that are taken, in order of file and line.
@@ -253,11 +238,12 @@ impl<'f> Loader<'f> {
 
     /// Reports keys that two policies of one priority set for the same workloads: neither could be told to decide.
     fn collisions(&mut self) {
-        let mut keys = Vec::new();
-        deciding(&POD_SPEC, "", &mut keys);
+        // Lists are laid together.
+        let keys = POD_KEYS.iter().filter(|key| key.field.list.is_none());
+        let keys: Vec<&str> = keys.map(|key| key.name.as_str()).collect();
         let mut found = Vec::new();
-        for group in self.pods.chunk_by(|a, b| a.policy.spec.priority == b.policy.spec.priority) {
-            let said = group.iter().map(|loaded| (&loaded.policy.spec.matches.namespaces, &loaded.places));
+        for group in self.pods.chunk_by(|a, b| a.policy.priority == b.policy.priority) {
+            let said = group.iter().map(|loaded| (&loaded.policy.matches.namespaces, &loaded.places));
             let overlaps = Overlaps::of(said, &keys);
             let policies = group.iter().map(|loaded| &loaded.policy);
             let disputes = disputes(policies, MAX_PROBLEMS.saturating_sub(found.len()));
@@ -291,19 +277,20 @@ fn misleading(c: char) -> Option<&'static str> {
 }
 
 /// Takes a policy of a kind of which there may be one.
-fn only<'f, T: DeserializeOwned>(
+fn only<'f, T>(
     taken: &mut Option<(T, Place<'f>)>,
     kind: &str,
     checker: &mut Checker<'_>,
     document: &Node,
     place: Place<'f>,
+    policy: Result<T, Error>,
 ) {
     if let Some((_, first)) = taken {
         checker
             .report(place.span, format!("there is a second {kind}, and there may be only one"))
             .related(first.related("the first is"))
             .hint("put what both say into one document, and remove the other");
-    } else if let Some(policy) = read(checker, document) {
+    } else if let Some(policy) = readable(checker, document, policy) {
         *taken = Some((policy, place));
     }
 }
@@ -330,7 +317,7 @@ fn undecided(mut both: [(Place<'_>, &PodPolicy); 2], what: &str, does: &str) -> 
     let text = std::str::from_utf8(&file.bytes).unwrap_or_default();
     let message = format!(
         "PodPolicies `{}` and `{}` {what}, and both have priority {}: neither could decide",
-        late.name, early.name, early.spec.priority
+        late.name, early.name, early.priority
     );
     let hint = "give one of them another `priority`, 0 where it is absent, or let match.namespaces.include of both name different namespaces without `*`";
     Problem {
@@ -340,29 +327,21 @@ fn undecided(mut both: [(Place<'_>, &PodPolicy); 2], what: &str, does: &str) -> 
     }
 }
 
-/// Keys of which one policy's value decides; lists are laid together, and `priority` and `match` are the policy's own.
-fn deciding(object: &Object, path: &str, keys: &mut Vec<String>) {
-    for key in object.keys {
-        let path = if path.is_empty() { key.name.to_owned() } else { format!("{path}.{}", key.name) };
-        match &key.shape {
-            _ if OWN_KEYS.contains(&path.as_str()) => {}
-            Shape::Object(below) => deciding(below, &path, keys),
-            Shape::List(_) => {}
-            _ => keys.push(path),
-        }
+fn node_settings(spec: &Node, place: &dyn Fn(&Node) -> Origin) -> Result<NodeSettings, Error> {
+    let mut nodes = NodeSettings::default();
+    for key in NODE_KEYS.iter() {
+        key.read(&mut nodes, spec, place)?;
     }
+    Ok(nodes)
 }
 
 /// What the walk let through, as its type. A failure here is a gap in the schema, and still no panic.
-fn read<T: DeserializeOwned>(checker: &mut Checker<'_>, document: &Node) -> Option<T> {
-    let spec = document.get("spec").map_or(document, |spec| &spec.value);
-    match T::deserialize(spec) {
-        Ok(policy) => Some(policy),
-        Err(error) => {
+fn readable<T>(checker: &mut Checker<'_>, document: &Node, policy: Result<T, Error>) -> Option<T> {
+    policy
+        .inspect_err(|error| {
             checker.report(document.span, format!("`spec` cannot be read: {error}"));
-            None
-        }
-    }
+        })
+        .ok()
 }
 
 #[cfg(test)]

@@ -20,10 +20,10 @@ pub(crate) struct Overlaps<'p> {
 
 impl<'p> Overlaps<'p> {
     /// Of policies given as their namespaces and the places of what they set; two that set none of `keys` never overlap.
-    pub(crate) fn of(policies: impl Iterator<Item = (&'p Namespaces, &'p Places)>, keys: &[String]) -> Self {
+    pub(crate) fn of(policies: impl Iterator<Item = (&'p Namespaces, &'p Places)>, keys: &[&str]) -> Self {
         let mut all = Self { namespaces: Vec::new(), sets: Vec::new(), anywhere: Vec::new(), named: HashMap::new() };
         for (at, (namespaces, places)) in policies.enumerate() {
-            let bits = keys.iter().enumerate().map(|(bit, key)| u64::from(places.contains_key(key)) << (bit % 64));
+            let bits = keys.iter().enumerate().map(|(bit, key)| u64::from(places.contains_key(*key)) << (bit % 64));
             all.sets.push(bits.fold(0, |all, bit| all | bit));
             all.namespaces.push(namespaces);
             match namespaces.literal() {

@@ -1,5 +1,10 @@
 //! `kind: NodePolicy`.
 
+use mullion_engine::model::settings::node_settings::{ExpectedPool, NodeTaint, RuntimeClassSettings};
+use mullion_engine::model::windows::release::ExtraRelease;
+use serde_json::json;
+
+use crate::schema::field::field;
 use crate::schema::types::{Between, Key, Object, Shape, Text, word};
 use crate::schema::words::{EFFECT, METADATA, VERSION, kind};
 
@@ -19,7 +24,7 @@ pub(crate) static NODE_POLICY: Object = Object::of(&[
     .example("{taint: {apply: Never}}"),
 ]);
 
-static NODE_SPEC: Object = Object::of(&[
+pub(crate) static NODE_SPEC: Object = Object::of(&[
     Key::new(
         "mode",
         Shape::Word(&[
@@ -34,7 +39,7 @@ static NODE_SPEC: Object = Object::of(&[
         ]),
         "Whether nodes are changed.",
     )
-    .default("Enforce")
+    .node_settings(field!(mode))
     .example("Audit"),
     Key::new(
         "labels",
@@ -45,7 +50,7 @@ static NODE_SPEC: Object = Object::of(&[
         "Labels that Windows nodes get, for people and for selectors of your own. One that is not listed is taken off \
          again. `node.kubernetes.io/windows-build` is added besides, where the kubelet has not set it.",
     )
-    .default("[release, revision]")
+    .node_settings(field!(labels))
     .example("[release]"),
     Key::new(
         "taint",
@@ -53,6 +58,7 @@ static NODE_SPEC: Object = Object::of(&[
         "The taint that Windows nodes get. It keeps all pods off them that do not tolerate it, Linux pods above all; Windows \
          pods are given the toleration. A node that a taint of `windowsTaints` marks already gets none.",
     )
+    .node_settings(field!(taint))
     .example("{apply: Never}"),
     Key::new(
         "windowsTaints",
@@ -62,7 +68,7 @@ static NODE_SPEC: Object = Object::of(&[
          Windows pods get tolerations for those that nodes have. Never list a taint here that means a team or a kind of \
          hardware.",
     )
-    .default("[os=win*, OS=win*, node.kubernetes.io/os=win*, kubernetes.io/os=win*, sku=win*, windows=*]")
+    .node_settings(field!(windows_taints))
     .example("[os=win*, example.com/windows=*]"),
     Key::new(
         "linuxTaints",
@@ -71,34 +77,41 @@ static NODE_SPEC: Object = Object::of(&[
          those that nodes have; and while every Linux node carries one, a pod that says nothing may mean Windows and is \
          not given Linux by default.",
     )
-    .default("[cattle.io/os=linux]")
+    .node_settings(field!(linux_taints))
     .example("[cattle.io/os=linux, example.com/os=linux]"),
     Key::new(
         "runtimeClasses",
         Shape::Object(&RUNTIME_CLASSES),
         "RuntimeClasses `mullion-windows-<release>`: each names the handler, selects one build and brings the tolerations that its nodes ask for.",
-    ),
+    )
+    .node_settings(field!(runtime_classes)),
     Key::new(
         "expectedPools",
         Shape::List(&Shape::Object(&EXPECTED_POOL)),
         "Pools that autoscaling may have at zero nodes, so that their builds and taints are known before their first node \
          comes: pods for them are not called impossible, and get their tolerations and RuntimeClasses.",
     )
-    .default("[]")
+    .node_settings(field!(expected_pools, |nodes| {
+        nodes.expected_pools.iter().map(|ExpectedPool { build, taints }| json!([build, taints])).collect()
+    }))
     .example("[{build: 10.0.26100, taints: [\"os=Windows:NoSchedule\"]}]"),
     Key::new(
         "releases",
         Shape::List(&Shape::Object(&RELEASE)),
         "Windows releases that are newer than this Mullion. `mullion compat` shows those that it knows.",
     )
-    .default("[]")
+    .node_settings(field!(releases, |nodes| {
+        nodes.releases.iter().map(|ExtraRelease { build, name, runs_from }| json!([build, name, runs_from])).collect()
+    }))
     .example("[{build: 10.0.29000, name: ltsc2028, runsFrom: 10.0.26100}]"),
 ]);
 
 static TAINT: Object = Object::of(&[
-    Key::new("key", Shape::Text(Text::LabelKey), "Key of the taint.").default("os"),
-    Key::new("value", Shape::Text(Text::LabelValue), "Value of the taint.").default("windows"),
-    Key::new("effect", EFFECT, "Effect of the taint.").default("NoSchedule"),
+    Key::new("key", Shape::Text(Text::LabelKey), "Key of the taint.")
+        .with_default(|| json!(NodeTaint::default().key)),
+    Key::new("value", Shape::Text(Text::LabelValue), "Value of the taint.")
+        .with_default(|| json!(NodeTaint::default().value)),
+    Key::new("effect", EFFECT, "Effect of the taint.").with_default(|| json!(NodeTaint::default().effect)),
     Key::new(
         "apply",
         Shape::Word(&[
@@ -112,7 +125,7 @@ static TAINT: Object = Object::of(&[
         ]),
         "When the taint is set.",
     )
-    .default("WhenTolerated")
+    .with_default(|| json!(NodeTaint::default().apply))
     .example("Never"),
 ]);
 
@@ -125,14 +138,14 @@ static RUNTIME_CLASSES: Object = Object::of(&[
         ]),
         "Whether the controller makes RuntimeClasses.",
     )
-    .default("Manage"),
+    .with_default(|| json!(RuntimeClassSettings::default().mode)),
     Key::new(
         "handler",
         Shape::Text(Text::ShortName),
         "The containerd handler that they name. A class cannot change its handler: after a change there is \
          `mullion-windows-<release>-<handler>` beside the old one.",
     )
-    .default("runhcs-wcow-process"),
+    .with_default(|| json!(RuntimeClassSettings::default().handler)),
 ]);
 
 static EXPECTED_POOL: Object = Object::of(&[

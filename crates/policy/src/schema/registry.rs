@@ -1,5 +1,8 @@
 //! `kind: RegistryPolicy`.
 
+use serde_json::json;
+
+use crate::registry_policy::RegistryPolicy;
 use crate::schema::types::{Key, Object, Shape, Text, word};
 use crate::schema::words::{METADATA, VERSION, kind};
 
@@ -19,20 +22,20 @@ pub(crate) static REGISTRY_POLICY: Object = Object::of(&[
     .example("{plainHTTP: [\"registry.local:5000\"]}"),
 ]);
 
-static REGISTRY_SPEC: Object = Object::of(&[
+pub(crate) static REGISTRY_SPEC: Object = Object::of(&[
     Key::new(
         "plainHTTP",
         Shape::List(&Shape::Text(Text::Registry)),
         "Registries without TLS, exactly as image references begin with them. All others are asked over TLS only.",
     )
-    .default("[]")
+    .with_default(|| json!(RegistryPolicy::default().plain_http))
     .example("[\"registry.local:5000\"]"),
     Key::new(
         "caFiles",
         Shape::List(&Shape::Text(Text::Path)),
         "PEM files with certificate authorities to trust beside the system's, as paths in the webhook's pod.",
     )
-    .default("[]")
+    .with_default(|| json!(RegistryPolicy::default().ca_files))
     .example("[/etc/mullion/registry-ca/ca.pem]"),
     Key::new(
         "pullSecrets",
@@ -46,7 +49,7 @@ static REGISTRY_SPEC: Object = Object::of(&[
         ]),
         "Whose credentials registries are sent.",
     )
-    .default("Never")
+    .with_default(|| json!(RegistryPolicy::default().pull_secrets))
     .example("Pods"),
     Key::new(
         "lifetimes",
@@ -56,17 +59,17 @@ static REGISTRY_SPEC: Object = Object::of(&[
                 Shape::Text(Text::Span),
                 "How long the answer for a tag holds. Afterwards the registry is asked whether the tag has moved.",
             )
-            .default("5m")
+            .with_default(|| json!("5m"))
             .example("1h"),
             Key::new(
                 "digest",
                 Shape::Text(Text::Span),
                 "How long the answer for a digest is kept. It never changes; this frees memory.",
             )
-            .default("24h")
+            .with_default(|| json!("24h"))
             .example("7d"),
             Key::new("error", Shape::Text(Text::Span), "How long a look-up that failed is not repeated.")
-                .default("5s")
+                .with_default(|| json!("5s"))
                 .example("1m"),
         ])),
         "How long answers of registries are kept: a whole number with `s`, `m`, `h` or `d`, up to a year.",
@@ -77,6 +80,6 @@ static REGISTRY_SPEC: Object = Object::of(&[
         "How long one look-up may take, all its requests together: a whole number with `s`, `m`, `h` or `d`. Pods never \
          wait that long, see `detect.registry.lookup`.",
     )
-    .default("10s")
+    .with_default(|| json!("10s"))
     .example("30s"),
 ]);

@@ -1,4 +1,10 @@
-//! The types of the schema: maps, keys, and what a key takes.
+//! The types of the schema: maps, keys, what a key takes, and the field that it sets.
+
+use mullion_engine::model::settings::node_settings::NodeSettings;
+use mullion_engine::model::settings::workload_settings::Settings;
+use serde_json::Value;
+
+use crate::schema::field::Field;
 
 /// A map with known keys.
 #[derive(Debug)]
@@ -20,10 +26,16 @@ pub struct Key {
     pub shape: Shape,
     /// Whether it must be there.
     pub required: bool,
-    /// What holds where no file sets it, as YAML; `None` where that is nothing.
-    pub default: Option<&'static str>,
     /// A value that one would write, as YAML.
     pub example: Option<&'static str>,
+    /// The field of a PodPolicy's settings that it sets.
+    pub settings: Option<Field<Settings>>,
+    /// The field of the NodePolicy's settings that it sets.
+    pub node_settings: Option<Field<NodeSettings>>,
+    /// What holds where no file sets it, if it sets no field itself.
+    pub(crate) default: Option<fn() -> Value>,
+    /// Fields of a pod that it decides, as paths name them.
+    pub decides: &'static [&'static str],
 }
 
 /// What a value looks like.
@@ -108,48 +120,68 @@ pub enum Between {
     Release,
 }
 
-/// How the values that several policies give a key come to one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layers {
-    /// They do not: there is one document, or the key is each policy's own.
-    Not,
-    /// Of the policies that match, the one with the highest priority that sets the key decides.
-    Highest,
-    /// The lists of all policies that match are put one after the other, the highest priority first.
-    Together,
-}
-
 /// `apiVersion` of all.
 pub const API_VERSION: &str = "mullion.dev/v1alpha1";
 
-impl Layers {
-    /// For the docs of a key; `None` where there is nothing to say.
-    pub fn sentence(self) -> Option<&'static str> {
-        match self {
-            Self::Not => None,
-            Self::Highest => Some("Of the policies that set it, the one with the highest priority decides."),
-            Self::Together => Some("The entries of all matching policies count, those of higher priority first."),
-        }
-    }
-}
-
 impl Key {
     pub(crate) const fn new(name: &'static str, shape: Shape, doc: &'static str) -> Self {
-        Self { name, doc, shape, required: false, default: None, example: None }
+        Self {
+            name,
+            doc,
+            shape,
+            required: false,
+            example: None,
+            settings: None,
+            node_settings: None,
+            default: None,
+            decides: &[],
+        }
     }
 
     pub(crate) const fn required(name: &'static str, shape: Shape, doc: &'static str) -> Self {
         Self { required: true, ..Self::new(name, shape, doc) }
     }
 
-    /// With what holds where no file sets it.
-    pub(crate) const fn default(self, yaml: &'static str) -> Self {
-        Self { default: Some(yaml), ..self }
+    /// With the field of a PodPolicy's settings that it sets.
+    pub(crate) const fn settings(self, field: Field<Settings>) -> Self {
+        Self { settings: Some(field), ..self }
+    }
+
+    /// With the field of the NodePolicy that it sets.
+    pub(crate) const fn node_settings(self, field: Field<NodeSettings>) -> Self {
+        Self { node_settings: Some(field), ..self }
+    }
+
+    /// With what it decides.
+    pub(crate) const fn decides(self, words: &'static [&'static str]) -> Self {
+        Self { decides: words, ..self }
+    }
+
+    /// With what holds where no file sets it, if it sets no field itself.
+    pub(crate) const fn with_default(self, value: fn() -> Value) -> Self {
+        Self { default: Some(value), ..self }
     }
 
     /// With a value that one would write.
     pub(crate) const fn example(self, yaml: &'static str) -> Self {
         Self { example: Some(yaml), ..self }
+    }
+
+    /// What holds where no file sets it, as YAML; `None` where that is nothing, and of a map with known keys.
+    pub fn default(&self) -> Option<String> {
+        let settings = self.settings.as_ref().map(Field::default);
+        let value = settings.or_else(|| self.node_settings.as_ref().map(Field::default));
+        let value = value.or_else(|| self.default.map(|default| default()));
+        value.filter(|value| !value.is_null() && !matches!(self.shape, Shape::Object(_))).as_ref().map(yaml)
+    }
+
+    /// How the values of several policies are merged, as a sentence; `None` where one policy at most sets the key, or it is
+    /// each policy's own.
+    pub fn layers(&self) -> Option<&'static str> {
+        self.settings.as_ref().map(|field| match field.list {
+            None => "Of the policies that set it, the one with the highest priority decides.",
+            Some(_) => "The entries of all matching policies count, those of higher priority first.",
+        })
     }
 }
 
@@ -165,6 +197,15 @@ impl Object {
     /// The key of that name.
     pub fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.name == name)
+    }
+}
+
+/// A value as people write it, without quotes. A test reads each default back.
+fn yaml(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => format!("[{}]", items.iter().map(yaml).collect::<Vec<_>>().join(", ")),
+        other => other.to_string(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! What several kinds share.
 
+use serde_json::json;
+
 use crate::schema::types::{API_VERSION, Between, Key, Object, Shape, Text, Word, word};
 
 pub(crate) const VERSION: Key = Key::required(
@@ -104,7 +106,7 @@ pub(crate) static TOLERATION: Object = Object::with(
             ]),
             "How the taint is compared.",
         )
-        .default("Equal"),
+        .with_default(|| json!("Equal")),
         Key::new("value", Shape::Text(Text::LabelValue), "Taint value, with operator `Equal`.").example("windows-gpu"),
         Key::new("effect", EFFECT, "Taint effect. Absent: every effect is tolerated."),
         Key::new(

@@ -8,7 +8,7 @@ use mullion_manifest::node::{Entry, Node, NodeValue};
 use mullion_manifest::span::Span;
 use serde_json::Value;
 
-use crate::keys::SETTINGS;
+use crate::keys::POD_KEYS;
 use crate::load::check::Checker;
 use crate::test_cases::types::{Short, TestCase, TestSpec};
 
@@ -211,7 +211,7 @@ impl Sense<'_, '_> {
 
     fn settings(&mut self, node: &Node) {
         let NodeValue::Map(entries) = &node.value else { return };
-        let known: Vec<&str> = SETTINGS.iter().map(|key| key.name).collect();
+        let known: Vec<&str> = POD_KEYS.iter().map(|key| key.name.as_str()).collect();
         for Entry { key, key_span, .. } in entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
             let below = || known.iter().copied().find(|known| known.starts_with(&format!("{key}.")));
             let hint = match nearest(key, known.iter().copied()).or_else(below) {

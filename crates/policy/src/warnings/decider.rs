@@ -10,6 +10,7 @@ use mullion_engine::model::settings::origin::Origin;
 use mullion_engine::rules::finding::Finding;
 
 use crate::documents::PodPolicy;
+use crate::keys::POD_KEYS;
 use crate::matching::glob::Glob;
 use crate::matching::matches::Namespaces;
 use crate::policy_set::PolicySet;
@@ -57,12 +58,9 @@ impl<'p> Subject<'p, '_> {
     pub(crate) fn of_os(self, review: &Review) -> Option<Decider<'p>> {
         let decisive = review.decision.evidence.first();
         match decisive.map(|evidence| &evidence.source) {
-            Some(EvidenceSource::Policy(_)) => self
-                .scalar("detect.os", Sort::Os, |policy| Some(policy.spec.detect.as_ref()?.os?.os()?.name().to_owned())),
+            Some(EvidenceSource::Policy(_)) => self.scalar("detect.os", Sort::Os),
             Some(EvidenceSource::Image { image, how: "policy", .. }) => self.pattern(image),
-            _ if review.decision.basis == Basis::Default => self.scalar("detect.default", Sort::Os, |policy| {
-                Some(format!("{:?}", policy.spec.detect.as_ref()?.default?))
-            }),
+            _ if review.decision.basis == Basis::Default => self.scalar("detect.default", Sort::Os),
             _ => None,
         }
     }
@@ -70,34 +68,24 @@ impl<'p> Subject<'p, '_> {
     /// The key that made a finding a denial, where one did and not the catalogue.
     pub(crate) fn of_denial(self, review: &Review, finding: &Finding) -> Option<Decider<'p>> {
         if let Some(entry) = review.settings.action_entry(finding.code, finding.rule) {
-            let has = |policy: &&PodPolicy| {
-                let actions = policy.spec.rules.as_ref().and_then(|rules| rules.actions.as_ref());
-                actions.is_some_and(|actions| actions.contains(entry))
-            };
-            let policy = self.policies().find(has)?;
+            let policy = self.policies().find(|policy| policy.settings.actions.contains(entry))?;
             let origin = entry.origin.clone().unwrap_or_else(|| policy.origin("rules.actions"));
             let key = format!("`rules.actions: {{rule: {}, action: {:?}}}`", entry.rule, entry.action);
             return Some(Decider { policy, origin, key, sort: Sort::Rules });
         }
-        self.scalar("rules.denials", Sort::Rules, |policy| Some(format!("{:?}", policy.spec.rules.as_ref()?.denials?)))
+        self.scalar("rules.denials", Sort::Rules)
     }
 
-    /// The highest policy in which `value` finds something.
-    pub(crate) fn scalar(
-        self,
-        key: &str,
-        sort: Sort,
-        value: impl Fn(&PodPolicy) -> Option<String>,
-    ) -> Option<Decider<'p>> {
-        let (policy, value) = self.policies().find_map(|policy| Some((policy, value(policy)?)))?;
+    /// The highest policy that sets a key of which one policy's value decides.
+    pub(crate) fn scalar(self, key: &str, sort: Sort) -> Option<Decider<'p>> {
+        let policy = self.policies().find(|policy| policy.sets(key))?;
+        let value = (POD_KEYS.iter().find(|it| it.name == key)?.field.value)(&policy.settings);
+        let value = value.as_str()?;
         Some(Decider { policy, origin: policy.origin(key), key: format!("`{key}: {value}`"), sort })
     }
 
     fn pattern(self, image: &str) -> Option<Decider<'p>> {
-        let found = |policy: &'p PodPolicy| {
-            let images = policy.spec.detect.as_ref()?.images.as_ref()?;
-            Some((policy, images.find(image)?))
-        };
+        let found = |policy: &'p PodPolicy| Some((policy, policy.settings.images.find(image)?));
         let (policy, pattern) = self.policies().find_map(found)?;
         let ImagePattern { pattern: text, os, .. } = pattern;
         let os = match os {
@@ -120,7 +108,7 @@ impl Decider<'_> {
 
 /// Whether a policy matches every workload of every namespace but those that it excludes by name.
 pub(crate) fn everywhere(policy: &PodPolicy) -> bool {
-    let matches = &policy.spec.matches;
+    let matches = &policy.matches;
     let Namespaces { include, .. } = &matches.namespaces;
     (include.is_empty() || include.iter().any(is_all))
         && matches.namespace_selector.is_empty()
@@ -129,7 +117,7 @@ pub(crate) fn everywhere(policy: &PodPolicy) -> bool {
 
 /// Whether a policy matches every workload.
 pub(crate) fn matches_all(policy: &PodPolicy) -> bool {
-    everywhere(policy) && policy.spec.matches.namespaces.exclude.is_empty()
+    everywhere(policy) && policy.matches.namespaces.exclude.is_empty()
 }
 
 fn is_all(glob: &Glob) -> bool {

@@ -48,6 +48,9 @@ const WINDOWS: [&str; 3] = [
     "registry.example.com/team/app:1-windowsservercore-ltsc2022",
 ];
 
+/// The keys that say an operating system.
+const DETECTION: [&str; 3] = ["detect.os", "detect.default", "detect.images"];
+
 pub(crate) fn warnings(set: &PolicySet) -> Vec<Warning> {
     let found = NAMESPACES.iter().map(|namespace| in_namespace(set, namespace));
     found.into_iter().find(|found| !found.is_empty()).unwrap_or_default()
@@ -133,9 +136,8 @@ fn default_without_windows(subject: Subject<'_, '_>) -> Option<Warning> {
 
 /// Where Mullion does nothing at all: a low `Disabled` under policies that turn it on is how it is taken up team by team.
 fn disabled(subject: Subject<'_, '_>) -> Option<Warning> {
-    let mode = |policy: &PodPolicy| policy.spec.mode;
-    let decider = subject.scalar("mode", Sort::Os, |policy| Some(format!("{:?}", mode(policy)?)))?;
-    let elsewhere = |policy: &PodPolicy| mode(policy).is_some_and(|mode| mode != Mode::Disabled);
+    let decider = subject.scalar("mode", Sort::Os)?;
+    let elsewhere = |policy: &PodPolicy| policy.mode().is_some_and(|mode| mode != Mode::Disabled);
     let higher = subject.set.pods.iter().take_while(|policy| !std::ptr::eq(*policy, decider.policy));
     let off = matches_all(decider.policy) && !higher.into_iter().any(elsewhere);
     off.then(|| Warning {
@@ -147,17 +149,14 @@ fn disabled(subject: Subject<'_, '_>) -> Option<Warning> {
 
 /// In which namespaces, as a clause.
 fn reach(set: &PolicySet, decider: &Decider<'_>) -> String {
-    let exclude = &decider.policy.spec.matches.namespaces.exclude;
+    let exclude = &decider.policy.matches.namespaces.exclude;
     let names: Vec<&str> = exclude.iter().map(|glob| glob.0.as_str()).collect();
     let mut reach = "in every namespace".to_owned();
     if !names.is_empty() {
         reach.push_str(" but ");
         reach.push_str(&listed(&names));
     }
-    let speaks = |policy: &&PodPolicy| {
-        let detect = policy.spec.detect.as_ref();
-        detect.is_some_and(|detect| detect.os.is_some() || detect.default.is_some() || detect.images.is_some())
-    };
+    let speaks = |policy: &&PodPolicy| DETECTION.iter().any(|key| policy.sets(key));
     let mut higher = set.pods.iter().take_while(|policy| !std::ptr::eq(*policy, decider.policy));
     if let Some(other) = higher.find(speaks) {
         let other = &other.name;

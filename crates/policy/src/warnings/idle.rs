@@ -14,7 +14,6 @@ use serde_json::Value;
 
 use crate::documents::PodPolicy;
 use crate::effective::scalars;
-use crate::layers::layer;
 use crate::matching::glob::Glob;
 use crate::matching::matches::Match;
 use crate::policy_set::PolicySet;
@@ -38,10 +37,9 @@ pub(crate) fn warnings(set: &PolicySet) -> Vec<Warning> {
 
 /// Actions behind another of the same list for the same rule, that say something else.
 fn repeated(policy: &PodPolicy) -> Vec<Warning> {
-    let actions = policy.spec.rules.as_ref().and_then(|rules| rules.actions.as_deref()).unwrap_or_default();
     let mut first: BTreeMap<&str, &RuleAction> = BTreeMap::new();
     let mut all = Vec::new();
-    for action in actions {
+    for action in &policy.settings.actions {
         let before = *first.entry(&action.rule).or_insert(action);
         if before.action == action.action {
             continue;
@@ -66,7 +64,7 @@ fn repeated(policy: &PodPolicy) -> Vec<Warning> {
 }
 
 fn matches_nothing(policy: &PodPolicy) -> Option<Warning> {
-    let Match { namespaces, namespace_selector, pod_selector } = &policy.spec.matches;
+    let Match { namespaces, namespace_selector, pod_selector } = &policy.matches;
     // A glob that covers another as a text covers all that the other does: what stands at its stars is covered by stars.
     let excluded = |glob: &Glob| namespaces.exclude.iter().any(|exclude| exclude.matches(&glob.0));
     let all = [Glob("*".to_owned())];
@@ -92,7 +90,7 @@ fn overruled(set: &PolicySet) -> Vec<Warning> {
     let mut decided: BTreeMap<String, (Value, &PodPolicy)> = BTreeMap::new();
     let mut all = Vec::new();
     for policy in &set.pods {
-        let keys = scalars(&layer(std::iter::once(policy)));
+        let keys = scalars(&policy.settings);
         let keys = keys.into_iter().filter_map(|setting| Some((setting.key, setting.value, setting.origin?)));
         if everywhere(policy) {
             for (key, value, _) in keys.filter(|_| matches_all(policy)) {
@@ -119,7 +117,7 @@ fn overruled(set: &PolicySet) -> Vec<Warning> {
                     listed(&keys),
                     policy.name
                 ),
-                hint: format!("give PodPolicy `{}` a priority above {}", policy.name, higher.spec.priority),
+                hint: format!("give PodPolicy `{}` a priority above {}", policy.name, higher.priority),
             }
         }));
     }
@@ -136,8 +134,7 @@ fn covered(set: &PolicySet) -> Vec<Warning> {
     let mut all = Vec::new();
     let mut more = 0_usize;
     for policy in &set.pods {
-        let images = policy.spec.detect.as_ref().and_then(|detect| detect.images.as_ref());
-        for (pattern, by) in images.into_iter().flat_map(|images| images.covered(&mut looks)) {
+        for (pattern, by) in policy.settings.images.covered(&mut looks) {
             if all.len() >= NAMED {
                 more += 1;
                 continue;

@@ -174,7 +174,7 @@ impl Group<'_> {
 
     fn hint(&self, set: &PolicySet) -> String {
         let Self { decider, namespace, .. } = self;
-        let matches = &decider.policy.spec.matches;
+        let matches = &decider.policy.matches;
         let named = matches.namespaces.include.iter().any(|glob| glob.is_literal() && glob.0 == *namespace);
         let mut hint = if named {
             format!("take {namespace} out of match.namespaces.include of PodPolicy `{}`", decider.policy.name)
@@ -183,7 +183,7 @@ impl Group<'_> {
         };
         if decider.sort == Sort::Rules {
             // Above all there are, the kube-system policy of the shipped files (1000) included.
-            let highest = set.pods.first().map_or(0, |policy| policy.spec.priority);
+            let highest = set.pods.first().map_or(0, |policy| policy.priority);
             let priority = if highest < 1000 { 1000 } else { highest.saturating_add(1) };
             // Writing to a String cannot fail.
             let _infallible = write!(
@@ -193,9 +193,9 @@ impl Group<'_> {
         }
         // A selector that asks for other labels may match or not; here nothing is known of them.
         let by_label = |policy: &&PodPolicy| {
-            let selector = &policy.spec.matches.namespace_selector;
+            let selector = &policy.matches.namespace_selector;
             let keys = selector.match_labels.keys().chain(selector.match_expressions.iter().map(|it| &it.key));
-            policy.spec.matches.namespaces.matches(namespace) && keys.into_iter().any(|key| key != NAME_LABEL)
+            policy.matches.namespaces.matches(namespace) && keys.into_iter().any(|key| key != NAME_LABEL)
         };
         if let Some(policy) = set.pods.iter().find(by_label) {
             let PodPolicy { name, .. } = policy;

@@ -3,10 +3,10 @@
 use mullion_engine::admission::response::{Endpoint, ReviewResponse, WARNING_LIMIT, respond};
 use mullion_engine::admission::review::review;
 use mullion_engine::model::review_request::{Operation, ReviewRequest};
+use mullion_engine::model::settings::node_settings::NodeSettings;
 use mullion_engine::model::settings::rule_actions::Denials;
-use mullion_engine::model::settings::workload_settings::Mode;
+use mullion_engine::model::settings::workload_settings::{Mode, Settings};
 use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
-use mullion_policy::documents::{PodPolicy, RulesSpec};
 use mullion_policy::policy_set::PolicySet;
 use mullion_snapshot::dump::from_text;
 use serde_json::{Value, json};
@@ -62,20 +62,12 @@ fn only_pods_on_windows_are_denied() {
 
 #[test]
 fn policies_turn_it_into_a_warning() {
-    let policies = |change: fn(&mut PodPolicy)| {
-        let mut policy = PodPolicy::default();
-        change(&mut policy);
-        let mut policies = PolicySet::default();
-        policies.pods = vec![policy];
-        policies
-    };
     let spec = json!({"nodeName": "win"});
-    let warn: fn(&mut PodPolicy) = |policy| {
-        policy.spec.rules = Some(RulesSpec { denials: Some(Denials::Warn), ..RulesSpec::default() });
-    };
-    let audit: fn(&mut PodPolicy) = |policy| policy.spec.mode = Some(Mode::Audit);
-    for (change, start) in [(warn, "Windows nodes"), (audit, "would deny: Windows")] {
-        let answer = respond_to(&spec, "2Gi", &policies(change), Endpoint::Validate);
+    let warn = Settings { denials: Denials::Warn, ..Settings::default() };
+    let audit = Settings { mode: Mode::Audit, ..Settings::default() };
+    for (settings, start) in [(warn, "Windows nodes"), (audit, "would deny: Windows")] {
+        let policies = PolicySet::fixed(settings, NodeSettings::default());
+        let answer = respond_to(&spec, "2Gi", &policies, Endpoint::Validate);
         assert!(answer.denial.is_none(), "{answer:?}");
         let [warning] = answer.warnings.as_slice() else { panic!("{answer:?}") };
         assert!(warning.starts_with(start) && warning.chars().count() <= WARNING_LIMIT, "{warning}");

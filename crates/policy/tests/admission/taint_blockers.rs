@@ -74,7 +74,7 @@ fn decisions_define_what_belongs() {
     ];
     let (built_in, mut off) = (PolicySet::built_in(), PolicySet::built_in());
     for policy in &mut off.pods {
-        policy.spec.mode = Some(Mode::Disabled);
+        policy.settings.mode = Mode::Disabled;
     }
     for (namespace, object, expected) in cases {
         assert_eq!(belongs(&object, namespace, &snapshot, &built_in), expected, "{namespace} {object}");

@@ -11,7 +11,7 @@ use mullion_engine::model::settings::workload_settings::Settings;
 use mullion_engine::model::workload::WorkloadKind;
 use mullion_engine::patch::annotation::decision_reason;
 use mullion_engine::rules::finding::Finding;
-use mullion_policy::keys::{ACTIONS, Key, NODES, SETTINGS};
+use mullion_policy::keys::{ACTIONS, NODE_KEYS, POD_KEYS, PolicyKey};
 use mullion_policy::policy_set::PolicySet;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -148,16 +148,16 @@ fn levers(old: &WorkloadResult, new: &WorkloadResult, old_side: &PolicySet, new_
     let (old_nodes, new_nodes) = (&old_side.nodes, &new_side.nodes);
     let alive = || [Arc::clone(from), Arc::clone(to)];
     let mut levers = Vec::new();
-    for key in differing(&SETTINGS, &**from, &**to) {
+    for key in differing(&POD_KEYS, &**from, &**to) {
         let (mut only, mut without) = (Settings::clone(from), Settings::clone(to));
-        (key.take)(&mut only, to);
-        (key.take)(&mut without, from);
+        (key.field.take)(&mut only, to);
+        (key.field.take)(&mut without, from);
         let held = |settings: &Settings| Held {
-            value: (key.value)(settings),
-            origin: settings.origins.get(key.name).cloned(),
+            value: (key.field.value)(settings),
+            origin: settings.origins.get(&key.name).cloned(),
         };
         levers.push(Lever {
-            cause: Cause { key: key.name.to_owned(), old: held(from), new: held(to), rule: None },
+            cause: Cause { key: key.name.clone(), old: held(from), new: held(to), rule: None },
             only: PolicySet::fixed(only, old_nodes.clone()),
             without: PolicySet::fixed(without, new_nodes.clone()),
             _alive: alive(),
@@ -165,8 +165,8 @@ fn levers(old: &WorkloadResult, new: &WorkloadResult, old_side: &PolicySet, new_
     }
     for (key, cause) in node_causes(old_side, new_side) {
         let (mut only, mut without) = (old_nodes.clone(), new_nodes.clone());
-        (key.take)(&mut only, new_nodes);
-        (key.take)(&mut without, old_nodes);
+        (key.field.take)(&mut only, new_nodes);
+        (key.field.take)(&mut without, old_nodes);
         levers.push(Lever {
             cause,
             only: PolicySet::fixed(Settings::clone(from), only),
@@ -177,18 +177,18 @@ fn levers(old: &WorkloadResult, new: &WorkloadResult, old_side: &PolicySet, new_
     levers
 }
 
-fn differing<'k, T>(keys: &'k [Key<T>], old: &T, new: &T) -> impl Iterator<Item = &'k Key<T>> {
-    keys.iter().filter(move |key| (key.value)(old) != (key.value)(new))
+fn differing<'k, T>(keys: &'k [PolicyKey<T>], old: &T, new: &T) -> impl Iterator<Item = &'k PolicyKey<T>> {
+    keys.iter().filter(move |key| (key.field.value)(old) != (key.field.value)(new))
 }
 
 /// The keys of the NodePolicy that differ.
-pub(crate) fn node_causes(old: &PolicySet, new: &PolicySet) -> Vec<(&'static Key<NodeSettings>, Cause)> {
-    let held = |side: &PolicySet, key: &Key<NodeSettings>| Held {
-        value: (key.value)(&side.nodes),
-        origin: side.node_origins.get(key.name).cloned(),
+pub(crate) fn node_causes(old: &PolicySet, new: &PolicySet) -> Vec<(&'static PolicyKey<NodeSettings>, Cause)> {
+    let held = |side: &PolicySet, key: &PolicyKey<NodeSettings>| Held {
+        value: (key.field.value)(&side.nodes),
+        origin: side.node_origins.get(&key.name).cloned(),
     };
-    let keys = differing(&NODES, &old.nodes, &new.nodes);
-    let cause = |key: &Key<NodeSettings>| Cause {
+    let keys = differing(&NODE_KEYS, &old.nodes, &new.nodes);
+    let cause = |key: &PolicyKey<NodeSettings>| Cause {
         key: format!("NodePolicy {}", key.name),
         old: held(old, key),
         new: held(new, key),

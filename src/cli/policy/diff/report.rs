@@ -8,7 +8,7 @@ use mullion_engine::model::settings::origin::Origin;
 use mullion_engine::model::text::{counted, list_first, thousands};
 use mullion_engine::model::workload::WorkloadKind;
 use mullion_engine::rules::catalogue::find;
-use mullion_policy::keys::Key;
+use mullion_policy::keys::PolicyKey;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -175,7 +175,7 @@ impl Report {
     /// Writes what is left to be written.
     pub(crate) fn end(
         mut self,
-        node_causes: &[(&'static Key<NodeSettings>, Cause)],
+        node_causes: &[(&'static PolicyKey<NodeSettings>, Cause)],
         io: &mut Io<'_>,
     ) -> io::Result<Totals> {
         if self.output == Output::Json {
@@ -204,7 +204,7 @@ impl Report {
                 text.push(names_of(names, self.all));
                 text.extend(lines.iter().map(|line| format!("    {line}")));
             }
-            let causes = node_causes.iter().filter(|(key, _)| OF_NODES.contains(&key.name));
+            let causes = node_causes.iter().filter(|(key, _)| OF_NODES.contains(&key.name.as_str()));
             text.extend(causes.map(|(_, one)| format!("    {}", cause(one))));
         }
         for line in text {

@@ -116,8 +116,8 @@ fn effective_policy<'k>(
     let pod = subject.and_then(|(subject, _)| Pod::of(subject.kind, &subject.object.value));
     let labels: &dyn Labels = pod.as_ref().map_or(&(), |pod| pod);
     let policy = |policy: &'k PodPolicy| {
-        let reason = policy.spec.matches.objection(namespace, known, labels);
-        let (name, priority) = (policy.name.as_str(), policy.spec.priority);
+        let reason = policy.matches.objection(namespace, known, labels);
+        let (name, priority) = (policy.name.as_str(), policy.priority);
         Policy { name, priority, origin: policy.origin(""), matches: reason.is_none(), reason }
     };
     let by = |asks: fn(&PodPolicy) -> bool| {
@@ -128,13 +128,13 @@ fn effective_policy<'k>(
     if known.is_none() && set.chooses_by_namespace_labels() {
         notes.push(format!(
             "nothing is known of namespace {namespace}, and its labels could change this for PodPolicy {}; name a --snapshot file",
-            by(|policy| !policy.spec.matches.namespace_selector.is_empty())
+            by(|policy| !policy.matches.namespace_selector.is_empty())
         ));
     }
-    if subject.is_none() && set.pods.iter().any(|policy| !policy.spec.matches.pod_selector.is_empty()) {
+    if subject.is_none() && set.pods.iter().any(|policy| !policy.matches.pod_selector.is_empty()) {
         notes.push(format!(
             "this is for pods without labels, and labels could change it for PodPolicy {}; name a pod with --pod",
-            by(|policy| !policy.spec.matches.pod_selector.is_empty())
+            by(|policy| !policy.matches.pod_selector.is_empty())
         ));
     }
     EffectivePolicy {

@@ -3,7 +3,7 @@
 use std::io;
 use std::io::Write;
 
-use mullion_policy::effective::{Entry, shape_of};
+use mullion_policy::effective::Entry;
 
 use crate::cli::policy::show::yaml::{flow, item_of};
 use crate::cli::policy::show::{EffectivePolicy, Setting, place};
@@ -19,16 +19,16 @@ pub(crate) fn write(all: &[EffectivePolicy<'_>], out: &mut dyn Write) -> io::Res
         }
         policies(shown, out)?;
         line(out, "settings:")?;
-        table("PodPolicy", &shown.settings, out)?;
+        table(&shown.settings, out)?;
         line(out, "")?;
     }
     // The same for all.
     let Some(shown) = all.first() else { return Ok(()) };
     line(out, "nodes, by the NodePolicy of the cluster:")?;
-    table("NodePolicy", &shown.nodes, out)?;
+    table(&shown.nodes, out)?;
     line(out, "")?;
     line(out, "registries, by the RegistryPolicy of the cluster:")?;
-    table("RegistryPolicy", &shown.registries, out)
+    table(&shown.registries, out)
 }
 
 fn line(out: &mut dyn Write, text: &str) -> io::Result<()> {
@@ -59,11 +59,10 @@ fn policies(shown: &EffectivePolicy<'_>, out: &mut dyn Write) -> io::Result<()> 
     other.iter().try_for_each(|policy| line(out, policy))
 }
 
-fn table(kind: &str, settings: &[Setting], out: &mut dyn Write) -> io::Result<()> {
+fn table(settings: &[Setting], out: &mut dyn Write) -> io::Result<()> {
     let mut rows = Vec::new();
     for setting in settings {
-        let shape = shape_of(kind, &setting.key);
-        let item = shape.and_then(item_of);
+        let item = item_of(setting.shape);
         let key = format!("  {}", setting.key);
         match &setting.entries {
             Some(entries) if !entries.is_empty() => {
@@ -82,7 +81,7 @@ fn table(kind: &str, settings: &[Setting], out: &mut dyn Write) -> io::Result<()
                 }
                 _ => {
                     let value = Some(&setting.value).filter(|value| !value.is_null());
-                    let value = value.map_or_else(|| "not set".to_owned(), |value| flow(value, shape));
+                    let value = value.map_or_else(|| "not set".to_owned(), |value| flow(value, Some(setting.shape)));
                     rows.push([key, value, place(setting.origin.as_ref())]);
                 }
             },

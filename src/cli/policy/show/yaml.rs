@@ -5,7 +5,6 @@ use std::io::Write;
 
 use mullion_engine::model::text::list;
 use mullion_manifest::edit::render::string as yaml_string;
-use mullion_policy::effective::shape_of;
 use mullion_policy::schema::types::{API_VERSION, Object, Shape};
 use serde_json::{Map, Value};
 
@@ -36,7 +35,6 @@ fn document<'s>(kind: &str, settings: impl Iterator<Item = &'s Setting>, out: &m
     writeln!(out, "apiVersion: {API_VERSION}\nkind: {kind}\nmetadata: {{name: effective}}\nspec:")?;
     let mut above: Vec<&str> = Vec::new();
     for setting in settings.filter(|setting| !setting.value.is_null()) {
-        let shape = shape_of(kind, &setting.key);
         let mut path: Vec<&str> = setting.key.split('.').collect();
         let Some(name) = path.pop() else { continue };
         let common = above.iter().zip(&path).take_while(|(a, b)| a == b).count();
@@ -47,7 +45,7 @@ fn document<'s>(kind: &str, settings: impl Iterator<Item = &'s Setting>, out: &m
         match &setting.entries {
             Some(entries) if !entries.is_empty() => {
                 writeln!(out, "{pad}{name}:")?;
-                let item = shape.and_then(item_of);
+                let item = item_of(setting.shape);
                 for entry in entries {
                     let at = place(Some(&entry.origin));
                     writeln!(out, "{pad}  - {}  # {}", flow(&entry.value, item), printable(&at))?;
@@ -55,7 +53,7 @@ fn document<'s>(kind: &str, settings: impl Iterator<Item = &'s Setting>, out: &m
             }
             _ => {
                 let at = place(setting.origin.as_ref());
-                writeln!(out, "{pad}{name}: {}  # {}", flow(&setting.value, shape), printable(&at))?;
+                writeln!(out, "{pad}{name}: {}  # {}", flow(&setting.value, Some(setting.shape)), printable(&at))?;
             }
         }
         above = path;

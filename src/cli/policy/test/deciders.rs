@@ -9,6 +9,7 @@ use mullion_engine::model::settings::workload_settings::{Mode, TemplateDenials};
 use mullion_engine::model::workload::WorkloadKind;
 use mullion_engine::patch::annotation::decision_reason;
 use mullion_engine::rules::catalogue::catalogue;
+use mullion_policy::keys::POD_KEYS;
 use mullion_policy::test_cases::types::ExpectedFinding;
 use serde_json::Value;
 
@@ -16,17 +17,6 @@ use crate::cli::policy::test::judge::Judged;
 use crate::report::rule_page::decider;
 use crate::report::set_by;
 use crate::report::workload_result::FindingResult;
-
-/// A field that Mullion places, and the policy key that decides about it.
-const PLACEMENT: [(&str, &str); 7] = [
-    ("nodeSelector", "place.nodeSelector.mode"),
-    ("tolerations", "place.tolerations.mode"),
-    ("affinity", "place.build.mode"),
-    ("[node.kubernetes.io/windows-build]", "place.build.mode"),
-    ("[mullion.dev/windows-build]", "place.build.mode"),
-    ("runtimeClassName", "place.runtimeClass.mode"),
-    ("spec.os", "place.specOS.mode"),
-];
 
 /// Names who decided what came of an object.
 pub(crate) struct Deciders<'j>(pub(crate) &'j Judged);
@@ -51,8 +41,9 @@ impl Deciders<'_> {
     /// Where it may run, and what became of its fields, as far as that `concerns` them.
     pub(crate) fn placement(&self, concerns: impl Fn(&str) -> bool) -> Vec<String> {
         let mut lines = self.os();
-        let keys: BTreeSet<&str> = PLACEMENT.iter().filter(|(field, _)| concerns(field)).map(|(_, key)| *key).collect();
         lines.extend(self.unusual());
+        let keys = POD_KEYS.iter().filter(|key| key.row.decides.iter().any(|field| concerns(field)));
+        let keys: BTreeSet<&str> = keys.map(|key| key.name.as_str()).collect();
         lines.extend(keys.into_iter().map(|key| self.setting(key)));
         let rules: BTreeSet<&str> = self
             .0

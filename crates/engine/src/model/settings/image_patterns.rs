@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::model::image::reference::ImageRef;
 use crate::model::settings::origin::Origin;
@@ -18,8 +18,7 @@ use crate::model::windows::build::Build;
 
 /// Image patterns in the order in which they are tried: a list of lists, so that the patterns of a policy are indexed
 /// once, when it is loaded, and shared by all settings it takes part in.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(from = "Vec<ImagePattern>")]
+#[derive(Debug, Clone, Default)]
 pub struct ImagePatterns {
     lists: Vec<Arc<Indexed>>,
 }
@@ -130,14 +129,6 @@ impl ImagePatterns {
         }
         found
     }
-
-    /// Notes where each pattern is written. For patterns fresh from a file: shared ones are left as they are.
-    pub fn set_origins(&mut self, origin: impl Fn(usize) -> Option<Origin>) {
-        let fresh = self.lists.iter_mut().filter_map(Arc::get_mut).flat_map(|list| &mut list.patterns);
-        for (at, pattern) in fresh.enumerate() {
-            pattern.origin = origin(at);
-        }
-    }
 }
 
 impl From<Vec<ImagePattern>> for ImagePatterns {
@@ -146,6 +137,12 @@ impl From<Vec<ImagePattern>> for ImagePatterns {
             return Self::default();
         }
         Self { lists: vec![Arc::new(Indexed::new(patterns))] }
+    }
+}
+
+impl Serialize for ImagePatterns {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
     }
 }
 

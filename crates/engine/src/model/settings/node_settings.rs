@@ -32,8 +32,8 @@ impl TaintPattern {
 }
 
 /// `kind: NodePolicy`: what the controller does to Windows nodes, and which taints mark an operating system.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct NodeSettings {
     /// Whether nodes are changed.
     pub mode: Mode,

@@ -200,8 +200,9 @@ pub enum TemplateDenials {
     Warn,
 }
 
-/// What holds for one workload once every matching policy is laid over the others.
-#[derive(Debug, Clone)]
+/// What holds for one workload once every matching policy is laid over the others. The default is what holds where no
+/// policy says anything: the shipped defaults of the policy language.
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Settings {
     /// Of the highest matching policy that sets it.
     pub mode: Mode,
@@ -242,33 +243,6 @@ pub struct Settings {
     /// `rules.actions`, highest priority first; of entries for the same `rule` only the first, which decides.
     pub actions: Vec<RuleAction>,
     /// Which file and line set each key, by dotted path; absent: the built-in default.
+    #[serde(skip)]
     pub origins: BTreeMap<String, Origin>,
-}
-
-impl Default for Settings {
-    /// The settings without any policy: the shipped defaults of the policy language.
-    fn default() -> Self {
-        Self {
-            mode: Mode::default(),
-            ignore: HonourIgnore::default(),
-            allow: Vec::new(),
-            os: None,
-            default: LinuxDefault::default(),
-            images: ImagePatterns::default(),
-            lookup: Lookup::default(),
-            node_selector: NodeSelectorMode::default(),
-            tolerations: TolerationsMode::default(),
-            add_tolerations: Vec::new(),
-            build: BuildMode::default(),
-            runtime_class: RuntimeClassMode::default(),
-            runtime_class_name: None,
-            spec_os: OsFieldMode::default(),
-            workloads: TemplateDenials::default(),
-            rules_version: None,
-            denials: Denials::default(),
-            translate: Vec::new(),
-            actions: Vec::new(),
-            origins: BTreeMap::new(),
-        }
-    }
 }

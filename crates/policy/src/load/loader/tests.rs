@@ -4,6 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::schema::types::Shape;
 
 type Rows = &'static [(&'static str, &'static [&'static str])];
 

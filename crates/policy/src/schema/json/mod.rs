@@ -15,7 +15,7 @@ use mullion_manifest::document::documents;
 
 use crate::schema::json::ordered::{Members, Ordered};
 use crate::schema::json::rules::{CHOICES, Choice, REPAIRED};
-use crate::schema::kinds::{KINDS, layers};
+use crate::schema::kinds::KINDS;
 use crate::schema::test::TEST_KINDS;
 use crate::schema::types::{API_VERSION, Between, Key, Object, Shape, Text};
 
@@ -84,7 +84,7 @@ fn whole(kind: &str, object: &Object) -> Members {
         .with("title", kind)
         .with("description", plain(kind_doc(object)))
         .with("markdownDescription", kind_doc(object))
-        .and(map(kind, "", object))
+        .and(map("", object))
 }
 
 /// A document to start from; the cursor goes to `$1`, then to `$2`.
@@ -105,11 +105,11 @@ fn kind_doc(object: &Object) -> &'static str {
     }
 }
 
-fn map(kind: &str, path: &str, object: &Object) -> Members {
+fn map(path: &str, object: &Object) -> Members {
     let required: Vec<&str> = object.keys.iter().filter(|key| key.required).map(|key| key.name).collect();
     let properties = object.keys.iter().fold(Members::default(), |properties, key| {
         let below = if path.is_empty() { key.name.to_owned() } else { format!("{path}.{}", key.name) };
-        properties.with(key.name, entry(kind, &below, key))
+        properties.with(key.name, entry(&below, key))
     });
     Members::default()
         .with("type", "object")
@@ -119,9 +119,10 @@ fn map(kind: &str, path: &str, object: &Object) -> Members {
         .with_some("allOf", object.rule.and_then(between))
 }
 
-fn entry(kind: &str, path: &str, key: &Key) -> Members {
-    let layers = layers(kind, path, &key.shape).sentence().map(str::to_owned);
-    let default = key.default.map(|default| match default {
+fn entry(path: &str, key: &Key) -> Members {
+    let layers = key.layers().map(str::to_owned);
+    let default = key.default();
+    let default_text = default.as_deref().map(|default| match default {
         "[]" => "Default: nothing.".to_owned(),
         default => format!("Default: `{default}`."),
     });
@@ -129,7 +130,7 @@ fn entry(kind: &str, path: &str, key: &Key) -> Members {
         Shape::Word(words) => words,
         _ => &[],
     };
-    let ends = || default.iter().chain(&layers);
+    let ends = || default_text.iter().chain(&layers);
     let text = std::iter::once(key.doc.to_owned())
         .chain(words.iter().map(|word| format!("- {}: {}", word.word, word.doc)))
         .chain(ends().cloned());
@@ -141,9 +142,9 @@ fn entry(kind: &str, path: &str, key: &Key) -> Members {
         .with("title", title(path, &key.shape))
         .with("description", text)
         .with("markdownDescription", markdown)
-        .and(value(kind, path, &key.shape))
+        .and(value(path, &key.shape))
         // An empty list would be offered as the value to write, instead of a first entry.
-        .with_some("default", key.default.filter(|default| *default != "[]").and_then(yaml))
+        .with_some("default", default.filter(|default| default != "[]").as_deref().and_then(yaml))
         .with_some("examples", key.example.and_then(yaml).map(|example| vec![example]))
 }
 
@@ -159,18 +160,15 @@ fn title(path: &str, shape: &Shape) -> String {
     }
 }
 
-fn value(kind: &str, path: &str, shape: &Shape) -> Members {
+fn value(path: &str, shape: &Shape) -> Members {
     match shape {
-        Shape::Object(object) => map(kind, path, object),
+        Shape::Object(object) => map(path, object),
         Shape::Short(short, object) => {
             // Every keyword but `type` speaks of one type only, so that both forms stand side by side.
-            let short = value(kind, path, short);
+            let short = value(path, short);
             let types: Vec<Ordered> =
                 [short.get("type"), Some(&"object".into())].into_iter().flatten().cloned().collect();
-            Members::default()
-                .with("type", types)
-                .and(short.without("type"))
-                .and(map(kind, path, object).without("type"))
+            Members::default().with("type", types).and(short.without("type")).and(map(path, object).without("type"))
         }
         Shape::Map => Members::default().with("type", "object"),
         Shape::Texts(keys, values) => Members::default()
@@ -180,7 +178,7 @@ fn value(kind: &str, path: &str, shape: &Shape) -> Members {
         Shape::List(item) => {
             let below = format!("{path}[]");
             let title = Members::default().with("title", title(&below, item));
-            Members::default().with("type", "array").with("items", title.and(value(kind, &below, item)))
+            Members::default().with("type", "array").with("items", title.and(value(&below, item)))
         }
         Shape::Integer => Members::default().with("type", "integer"),
         Shape::Word(words) => Members::default()

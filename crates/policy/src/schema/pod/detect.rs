@@ -1,5 +1,9 @@
 //! `spec.detect` of a PodPolicy.
 
+use mullion_engine::model::settings::image_patterns::ImagePattern;
+use serde_json::json;
+
+use crate::schema::field::{field, list};
 use crate::schema::types::{Key, Object, Shape, Text, word};
 
 pub(crate) static DETECT: Object = Object::of(&[
@@ -13,6 +17,7 @@ pub(crate) static DETECT: Object = Object::of(&[
         "The operating system of pods that say none themselves and whose namespace has no annotation `mullion.dev/os`. It \
          goes before what their images are. For namespaces or pools of one operating system.",
     )
+    .settings(field!(os))
     .example("windows"),
     Key::new(
         "default",
@@ -30,14 +35,16 @@ pub(crate) static DETECT: Object = Object::of(&[
          pods of a DaemonSet or to pods that are bound to a node, and not while every Linux node carries a taint of the \
          NodePolicy's `linuxTaints`.",
     )
-    .default("LinuxWhenMixed"),
+    .settings(field!(default)),
     Key::new(
         "images",
         Shape::List(&Shape::Object(&IMAGE_PATTERN)),
         "What your own images are, by name. The first entry that matches decides. Where none does, the registry says it, \
          if it is asked, or else the image's name.",
     )
-    .default("[]")
+    .settings(list!(images, ImagePattern, all_patterns, |settings| {
+        settings.images.iter().map(|ImagePattern { pattern, os, builds, .. }| json!([pattern, os, builds])).collect()
+    }))
     .example("[{pattern: registry.example.com/win/**, os: windows, builds: [10.0.20348]}]"),
     Key::new(
         "registry",
@@ -59,7 +66,7 @@ pub(crate) static DETECT: Object = Object::of(&[
             "When registries are asked what an image is, where no entry of `detect.images` matches it or the entry leaves \
              its builds open. How they are asked is in the RegistryPolicy.",
         )
-        .default("Never")
+        .settings(field!(lookup))
         .example("Background")])),
         "Whether registries are asked about images.",
     ),

@@ -3,6 +3,10 @@
 pub mod detect;
 pub mod place;
 
+use mullion_engine::model::settings::rule_actions::RuleAction;
+use serde_json::json;
+
+use crate::schema::field::{field, list};
 use crate::schema::pod::detect::DETECT;
 use crate::schema::pod::place::PLACE;
 use crate::schema::types::{Between, Key, Object, Shape, Text, word};
@@ -35,7 +39,7 @@ pub(crate) static POD_SPEC: Object = Object::of(&[
          `match.namespaces.include` of both name different namespaces without `*`. In the shipped files the policy for \
          all namespaces has 0, the one for kube-system 1000.",
     )
-    .default("0")
+    .with_default(|| json!(0))
     .example("10"),
     Key::new(
         "mode",
@@ -51,7 +55,7 @@ pub(crate) static POD_SPEC: Object = Object::of(&[
         "Whether Mullion acts on the pods that match. The quickest way out in an emergency; to let everything through \
          and still have pods placed, set `rules.denials: Warn` instead.",
     )
-    .default("Enforce")
+    .settings(field!(mode))
     .example("Audit"),
     Key::new(
         "match",
@@ -88,7 +92,7 @@ pub(crate) static POD_SPEC: Object = Object::of(&[
         ]),
         "What happens to objects with a pod template whose pods would be denied.",
     )
-    .default("Refuse"),
+    .settings(field!(workloads)),
     Key::new(
         "rules",
         Shape::Object(&RULES),
@@ -144,7 +148,7 @@ static OPT_OUT: Object = Object::of(&[
         "Where the label or annotation `mullion.dev/ignore: \"true\"` is honoured. What is ignored is neither changed nor \
          judged.",
     )
-    .default("Namespaces"),
+    .settings(field!(ignore)),
     Key::new(
         "allow",
         Shape::List(&Shape::Text(Text::Rule)),
@@ -152,7 +156,7 @@ static OPT_OUT: Object = Object::of(&[
          name, code or beginning of codes. A finding that is waved off is not said and changes nothing. Rules that are \
          not listed here the annotation cannot wave off.",
     )
-    .default("[]")
+    .settings(list!(allow, String, distinct))
     .example("[run-as-user, MUL3]"),
 ]);
 
@@ -163,6 +167,7 @@ static RULES: Object = Object::of(&[
         "The version of Mullion that these policies were made for, in quotes. Rules that later versions add or tighten \
          only warn, so that an upgrade refuses nothing new. Absent: all rules as the running version has them.",
     )
+    .settings(field!(rules_version))
     .example("\"0.1\""),
     Key::new(
         "denials",
@@ -172,7 +177,7 @@ static RULES: Object = Object::of(&[
         ]),
         "Whether anything is refused. `Warn` is the first thing to set where Mullion refuses what must run now.",
     )
-    .default("Refuse")
+    .settings(field!(denials))
     .example("Warn"),
     Key::new(
         "translate",
@@ -182,7 +187,7 @@ static RULES: Object = Object::of(&[
          another user beside `runAsNonRoot` into `ContainerUser`. Off by default, because it changes who a process runs \
          as. A rule's page says whether it has a translation.",
     )
-    .default("[]")
+    .settings(list!(translate, String, distinct))
     .example("[run-as-user]"),
     Key::new(
         "actions",
@@ -191,7 +196,9 @@ static RULES: Object = Object::of(&[
          code, a code before its beginning. Of equally long ones the entry of the higher policy decides, then the first \
          of the list.",
     )
-    .default("[]")
+    .settings(list!(actions, RuleAction, first_of_each_rule, |settings| {
+        settings.actions.iter().map(|RuleAction { rule, action, .. }| json!([rule, action])).collect()
+    }))
     .example("[{rule: run-as-user, action: Warn}, {rule: MUL3, action: Deny}]"),
 ]);
 

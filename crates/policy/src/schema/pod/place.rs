@@ -1,5 +1,8 @@
 //! `spec.place` of a PodPolicy.
 
+use mullion_engine::model::settings::workload_settings::Toleration;
+
+use crate::schema::field::{field, list};
 use crate::schema::types::{Between, Key, Object, Shape, Text, word};
 use crate::schema::words::TOLERATION;
 
@@ -18,7 +21,8 @@ pub(crate) static PLACE: Object = Object::of(&[
             ]),
             "Whether pods get the nodeSelector `kubernetes.io/os`.",
         )
-        .default("Add")])),
+        .settings(field!(node_selector))
+        .decides(&["nodeSelector"])])),
         "The operating system in the nodeSelector of pods, and of the templates of DaemonSets.",
     ),
     Key::new("tolerations", Shape::Object(&TOLERATIONS), "Tolerations of pods, and of the templates of DaemonSets."),
@@ -44,7 +48,8 @@ pub(crate) static PLACE: Object = Object::of(&[
              pods with a virtual machine of their own, to pods of a DaemonSet, and to pods that are bound to a node. `mullion compat` shows which hosts run \
              which images.",
         )
-        .default("Compatible")])),
+        .settings(field!(build))
+        .decides(&["affinity", "[node.kubernetes.io/windows-build]", "[mullion.dev/windows-build]"])])),
         "Keeps pods off nodes whose Windows build cannot run their images.",
     ),
     Key::new(
@@ -72,7 +77,8 @@ pub(crate) static PLACE: Object = Object::of(&[
             "Whether Windows pods get `spec.os.name: windows`, by which the API server, Pod Security and the kubelet know \
              them.",
         )
-        .default("WhenClean")])),
+        .settings(field!(spec_os))
+        .decides(&["spec.os"])])),
         "The field `spec.os` of Windows pods, once nothing in them contradicts it.",
     ),
 ]);
@@ -92,13 +98,14 @@ static TOLERATIONS: Object = Object::of(&[
         ]),
         "Which tolerations pods get.",
     )
-    .default("Learn"),
+    .settings(field!(tolerations))
+    .decides(&["tolerations"]),
     Key::new(
         "add",
         Shape::List(&Shape::Object(&TOLERATION)),
         "Tolerations that every Windows pod of the policy gets, as they would stand in a pod. For a pool of one team, say.",
     )
-    .default("[]")
+    .settings(list!(add_tolerations, Toleration, distinct))
     .example("[{key: dedicated, value: team-a, effect: NoSchedule}]"),
 ]);
 
@@ -117,7 +124,8 @@ static RUNTIME_CLASS: Object = Object::with(
             ]),
             "Which RuntimeClass Windows pods get.",
         )
-        .default("PerRelease")
+        .settings(field!(runtime_class))
+        .decides(&["runtimeClassName"])
         .example("Never"),
         Key::new(
             "name",
@@ -125,6 +133,7 @@ static RUNTIME_CLASS: Object = Object::with(
             "Name of the RuntimeClass; with mode `Named`, and only there. It must be in the cluster: pods are not given \
              one that is not.",
         )
+        .settings(field!(runtime_class_name))
         .example("windows-2022"),
     ],
     Between::RuntimeClass,
