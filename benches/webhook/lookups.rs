@@ -15,9 +15,9 @@ use arc_swap::ArcSwap;
 use futures::future::join_all;
 use mullion::registry::settings::RegistrySettings;
 use mullion::webhook::handler;
-use mullion::webhook::images::{Images, patience};
-use mullion::webhook::registries::maker;
-use mullion::webhook::state::State;
+use mullion::webhook::images::{ImageSources, wait_limit};
+use mullion::webhook::registries::source_factory;
+use mullion::webhook::state::WebhookState;
 use mullion_engine::admission::response::Endpoint;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_policy::policy_set::PolicySet;
@@ -55,7 +55,7 @@ impl Silent {
         silent
     }
 
-    fn state(&self, lookup: &str, snapshot: &Arc<ArcSwap<ClusterSnapshot>>) -> State {
+    fn state(&self, lookup: &str, snapshot: &Arc<ArcSwap<ClusterSnapshot>>) -> WebhookState {
         let text = format!(
             "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: a}}\nspec:\n  \
              detect: {{registry: {{lookup: {lookup}}}}}\n---\n\
@@ -66,8 +66,8 @@ impl Silent {
         let policies = PolicySet::from_files(&[("a.yaml", text)]).unwrap();
         let snapshot_synced = Arc::new(AtomicBool::new(true));
         let mut state =
-            State::new(Arc::clone(snapshot), snapshot_synced, Arc::new(ArcSwap::from_pointee(policies.clone())));
-        state.images = Images::made_by(maker(None));
+            WebhookState::new(Arc::clone(snapshot), snapshot_synced, Arc::new(ArcSwap::from_pointee(policies.clone())));
+        state.images = ImageSources::made_by(source_factory(None));
         state.images.follow(&policies, || ()).unwrap();
         state
     }
@@ -89,7 +89,7 @@ struct Times {
 }
 
 /// One review after the other, on one thread that also does all that look-ups do.
-async fn sequence(state: &State, reviews: &[Vec<u8>], times: &mut Times) {
+async fn sequence(state: &WebhookState, reviews: &[Vec<u8>], times: &mut Times) {
     let deadline = tokio::time::Instant::now();
     for body in reviews {
         let start = Instant::now();
@@ -102,7 +102,7 @@ async fn sequence(state: &State, reviews: &[Vec<u8>], times: &mut Times) {
 }
 
 /// How often the source says that this happened.
-fn outcome(state: &State, name: &str) -> u64 {
+fn outcome(state: &WebhookState, name: &str) -> u64 {
     let outcomes = state.images.source().map(|source| source.outcomes()).unwrap_or_default();
     outcomes.iter().find(|(outcome, _)| *outcome == name).map_or(0, |(_, number)| *number)
 }
@@ -196,6 +196,6 @@ fn inline(silent: &Silent, snapshot: &Arc<ArcSwap<ClusterSnapshot>>) {
         times.sort_unstable();
         let figures = [0, times.len() / 2, times.len() - 1].map(|at| times[at]);
         let figures = figures.map(|time| format!("{:10.1}", time.as_secs_f64() * 1000.0)).concat();
-        println!("{:10}{:10}{figures}", budget.as_millis(), patience(budget).as_millis());
+        println!("{:10}{:10}{figures}", budget.as_millis(), wait_limit(budget).as_millis());
     }
 }

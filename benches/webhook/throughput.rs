@@ -16,11 +16,11 @@ use axum::http::header;
 use axum::response::IntoResponse as _;
 use axum::routing::post;
 use mullion::server::accept::{ConnectionLimits, serve};
-use mullion::server::body::Limits;
+use mullion::server::body::BodyLimits;
 use mullion::server::tls::certificate::Certificate;
 use mullion::telemetry::metrics::Metrics;
 use mullion::webhook::router;
-use mullion::webhook::state::State;
+use mullion::webhook::state::WebhookState;
 use mullion_policy::policy_set::PolicySet;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
@@ -105,8 +105,8 @@ fn median(rounds: &[Round], of: fn(&Round) -> f64) -> f64 {
 pub fn run() {
     let identity = Identity::new();
     let client = runtime("load");
-    let state = Arc::new(State::fixed(fleet::snapshot(20_000, 2_000), PolicySet::default()));
-    let webhook = Server::start("webhook", &identity, router::router(state, Limits::default()));
+    let state = Arc::new(WebhookState::fixed(fleet::snapshot(20_000, 2_000), PolicySet::default()));
+    let webhook = Server::start("webhook", &identity, router::router(state, BodyLimits::default()));
     println!(
         "\nthroughput, {ROUNDS} rounds of {} s in turn, medians; µs: processor time for one request",
         ROUND.as_secs()

@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::cli::{check, compat, completions, explain, image, man, mutate, policy, rules, withdraw};
-use crate::webhook::args::Args;
+use crate::webhook::args::WebhookArgs;
 
 /// Places and checks pods by operating system in mixed Windows/Linux Kubernetes clusters.
 #[derive(Debug, Parser)]
@@ -32,7 +32,7 @@ pub enum Command {
     /// Check, explain, test and compare policy files
     Policy(policy::Policy),
     /// Serve the admission webhook over HTTPS
-    Webhook(Args),
+    Webhook(WebhookArgs),
     /// Keep labels, taints and RuntimeClasses of Windows nodes
     Controller(crate::controller::Args),
     /// Take everything of Mullion off nodes, and delete the RuntimeClasses nothing names

@@ -67,7 +67,7 @@ async fn start(args: &Args) -> anyhow::Result<()> {
         .with_context(|| format!("cannot listen on {}; choose another address with --admin-bind", args.admin_bind))?;
     let identity = lease::identity();
     tracing::info!(admin = %listener.local_addr()?, identity, namespace, "controller started");
-    let (timing, owner) = (Timing::of_seconds(args.lease_duration), Owner::asked(client.clone(), &namespace));
+    let (timing, owner) = (Timing::of_seconds(args.lease_duration), Owner::of_client(client.clone(), &namespace));
     let follower = follow::follow(client.clone(), &namespace, timing, identity, owner);
     let (say_synced, synced) = channel::channel(false);
     let (say_leads, leads) = channel::channel(false);

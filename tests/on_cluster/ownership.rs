@@ -197,7 +197,7 @@ pub async fn what_was_made_goes_with_the_release(plane: &ControlPlane) -> Result
     ensure!(metrics.contains("\nmullion_withdrawn 0\n"), "{metrics}");
     withdraw(&hook, &home, &[]).await?;
     let (ended, log) = process.stop().await?;
-    ensure!(ended.success() && !log.contains("cannot be given its owner"), "{ended} {log}");
+    ensure!(ended.success() && !log.contains("cannot set the owner of"), "{ended} {log}");
     Ok(())
 }
 
@@ -244,7 +244,7 @@ pub async fn what_was_nobodys_is_adopted(plane: &ControlPlane) -> Result<()> {
         if !may_delete {
             // They work, and it is said what to do.
             for what in [format!("ConfigMap {}/mullion-state", home.name), format!("Lease {}/{ACCOUNT}", home.name)] {
-                says(&process, &format!("{what} cannot be given its owner")).await?;
+                says(&process, &format!("cannot set the owner of {what}")).await?;
             }
             wait_for("the state to be claimed", DEADLINE, async || {
                 let state = made(&home, "ConfigMap", "mullion-state").await?.context("gone")?;
