@@ -1,4 +1,4 @@
-//! The control plane: its options, its start, and what a test does with it.
+//! The control plane: its options, its start, and actions of tests.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -34,7 +34,7 @@ const START_DEADLINE: Duration = Duration::from_secs(300);
 const REQUEST_DEADLINE: Duration = Duration::from_secs(60);
 /// For KWOK and the controllers to play their parts for one node.
 const NODE_DEADLINE: Duration = Duration::from_secs(180);
-/// How often a start is tried when somebody else takes a port that was just free.
+/// How often a start is tried if another process takes a port that was just free.
 const ATTEMPTS: usize = 5;
 /// Control planes of a process at the same time; the next start waits for the end of one.
 static PLACES: Semaphore = Semaphore::const_new(6);
@@ -274,7 +274,7 @@ fn write_kubeconfig(
     write_config(folder, &format!("{file}.kubeconfig"), url, user, &shows)
 }
 
-/// Writes `file` for a user who shows that to the API server.
+/// Writes a kubeconfig `file` for a user with these credentials.
 fn write_config(folder: &Path, file: &str, url: &str, user: &str, shows: &serde_json::Value) -> Result<PathBuf> {
     let config = json!({
         "apiVersion": "v1",
@@ -321,7 +321,7 @@ struct Parts {
     api_server: Vec<String>,
 }
 
-/// Waits until the API server says so, or `running` that something ended.
+/// Waits until the API server is ready, or a process of `running` has ended.
 async fn api_server_ready(client: &Client, mut running: impl FnMut() -> Result<()>) -> Result<()> {
     wait_for("kube-apiserver to be ready", START_DEADLINE, || {
         let running = running();
@@ -410,7 +410,7 @@ impl ControlPlane {
         self.group().check()
     }
 
-    /// Kills the API server (`SIGKILL`), starts it anew on the same port, and waits until it is ready.
+    /// Kills the API server (`SIGKILL`), starts it again on the same port, and waits until it is ready.
     pub async fn restart_api_server(&self) -> Result<()> {
         let mut command = self.tools.command(Tool::ApiServer);
         self.group().restart(API_SERVER, command.args(&self.api_server))?;
@@ -465,7 +465,7 @@ impl ControlPlane {
             .with_context(what)?;
         let mut stdin = child.stdin.take().with_context(what)?;
         let feed = async move {
-            // kubectl may end without reading everything; its exit status tells.
+            // kubectl may end without reading everything; its exit status shows the result.
             stdin.write_all(input.as_bytes()).await.ok();
         };
         let (output, ()) = tokio::join!(child.wait_with_output(), feed);
@@ -527,7 +527,7 @@ impl ControlPlane {
         Ok(nodes)
     }
 
-    /// The object to create: nobody but us reports a status where KWOK does not run.
+    /// The object to create, with a status, because without KWOK nothing else reports one.
     fn object(&self, spec: &NodeSpec) -> Result<Node> {
         let mut node = spec.build()?;
         if !self.options.kwok && spec.is_ready() {
