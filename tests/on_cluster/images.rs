@@ -1,7 +1,7 @@
-//! Images whose names say nothing: what a registry says of them places their pods.
+//! Pods placed by the answers of a registry, because the names of their images show no operating system.
 //!
 //! Two webhooks of their own on the shared control plane, for namespaces with labels of their own: one keeps answers about
-//! tags for long, the other as briefly as can be. Undecided pods get nothing here, so what a pod gets is the registry's.
+//! tags for long, the other as short as possible. Undecided pods get nothing here, so what a pod gets is the registry's.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -153,7 +153,7 @@ async fn until_told(namespace: &TestNamespace, image: &str, wanted: Option<&str>
         match ask(namespace, &probe).await {
             Ok(Ok(stored)) if os(&stored) == wanted => Seen::Done(()),
             Ok(Ok(stored)) => Seen::NotYet(stored["spec"].to_string()),
-            Ok(Err(refusal)) => Seen::Hopeless(anyhow::anyhow!("refused: {refusal}")),
+            Ok(Err(error)) => Seen::Hopeless(anyhow::anyhow!("rejected: {error}")),
             Err(error) => Seen::NotYet(format!("{error:#}")),
         }
     })
@@ -192,7 +192,7 @@ async fn first_pod(
     bail!("{ATTEMPTS} first pods were told nothing, the last one: {last}")
 }
 
-pub async fn what_the_registry_says_places_the_first_pod(asking: &Asking) -> Result<()> {
+pub async fn the_registry_places_the_first_pod(asking: &Asking) -> Result<()> {
     let host = asking.steady.host();
     // Image, its OS, where Compatible may put it, and where Exact does.
     let cases: [(&str, &str, &[&str], &[&str]); 5] = [
@@ -231,7 +231,7 @@ pub async fn what_the_registry_says_places_the_first_pod(asking: &Asking) -> Res
     Ok(())
 }
 
-pub async fn in_the_background_it_places_the_next_pod(asking: &Asking) -> Result<()> {
+pub async fn in_the_background_the_registry_places_the_next_pod(asking: &Asking) -> Result<()> {
     let image = format!("{}/shop/fresh:1", asking.steady.host());
     let namespace = asking.namespace(BACKGROUND, LASTING).await?;
     let first = create(&namespace, &of("first", &image)).await?;
@@ -245,7 +245,7 @@ pub async fn in_the_background_it_places_the_next_pod(asking: &Asking) -> Result
     Ok(())
 }
 
-pub async fn a_tag_that_moves_moves_the_next_pod(asking: &Asking) -> Result<()> {
+pub async fn a_tag_that_moves_changes_the_next_pod(asking: &Asking) -> Result<()> {
     let push = |image: &str, platform| block_in_place(|| asking.moving.push(image, platform));
     let host = asking.moving.host();
     let fresh = |attempt| {

@@ -1,7 +1,7 @@
-//! An installation's life: whose the objects are that a controller makes, what goes with a release that is taken away,
-//! and a whole cluster that starts cold.
+//! Owners of the objects that a controller creates, the objects that are deleted with a release, and the cold start of a
+//! whole cluster.
 //!
-//! The control plane minds owners as OpenShift's does. Each function is the only Mullion of the cluster.
+//! The control plane checks owner references as OpenShift's does. Each function runs the only Mullion of the cluster.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use crate::rights::{
 };
 use crate::shared::{DEADLINE, admin_get, create, delete, pods, wait_until_asked, workload};
 
-/// Nothing is scheduled, and nobody plays the kubelet.
+/// Nothing is scheduled, and no kubelet runs.
 pub fn plane() -> Builder {
     let plugins = ["NodeRestriction", "OwnerReferencesPermissionEnforcement"];
     ControlPlane::builder().admission_plugins(&plugins).scheduler(false).kwok(false)
@@ -124,8 +124,9 @@ async fn delete_account(home: &TestNamespace) -> Result<()> {
     Ok(())
 }
 
-/// Withdrawn, taken away in the worst order, and installed again: nothing is left, nobody wakes up, and all works anew.
-pub async fn what_was_made_goes_with_the_release(plane: &ControlPlane) -> Result<()> {
+/// Withdrawn, deleted in the worst order, and installed again: nothing is left, no process recovers objects, and the new
+/// installation works.
+pub async fn run_time_objects_are_deleted_with_the_release(plane: &ControlPlane) -> Result<()> {
     let home = plane.namespace("mullion").await?;
     plane.create_node(&NodeSpec::windows("owin", "10.0.20348.2655")).await?;
     let first = account(&home).await?;
@@ -145,7 +146,7 @@ pub async fn what_was_made_goes_with_the_release(plane: &ControlPlane) -> Result
     let (process, _) = controller(&kubeconfig, &home, &CERTIFIED).await?;
     all_owned_by(&home, &first).await?;
     labelled(plane, "owin", true).await?;
-    // Deleted under a controller, each is made anew with its owner.
+    // Deleted while a controller runs, each is created again with its owner.
     for (kind, name) in MADE {
         delete_made(plane, &home, kind, name).await?;
     }
@@ -207,7 +208,7 @@ async fn delete_made(plane: &ControlPlane, home: &TestNamespace, kind: &str, nam
 
 /// From a Mullion that gave nothing an owner: state and keys stay, and all goes with the release from now on, as far as
 /// the API server lets the controller say so.
-pub async fn what_was_nobodys_is_adopted(plane: &ControlPlane) -> Result<()> {
+pub async fn objects_without_owner_are_adopted(plane: &ControlPlane) -> Result<()> {
     for may_delete in [true, false] {
         let home = plane.namespace("mullion").await?;
         let (process, _) = controller(plane.kubeconfig(), &home, &CERTIFIED).await?;
@@ -242,7 +243,7 @@ pub async fn what_was_nobodys_is_adopted(plane: &ControlPlane) -> Result<()> {
         let kubeconfig = plane.kubeconfig_for_service_account(&home.name, ACCOUNT).await?;
         let (process, _) = controller(&kubeconfig, &home, &CERTIFIED).await?;
         if !may_delete {
-            // They work, and it is said what to do.
+            // They work, and the log contains what to do.
             for what in [format!("ConfigMap {}/mullion-state", home.name), format!("Lease {}/{ACCOUNT}", home.name)] {
                 says(&process, &format!("cannot set the owner of {what}")).await?;
             }
@@ -265,7 +266,7 @@ pub async fn what_was_nobodys_is_adopted(plane: &ControlPlane) -> Result<()> {
         all_owned_by(&home, &uid).await?;
         for ((kind, name), before) in MADE.into_iter().zip(before).skip(if may_delete { 0 } else { 2 }) {
             let now = made(&home, kind, name).await?.context("gone")?;
-            ensure!(now["metadata"]["uid"] == before, "{kind} {name} was made anew");
+            ensure!(now["metadata"]["uid"] == before, "{kind} {name} was created again");
         }
         let (ended, log) = process.stop().await?;
         ensure!(ended.success(), "{ended} {log}");
@@ -345,14 +346,14 @@ pub async fn a_cluster_starts_cold(plane: &ControlPlane) -> Result<()> {
     for (namespace, of) in others {
         wait_for(&format!("a pod of {of} again"), DEADLINE, async || one_of(namespace, of).await.map(drop)).await?;
     }
-    wait_for("a Windows pod to be refused in words", DEADLINE, async || {
+    wait_for("a Windows pod to be denied with a message", DEADLINE, async || {
         let reasons = ["get", "events", "-n", &*team.name, "--field-selector", "reason=FailedCreate", "-o", "json"];
         let events = plane.kubectl(&reasons).await?;
         ensure!(events.contains("of-windows") && events.contains("pods.mullion.dev"), "{events}");
         Ok(())
     })
     .await?;
-    ensure!(one_of(&team, "of-windows").await.is_err(), "nobody has judged it");
+    ensure!(one_of(&team, "of-windows").await.is_err(), "it was not reviewed");
     wait_for("the certificates to end", DEADLINE, async || {
         let now = jiff::Timestamp::now().as_second();
         ensure!(now > pair.max(ca), "{} s more", pair.max(ca) - now);

@@ -1,4 +1,4 @@
-//! Policy files that an admin edits: what becomes of pods meanwhile, and where it is said.
+//! Policy files that an admin edits: the effect on pods, and where it is reported.
 //!
 //! One at a time with whatever else runs Mullion over the whole cluster: see `memory`.
 
@@ -9,8 +9,8 @@ use mullion_cluster::{ConfigMapMount, ControlPlane, TestNamespace, wait_for};
 use serde_json::{Value, json};
 
 use crate::memory::{
-    Running, as_controller, as_webhook, controller, controllers, refused, registration_gone, state, webhook, webhooks,
-    windows_pod,
+    Running, as_controller, as_webhook, controller, controllers, failed_start, registration_gone, state, webhook,
+    webhooks, windows_pod,
 };
 use crate::shared::{DEADLINE, dry_run};
 
@@ -78,7 +78,7 @@ async fn kept_by_another_version(
     let earlier = kept(&marks("of-old").replace("priority", "precedence"));
     let create = ["create", "configmap", "mullion-state", "-n", &own.name];
     plane.kubectl(&[&create[..], &[&format!("--from-literal=policies={earlier}")]].concat()).await?;
-    let log = refused(&as_webhook(plane, kubeconfig, own, bad)?.0).await?;
+    let log = failed_start(&as_webhook(plane, kubeconfig, own, bad)?.0).await?;
     for part in ["mine.yaml:5:3: ", "do not load in this version", "ConfigMap mullion-state: /old/mine.yaml:5:3: "] {
         ensure!(log.contains(part), "no {part:?}: {log}");
     }
@@ -95,7 +95,7 @@ async fn kept_by_another_version(
 /// Pods are decided by the last good set whatever the files say, and every place where an admin looks says what is wrong,
 /// what holds instead and when it is over.
 #[allow(clippy::too_many_lines, reason = "one story")]
-pub async fn admins_see_what_became_of_their_edit(plane: &ControlPlane) -> Result<()> {
+pub async fn admins_see_the_result_of_their_edit(plane: &ControlPlane) -> Result<()> {
     let own = plane.namespace("mullion").await?;
     let namespace = plane.namespace("edited").await?;
     let kubeconfigs = (controllers(plane, &own).await?, webhooks(plane, &own, true).await?);
@@ -108,7 +108,7 @@ pub async fn admins_see_what_became_of_their_edit(plane: &ControlPlane) -> Resul
     for program in
         [as_webhook(plane, &kubeconfigs.1, &own, mount.path())?.0, as_controller(&kubeconfigs.0, &own, mount.path())]
     {
-        let log = refused(&program).await?;
+        let log = failed_start(&program).await?;
         for part in ["mine.yaml:5:3: ", "mine.yaml:7:19: ", "nodes.yaml:1:1: ", "keeps none"] {
             ensure!(log.contains(part), "no {part:?}: {log}");
         }

@@ -1,4 +1,4 @@
-//! What is made from the catalogue for people: a page per rule, and their index.
+//! Documents generated from the catalogue: a page per rule, and their index.
 
 use std::fmt::Write;
 

@@ -166,7 +166,7 @@ async fn policies_that_become_invalid_change_only_the_metric() {
     windows["request"]["object"]["spec"]["containers"][0]["image"] =
         json!("mcr.microsoft.com/windows/nanoserver:ltsc2022");
     windows["request"]["object"]["spec"]["securityContext"] = json!({"runAsUser": 1000});
-    let denied = async || {
+    let pod_denied = async || {
         let stream = connect(bind, &roots, b"http/1.1").await;
         let (mut client, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
@@ -176,7 +176,7 @@ async fn policies_that_become_invalid_change_only_the_metric() {
     };
     let policies = async || serde_json::from_str::<Value>(&get(admin, "/policies").await).unwrap();
     let write = |text: &str| fs::write(dir.path().join("policies/mine.yaml"), text).unwrap();
-    assert!(denied().await);
+    assert!(pod_denied().await);
     wait_for_metric(admin, "mullion_policy_load_errors 0").await;
     let good = policies().await;
 
@@ -188,12 +188,12 @@ async fn policies_that_become_invalid_change_only_the_metric() {
         (&good["hash"], &good["policies"], &good["lastGood"])
     );
     assert!(bad["problems"][0].as_str().unwrap().contains("mine.yaml:5:3: "), "{bad}");
-    assert!(denied().await, "the old set is in force");
+    assert!(pod_denied().await, "the old set is in force");
     get(admin, "/readyz").await;
 
     write(&denies.replace("Deny", "Warn"));
     wait_for_metric(admin, "mullion_policy_load_errors 0").await;
-    assert!(!denied().await, "the new set is in force");
+    assert!(!pod_denied().await, "the new set is in force");
     let (status, log) = process.stop().await.unwrap();
     assert_eq!(status.code(), Some(0), "{log}");
     assert!(log.contains("mine.yaml:5:3: ") && !log.contains("nanoserver"), "{log}");

@@ -1,4 +1,4 @@
-//! What case files and the files beside them hold: `tests/cases/README.md` explains it.
+//! The format of case files and of the files beside them; `tests/cases/README.md` documents it.
 
 use std::collections::BTreeMap;
 
@@ -279,7 +279,7 @@ impl Step {
         if let Some(refused) = refused {
             let Refused { by, status, says, causes, causes_only } = refused;
             let empty = by.is_none() && status.is_none() && says.is_empty() && causes.is_empty();
-            ensure!(!empty, "`refused` says nothing about the refusal: give `by`, `status`, `says` or `causes`");
+            ensure!(!empty, "`refused` has no key: give `by`, `status`, `says` or `causes`");
             let known = by.as_ref().is_none_or(|by| super::judge::is_known(by));
             ensure!(
                 known,
@@ -289,7 +289,7 @@ impl Step {
             ensure!(!causes_only || !causes.is_empty(), "`causesOnly` without `causes`");
             ensure!(
                 stored.is_none() && changes.is_none(),
-                "what is `refused` has no answer to hold against `stored` or `changes`"
+                "`refused` has no object to compare with `stored` or `changes`"
             );
         }
         for (key, value) in [("stored", stored), ("is", is)] {

@@ -1,4 +1,4 @@
-//! What must come of a step: an answer or a program's words against what is expected, as sentences where they differ.
+//! Compares the result of a step, a response or a program's output, with the expected one; differences are sentences.
 
 use mullion::report::field_match::mismatches;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use super::ask::Answer;
 use super::format::{Refused, With};
 use super::tool::Said;
 
-/// Words by which an admission plugin's refusal is known: it does not give its name.
+/// Texts that identify an admission plugin's denial, which does not contain its name.
 const PLUGINS: &[(&str, &[&str])] = &[
     // plugin/pkg/admission/security/podsecurity; staging/src/k8s.io/pod-security-admission/admission
     ("PodSecurity", &["violates PodSecurity"]),
@@ -48,10 +48,10 @@ pub fn is_known(by: &str) -> bool {
 pub fn answer(answer: &Answer, with: &With) -> Vec<String> {
     let mut wrong = Vec::new();
     match &with.refused {
-        Some(_) if !answer.refused() => wrong.push("expected a refusal, and it was accepted".to_owned()),
-        Some(expected) => refusal(answer, expected, &mut wrong),
-        None if answer.refused() => {
-            wrong.push(format!("refused: {} {}", answer.status, answer.message()));
+        Some(_) if !answer.rejected() => wrong.push("expected a rejection, and it was accepted".to_owned()),
+        Some(expected) => compare_rejection(answer, expected, &mut wrong),
+        None if answer.rejected() => {
+            wrong.push(format!("rejected: {} {}", answer.status, answer.message()));
         }
         None => {
             if let Some(stored) = &with.stored {
@@ -63,13 +63,13 @@ pub fn answer(answer: &Answer, with: &With) -> Vec<String> {
     wrong
 }
 
-fn refusal(answer: &Answer, expected: &Refused, wrong: &mut Vec<String>) {
+fn compare_rejection(answer: &Answer, expected: &Refused, wrong: &mut Vec<String>) {
     let message = answer.message();
-    let mut miss = |what: String| wrong.push(format!("{what}; it was refused so: {} {message}", answer.status));
+    let mut miss = |what: String| wrong.push(format!("{what}; it was rejected with {} {message}", answer.status));
     if let Some(by) = &expected.by
         && !is_by(message, by)
     {
-        miss(format!("expected a refusal by {by}"));
+        miss(format!("expected a rejection by {by}"));
     }
     if let Some(status) = expected.status
         && u64::from(answer.status) != status

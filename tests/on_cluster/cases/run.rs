@@ -188,10 +188,10 @@ impl Run<'_> {
         twin: &str,
         expected: &[String],
     ) -> Result<Vec<String>> {
-        if ours.refused() {
+        if ours.rejected() {
             return Ok(Vec::new()); // said already
         }
-        ensure!(!bare.refused(), "without Mullion it is refused: {} {}", bare.status, bare.message());
+        ensure!(!bare.rejected(), "without Mullion it is rejected: {} {}", bare.status, bare.message());
         let of_status = step.with.subresource.as_deref() == Some("status");
         let mut sides = [
             differ::comparable(&bare.body, twin, of_status),

@@ -1,4 +1,4 @@
-//! kubectl and Helm, run as a person would.
+//! kubectl and Helm, run as a user runs them.
 
 use std::process::Stdio;
 
