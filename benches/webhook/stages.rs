@@ -1,4 +1,4 @@
-//! Where the handler's time goes: each of its parts alone, on one thread, for the same bodies as in `reviews`.
+//! The time of each part of the handler, measured alone, on one thread, for the same bodies as in `reviews`.
 
 use std::hint::black_box;
 use std::time::Duration;

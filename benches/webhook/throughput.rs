@@ -1,8 +1,8 @@
-//! The HTTPS webhook against a server that shares accept loop, ALPN and keep-alive, reads the whole body and answers a
+//! The HTTPS webhook against a server that shares accept loop, ALPN and keep-alive, reads the whole body and returns a
 //! constant of the median size.
 //!
-//! Each server and the load generator have one thread each. The ratio of processor time for one request is the ratio
-//! of what they could serve where the load generator is not in the way.
+//! Each server and the load generator have one thread each. The ratio of processor time for one request is the
+//! ratio of their throughputs without the load generator.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -39,7 +39,7 @@ fn runtime(name: &str) -> Runtime {
     Builder::new_multi_thread().worker_threads(1).thread_name(name).enable_all().build().unwrap()
 }
 
-/// A server on a thread of its own, which is called `name`: at most 15 characters.
+/// A server on a thread of its own with this `name`: at most 15 characters.
 struct Server {
     name: &'static str,
     address: SocketAddr,

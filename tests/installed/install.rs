@@ -26,7 +26,7 @@ pub async fn the_defaults_work(site: &Site) -> Result<()> {
     namespaces.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
 
     site.install(&[]).await?;
-    // Kubernetes tells Helm of ready pods, and the API server of their addresses: the order is not fixed.
+    // Helm learns of ready pods, and the API server of their addresses: the order is not fixed.
     wait_for("the Service to have the addresses of both webhooks", DEADLINE, async || endpoints(site).await).await?;
 
     let shop = site.plane.namespace("shop").await?;
@@ -61,7 +61,7 @@ pub async fn the_defaults_work(site: &Site) -> Result<()> {
         ensure!(registered.iter().all(|bundle| !bundle.is_empty()), "{what} has a webhook without caBundle");
     }
     let lease = Api::<Lease>::namespaced(client.clone(), NAMESPACE).get("mullion-controller").await?;
-    let holder = lease.spec.and_then(|spec| spec.holder_identity).context("nobody holds the lease")?;
+    let holder = lease.spec.and_then(|spec| spec.holder_identity).context("the lease has no holder")?;
     let controllers = site.pods_of("mullion-controller").await?;
     ensure!(controllers.iter().any(|pod| holder.starts_with(&pod.name_any())), "the lease is held by {holder}");
 

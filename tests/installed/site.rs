@@ -104,7 +104,7 @@ impl Site {
         .await
     }
 
-    /// Installs the chart as the README says, or brings an installed one to these arguments (`--set`, …).
+    /// Installs the chart as in the README, or upgrades an installed one to these arguments (`--set`, …).
     pub async fn install(&self, arguments: &[&str]) -> Result<String> {
         let chart = chart();
         let chart = chart.to_str().context("a path that is not UTF-8")?;

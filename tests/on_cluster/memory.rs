@@ -114,7 +114,7 @@ pub async fn controller(kubeconfig: &Path, namespace: &TestNamespace, policies: 
     start(&as_controller(kubeconfig, namespace, policies)).await
 }
 
-/// A webhook's arguments, and what the API server must be told to ask it.
+/// A webhook's arguments, and its registration with the API server.
 pub fn as_webhook(
     plane: &ControlPlane,
     kubeconfig: &Path,
@@ -337,7 +337,7 @@ pub async fn bad_policy_files_do_not_stop_a_start(plane: &ControlPlane) -> Resul
             ensure!(log.contains(part), "no {part:?}: {log}");
         }
     }
-    // With good files nobody needs the ConfigMap, or the right to read it.
+    // With valid files the ConfigMap is not needed, or the right to read it.
     let blind = webhooks(plane, &own, false).await?;
     let (blind, _) = webhook(plane, &blind, &own, good.path()).await?;
     ensure!(blind.policies().await?["kept"] == false, "there are files");
@@ -377,7 +377,7 @@ pub async fn a_new_node_has_its_taint_at_once(plane: &ControlPlane) -> Result<()
     let labels = json!(stored.metadata.labels);
     ensure!(labels["mullion.dev/windows-release"] == "ltsc2022", "{labels}");
     ensure!(labels["mullion.dev/windows-revision"] == "2655", "{labels}");
-    ensure!(owned(&stored).contains("\"taint\""), "the taint belongs to nobody: {:?}", stored.metadata.annotations);
+    ensure!(owned(&stored).contains("\"taint\""), "the taint is not recorded: {:?}", stored.metadata.annotations);
     wait_for("the scheduler to see the node and its taint", DEADLINE, async || {
         let pod = get(&outside, "Pod", "kubelet-1").await?;
         let text = pod["status"]["conditions"].to_string();
@@ -426,7 +426,7 @@ pub async fn a_new_node_has_its_taint_at_once(plane: &ControlPlane) -> Result<()
         names.push(spec.name().to_owned());
     }
 
-    // A controller comes back, and finds nothing to do but what nobody could know before.
+    // A controller comes back, and does only what could not be known before.
     let third = controller(&kubeconfigs.0, &own, policies.path()).await?;
     admin
         .patch_status(
@@ -531,7 +531,7 @@ pub async fn earlier_taints_are_removed_and_forged_ones_kept(plane: &ControlPlan
     let second = controller(&kubeconfig, &own, policies.path()).await?;
     let honest = wait_for_taints("honest", &[ours]).await?;
     ensure!(owned(&honest).contains("windows\",\"effect\":\"NoSchedule"), "{}", owned(&honest));
-    // Its record of the first taint is lost, so that is nobody's to take off either.
+    // Its record of the first taint is lost, so Mullion does not remove it either.
     let forger = wait_for_taints("forger", &[vault, earlier, ours]).await?;
     ensure!(!owned(&forger).contains("vault"), "{}", owned(&forger));
     // Once the patch is answered.

@@ -73,7 +73,7 @@ async fn controller(kubeconfig: &Path, home: &TestNamespace, flags: &[&str]) -> 
 
 const CERTIFIED: [&str; 4] = ["--webhook-service", "mullion-webhook", "--certificate-name", "127.0.0.1"];
 
-async fn says(process: &MullionProcess, words: &str) -> Result<()> {
+async fn wait_for_log(process: &MullionProcess, words: &str) -> Result<()> {
     wait_for(&format!("{words:?} in the log"), DEADLINE, async || {
         let log = process.log()?;
         if log.contains(words) { Ok(()) } else { bail!("{log}") }
@@ -136,8 +136,8 @@ pub async fn run_time_objects_are_deleted_with_the_release(plane: &ControlPlane)
     let hook = plane.kubeconfig_for(hook, &[])?;
 
     // Before any controller: nothing is made that the first one would find.
-    let said = withdraw(&hook, &home, &[]).await?;
-    ensure!(said.contains("no controller of Mullion has worked here") && !said.contains("ConfigMap"), "{said}");
+    let output = withdraw(&hook, &home, &[]).await?;
+    ensure!(output.contains("no controller of Mullion has worked here") && !output.contains("ConfigMap"), "{output}");
     for (kind, name) in MADE {
         ensure!(made(&home, kind, name).await?.is_none(), "{kind} {name}");
     }
@@ -152,12 +152,12 @@ pub async fn run_time_objects_are_deleted_with_the_release(plane: &ControlPlane)
     }
     all_owned_by(&home, &first).await?;
 
-    let said = withdraw(&hook, &home, &[]).await?;
-    ensure!(said.contains("the controller has stopped") && said.contains("nodes: 1 of 1 freed"), "{said}");
+    let output = withdraw(&hook, &home, &[]).await?;
+    ensure!(output.contains("the controller has stopped") && output.contains("nodes: 1 of 1 freed"), "{output}");
     labelled(plane, "owin", false).await?;
     // The release stays after all.
-    let said = withdraw(&hook, &home, &["--undo"]).await?;
-    ensure!(said.contains("controllers work again"), "{said}");
+    let output = withdraw(&hook, &home, &["--undo"]).await?;
+    ensure!(output.contains("controllers work again"), "{output}");
     labelled(plane, "owin", true).await?;
     withdraw(&hook, &home, &[]).await?;
     // A ConfigMap that somebody deleted meanwhile is made again, the controller's and not the Job's.
@@ -168,7 +168,7 @@ pub async fn run_time_objects_are_deleted_with_the_release(plane: &ControlPlane)
 
     // Before the Deployment: the controller runs on without its ServiceAccount.
     delete_account(&home).await?;
-    says(&process, "leading no more").await?;
+    wait_for_log(&process, "leading no more").await?;
     for (kind, name) in MADE {
         wait_for(&format!("{kind} {name} to go"), DEADLINE, async || {
             ensure!(made(&home, kind, name).await?.is_none(), "it is there");
@@ -245,7 +245,7 @@ pub async fn objects_without_owner_are_adopted(plane: &ControlPlane) -> Result<(
         if !may_delete {
             // They work, and the log contains what to do.
             for what in [format!("ConfigMap {}/mullion-state", home.name), format!("Lease {}/{ACCOUNT}", home.name)] {
-                says(&process, &format!("cannot set the owner of {what}")).await?;
+                wait_for_log(&process, &format!("cannot set the owner of {what}")).await?;
             }
             wait_for("the state to be claimed", DEADLINE, async || {
                 let state = made(&home, "ConfigMap", "mullion-state").await?.context("gone")?;
@@ -307,7 +307,7 @@ pub async fn a_cluster_starts_cold(plane: &ControlPlane) -> Result<()> {
 
     let port = free_port()?;
     let (before, admin) = webhook(plane, &home, port).await?;
-    wait_for("a webhook that says what it waits for", DEADLINE, async || {
+    wait_for("a webhook that reports what it waits for", DEADLINE, async || {
         let (status, text) = admin_get(admin, "/readyz").await?;
         ensure!(status == 503 && text.contains("no certificate"), "{status} {text}");
         Ok(())
@@ -316,7 +316,7 @@ pub async fn a_cluster_starts_cold(plane: &ControlPlane) -> Result<()> {
     let short = ["--certificate-lifetime", "10", "--ca-lifetime", "20"];
     let (keeper, admin) = controller(plane.kubeconfig(), &home, &[&CERTIFIED[..], &short].concat()).await?;
     let registration = WebhookRegistration::new(&format!("https://127.0.0.1:{port}"), "").as_installed().with_nodes();
-    // Waited for, however busy the machine is: who is not there is refused at once.
+    // Waited for, however busy the machine is: a missing process fails at once.
     let registration = registration.value("admission.failurePolicy=Fail").timeout_seconds(30);
     registration.register(&plane.client()).await?;
     wait_until_asked(&team).await?;

@@ -39,7 +39,7 @@ impl Fixture for Shared {
     }
 }
 
-/// A webhook on that cluster with the shipped policies, ready, and what the API server must be told to ask it.
+/// A webhook on that cluster with the shipped policies, ready, and its registration with the API server.
 pub async fn start_webhook(plane: &ControlPlane) -> Result<(MullionProcess, WebhookRegistration)> {
     start_webhook_with(plane, &policies()).await
 }

@@ -69,8 +69,8 @@ pub async fn the_api_server_restarts(plane: &ControlPlane) -> Result<()> {
         .await?;
         let heard = number(port, "mullion_watch_last_event_timestamp", "\"nodes\"").await?;
         ensure!(heard > 1_700_000_000, "{heard}");
-        let (ready, told) = admin_get(port, "/readyz").await?;
-        ensure!(ready == 200, "not ready after the restart: {told}");
+        let (ready, text) = admin_get(port, "/readyz").await?;
+        ensure!(ready == 200, "not ready after the restart: {text}");
         // The longer the API server is away, the more attempts fail: every sixth begins with a list.
         let failures = number(port, "mullion_watch_failures_total", "").await?;
         let lists = number(port, "mullion_watch_restarts_total", "").await?;

@@ -159,13 +159,13 @@ async fn an_image_is_looked_up_in_the_background() {
     registry.push("a:1", LTSC2022);
     let registries = registries(&[&registry.host()]);
     let text = format!("{}/a:1", registry.host());
-    let (image, nobody) = (ImageRef::parse(&text).unwrap(), Credentials::anonymous());
-    assert!(registries.known(&image, &nobody).is_none());
-    registries.want(image, nobody.clone());
+    let (image, anonymous) = (ImageRef::parse(&text).unwrap(), Credentials::anonymous());
+    assert!(registries.known(&image, &anonymous).is_none());
+    registries.want(image, anonymous.clone());
     while registries.under_way() > 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    assert_eq!(shown(&registries.known(&image, &nobody).unwrap()), [LTSC2022]);
+    assert_eq!(shown(&registries.known(&image, &anonymous).unwrap()), [LTSC2022]);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 //!
 //! Each document of `bad.yaml` has a finding of the rule, those of `good.yaml` have none at all. If they need it,
 //! `snapshot.yaml` contains the cluster snapshot and `policy.yaml` the policies. `findings.txt` is what `check` finds in
-//! `bad.yaml`; `fixed.yaml` (rules with a repair only) is what `mutate --templates` makes of it under a policy that says
+//! `bad.yaml`; `fixed.yaml` (rules with a repair only) is what `mutate --templates` makes of it under a policy that sets
 //! Repair for the rule. Both are made by `make rules`.
 
 use std::fmt::Write;
@@ -86,7 +86,7 @@ fn fixed(rule: &Rule, folder: &str, bad: &str, plain: &Beside) -> Checked {
 fn no_strangers(rule: &Rule, folder: &str) -> Checked {
     let known = |name: &str| WRITTEN.contains(&name) || (MADE.contains(&name) && (name != "fixed.yaml" || rule.repair));
     let strangers = golden::names(folder).into_iter().filter(|name| !known(name));
-    all(&strangers.map(|name| format!("{folder}/{name} is read by nobody; remove it")).collect::<Vec<_>>())
+    all(&strangers.map(|name| format!("{folder}/{name} is never read; remove it")).collect::<Vec<_>>())
 }
 
 pub fn every_folder_has_a_rule() -> Checked {

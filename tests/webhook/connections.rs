@@ -125,12 +125,12 @@ async fn a_shutdown_lets_requests_finish_and_takes_no_new_ones() {
     assert_eq!(server.review("web").await["allowed"], true);
 
     server.stop.cancel();
-    let refused = async {
+    let closed = async {
         while TcpStream::connect(server.address).await.is_ok() {
             tokio::task::yield_now().await;
         }
     };
-    within(refused).await;
+    within(closed).await;
     stream.write_all(after.as_bytes()).await.unwrap();
     let answer = String::from_utf8(ends(&mut stream).await).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");

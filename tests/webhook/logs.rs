@@ -78,7 +78,7 @@ async fn no_part_of_an_object_in_any_log() {
     let (status, log) = process.stop().await.unwrap();
     assert_eq!(status.code(), Some(0), "{log}");
     // The log contains all events.
-    for expected in [" TRACE rustls", "reviewed", "request not understood"] {
+    for expected in [" TRACE rustls", "reviewed", "malformed request"] {
         assert!(log.contains(expected), "{expected} is not logged: is this the whole log?");
     }
     assert!(!log.contains("hunter2"), "{}", log.lines().find(|line| line.contains("hunter2")).unwrap_or_default());

@@ -109,7 +109,7 @@ impl Builder {
     /// Starts the control plane and waits until the API server is ready.
     ///
     /// # Errors
-    /// Tools are missing (the message says how to build them), or a program ended early or was not ready in time: the message
+    /// Tools are missing (the message contains how to build them), or a program ended early or was not ready in time: the message
     /// shows the last lines of its log and where the logs are kept.
     pub async fn start(self) -> Result<ControlPlane> {
         let tools = Tools::locate()?;
@@ -215,7 +215,7 @@ const CONTROLLER_MANAGER_FLAGS: &[&str] = &[
     "--cert-dir=pki",
     "--kube-api-qps=1000", // 20 by default: 1,000 nodes took 113 s to lose their not-ready taint, and 6.5 s so
     "--kube-api-burst=2000",
-    // 50 s and 60 s by default. Here nodes are not ready when a test says so, and not when a busy machine is late with a
+    // 50 s and 60 s by default. Here nodes are not ready when a test sets it, and not when a busy machine is late with a
     // lease: nothing makes such a node ready again.
     "--node-monitor-grace-period=1h",
     "--node-startup-grace-period=1h",
@@ -298,7 +298,7 @@ async fn client_from(kubeconfig: &Path) -> Result<Client> {
     let mut config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
         .await
         .with_context(|| format!("make sense of {}", kubeconfig.display()))?;
-    config.proxy_url = None; // the server is on loopback, whatever HTTPS_PROXY says
+    config.proxy_url = None; // the server is on loopback, even if HTTPS_PROXY is set
     Client::try_from(config).context("make a client for the control plane")
 }
 
@@ -522,7 +522,7 @@ impl ControlPlane {
         }
         let mut nodes = Vec::with_capacity(specs.len());
         for spec in specs {
-            nodes.push(self.settled(&api, spec).await?);
+            nodes.push(self.wait_until_stable(&api, spec).await?);
         }
         Ok(nodes)
     }
@@ -537,7 +537,7 @@ impl ControlPlane {
         Ok(node)
     }
 
-    async fn settled(&self, api: &Api<Node>, spec: &NodeSpec) -> Result<Node> {
+    async fn wait_until_stable(&self, api: &Api<Node>, spec: &NodeSpec) -> Result<Node> {
         let name = spec.name();
         let taints = spec.taints()?;
         if !self.options.controller_manager && spec.is_ready() {

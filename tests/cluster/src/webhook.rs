@@ -51,7 +51,7 @@ pub struct WebhookRegistration {
 }
 
 impl WebhookRegistration {
-    /// For a webhook at `https://127.0.0.1:PORT` whose certificate `ca_pem` signed (empty: somebody else fills in
+    /// For a webhook at `https://127.0.0.1:PORT` whose certificate `ca_pem` signed (empty: another tool fills in
     /// `caBundle`): named `mullion`, failing closed, 30 s: the most there is, for busy machines.
     ///
     /// A test must notice that its webhook is down, hence `Fail` for every request. What a cluster has is
@@ -226,7 +226,7 @@ pub async fn wait_until_called(
             return Seen::Done(());
         }
         Seen::NotYet(
-            answer.map_or_else(|error| format!("refused: {error}"), |pod| format!("created {}", json!(pod.metadata))),
+            answer.map_or_else(|error| format!("rejected: {error}"), |pod| format!("created {}", json!(pod.metadata))),
         )
     })
     .await

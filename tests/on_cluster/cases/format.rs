@@ -151,7 +151,7 @@ pub struct Step {
     pub with: With,
 }
 
-/// The keys beside a verb; [`VERBS`] says which belong to which.
+/// The keys beside a verb; [`VERBS`] lists which belong to which.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct With {
@@ -251,7 +251,7 @@ const VERBS: &[(&str, &[&str], &[&str])] = &[
 ];
 
 impl Step {
-    /// Reads a step; the error says which key is not as it should be.
+    /// Reads a step; the error names the invalid key.
     pub fn read(step: &Value) -> Result<Self> {
         let map = step.as_object().context("a step is a map with one verb")?;
         let found: Vec<_> = VERBS.iter().filter(|(verb, ..)| map.contains_key(*verb)).collect();

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::ask::Answer;
 use super::format::{Refused, With};
-use super::tool::Said;
+use super::tool::ToolOutput;
 
 /// Texts that identify an admission plugin's denial, which does not contain its name.
 const PLUGINS: &[(&str, &[&str])] = &[
@@ -39,7 +39,7 @@ const PLUGINS: &[(&str, &[&str])] = &[
     ("ValidatingAdmissionPolicy", &["ValidatingAdmissionPolicy '"]),
 ];
 
-/// Whether `by` can be told at all.
+/// Whether `by` is a known name.
 pub fn is_known(by: &str) -> bool {
     by == "server" || by.contains('.') || PLUGINS.iter().any(|(name, _)| *name == by)
 }
@@ -131,22 +131,22 @@ fn warnings(warnings: &[String], with: &With, wrong: &mut Vec<String>) {
     }
 }
 
-/// What is wrong about how a program ended and what it said.
-pub fn tool(said: &Said, with: &With) -> Vec<String> {
+/// What is wrong about the exit status and output of a program.
+pub fn tool(output: &ToolOutput, with: &With) -> Vec<String> {
     let mut wrong = Vec::new();
-    let all = format!("{}\n{}", said.stdout.trim(), said.stderr.trim());
+    let all = format!("{}\n{}", output.stdout.trim(), output.stderr.trim());
     let all = all.trim();
-    if said.success == with.fails.is_some() {
-        let how = if said.success { "expected it to fail, and it did not" } else { "it failed" };
+    if output.success == with.fails.is_some() {
+        let how = if output.success { "expected it to fail, and it did not" } else { "it failed" };
         wrong.push(format!("{how}:\n{all}"));
     }
     for text in with.prints.iter().chain(&with.fails).flatten() {
         if !all.contains(text) {
-            wrong.push(format!("expected it to say {text:?}; it said:\n{all}"));
+            wrong.push(format!("expected {text:?} in its output:\n{all}"));
         }
     }
-    // kubectl says `Warning: …`; Helm logs the same with a time and a place before it.
-    let lines = said.stderr.lines().filter(|line| line.starts_with("Warning:") || line.contains("warnings.go"));
+    // kubectl prints `Warning: …`; Helm logs the same with a time and a place before it.
+    let lines = output.stderr.lines().filter(|line| line.starts_with("Warning:") || line.contains("warnings.go"));
     let found: Vec<String> = lines.map(|line| line.trim_start_matches("Warning:").trim().to_owned()).collect();
     warnings(&found, with, &mut wrong);
     wrong

@@ -81,7 +81,7 @@ impl Site {
         Ok(site)
     }
 
-    /// Creates an object that is no step's, and says where it is.
+    /// Creates an object outside the steps, and returns its path.
     pub async fn create(&self, object: &Value, namespace: &str) -> Result<String> {
         let client = self.plane.client();
         let (version, kind) = (object["apiVersion"].as_str(), object["kind"].as_str().context("an object has a kind")?);
@@ -221,7 +221,7 @@ impl Site {
     }
 }
 
-/// The one place that says how Mullion is registered for cases.
+/// The registration of Mullion for cases.
 async fn register(plane: &ControlPlane, registration: WebhookRegistration, name: &str, about: &Mullion) -> Result<()> {
     let failure = match about.failure_policy {
         Failure::Fail => "admission.failurePolicy=Fail",

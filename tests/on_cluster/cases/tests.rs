@@ -12,7 +12,7 @@ use super::file::{
 };
 use super::format::{Cluster, Mullion, ThirdPartyWebhooks, With};
 use super::third_party::complete;
-use super::tool::Said;
+use super::tool::ToolOutput;
 use super::watch::unsettled;
 use super::{judge, lands};
 
@@ -149,7 +149,7 @@ pub fn answers_are_judged() -> Result<()> {
         let right = if words.is_empty() { wrong.is_empty() } else { wrong.contains(words) };
         ensure!(right, "{status} {message} against {with}: {wrong:?}");
     }
-    let said = |success, stderr: &str| Said { success, stdout: "created".to_owned(), stderr: stderr.to_owned() };
+    let said = |success, stderr: &str| ToolOutput { success, stdout: "created".to_owned(), stderr: stderr.to_owned() };
     let warning = "Warning: MUL702 b: c";
     let cases = [
         (true, "", json!({"prints": ["created"]}), ""),
