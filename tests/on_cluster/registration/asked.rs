@@ -167,7 +167,7 @@ pub async fn the_server_asks_about_exactly_what_it_shall(plane: &ControlPlane) -
     let mut pods = shapes::pods(generator::SEED, MIXTURES / every);
     pods.extend(generator::pods(generator::SEED, 0).into_iter().step_by(every).map(|generated| generated.object));
     let stored = Stored::create(&namespace).await?;
-    let nobody = WebhookRegistration::new("https://127.0.0.1:1", "").only_namespace(&namespace);
+    let unreachable = WebhookRegistration::new("https://127.0.0.1:1", "").only_namespace(&namespace);
     let before = evaluation_errors(&namespace).await?;
     let templates: Vec<Value> =
         pods.iter().enumerate().map(|(at, pod)| shapes::around(shapes::KINDS[at % shapes::KINDS.len()], pod)).collect();
@@ -336,7 +336,7 @@ impl Stored {
 /// expression that fails would be the answer.
 pub async fn the_largest_pods_are_judged(plane: &ControlPlane) -> Result<()> {
     let namespace = plane.namespace("large").await?;
-    let nobody = WebhookRegistration::new("https://127.0.0.1:1", "").only_namespace(&namespace);
+    let unreachable = WebhookRegistration::new("https://127.0.0.1:1", "").only_namespace(&namespace);
     for (endpoint, value) in [(Endpoint::Mutate, "Ignore"), (Endpoint::Validate, "Fail")] {
         let registration = unreachable.clone().value(&format!("admission.failurePolicy={value}"));
         let silent = Silent::begin(&namespace, endpoint, &registration).await?;

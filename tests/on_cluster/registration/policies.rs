@@ -76,8 +76,8 @@ pub async fn policies_are_judged_where_they_are_mounted(plane: &ControlPlane) ->
     let loud = ["--warnings-as-errors"];
     say(plane, INSTALLED_IN, &collides, &loud).await.context("no word in a namespace that is not Mullion's")?;
     let text = say(plane, "default", &collides, &loud).await.err().context("no warning")?.to_string();
-    for text in ["Mullion: beside the policies in force: own.yaml:1:", "`own` and `exact`", "exact.yaml:4"] {
-        ensure!(text.contains(text), "{text} is not in {text}");
+    for part in ["Mullion: beside the policies in force: own.yaml:1:", "`own` and `exact`", "exact.yaml:4"] {
+        ensure!(text.contains(part), "{part} is not in {text}");
     }
     plane.kubectl(&["get", "configmap", "good", "--namespace", "default"]).await.context("it was taken")?;
 
