@@ -149,21 +149,22 @@ pub fn answers_are_judged() -> Result<()> {
         let right = if words.is_empty() { wrong.is_empty() } else { wrong.contains(words) };
         ensure!(right, "{status} {message} against {with}: {wrong:?}");
     }
-    let said = |success, stderr: &str| ToolOutput { success, stdout: "created".to_owned(), stderr: stderr.to_owned() };
+    let output =
+        |success, stderr: &str| ToolOutput { success, stdout: "created".to_owned(), stderr: stderr.to_owned() };
     let warning = "Warning: MUL702 b: c";
     let cases = [
         (true, "", json!({"prints": ["created"]}), ""),
-        (true, "", json!({"prints": ["deleted"]}), "expected it to say \"deleted\""),
+        (true, "", json!({"prints": ["deleted"]}), "expected \"deleted\" in its output"),
         (true, "", json!({"fails": ["created"]}), "expected it to fail"),
         (false, "no", json!({}), "it failed"),
         (false, "no", json!({"fails": ["no"]}), ""),
-        (false, "no", json!({"fails": ["yes"]}), "expected it to say \"yes\""),
+        (false, "no", json!({"fails": ["yes"]}), "expected \"yes\" in its output"),
         (true, warning, json!({"warned": ["MUL702"]}), ""),
         (true, warning, json!({"warned": []}), "expected no warning"),
         (true, "W1 warnings.go:70] MUL702 b: c", json!({"unwarned": ["MUL702"]}), "expected no warning with"),
     ];
     for (success, stderr, with, words) in cases {
-        let wrong = judge::tool(&said(success, stderr), &expected(with.clone())?).join("\n");
+        let wrong = judge::tool(&output(success, stderr), &expected(with.clone())?).join("\n");
         let right = if words.is_empty() { wrong.is_empty() } else { wrong.contains(words) };
         ensure!(right, "{success} {stderr} against {with}: {wrong:?}");
     }
