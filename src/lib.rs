@@ -43,7 +43,7 @@ pub mod policy_files;
 pub mod registry;
 pub mod report;
 pub mod server;
-pub mod shutdown_signals;
+mod shutdown_signals;
 pub mod telemetry;
 mod value_hash;
 pub mod webhook;

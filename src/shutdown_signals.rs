@@ -1,4 +1,4 @@
-//! What asks a process to stop.
+//! Shutdown signals.
 
 use std::io;
 
@@ -17,16 +17,16 @@ use tokio::signal::windows::ctrl_c;
 #[cfg(windows)]
 use tokio::signal::windows::ctrl_close;
 
-/// Who asks.
+/// The kind of a shutdown signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ask {
-    /// SIGTERM: what runs the process. On Windows, a console that closes.
+pub(crate) enum StopRequest {
+    /// SIGTERM, from the supervisor of the process. On Windows, a console that closes.
     Terminate,
-    /// SIGINT or Ctrl-C: a person, who waits.
+    /// SIGINT or Ctrl-C, from a person, who waits.
     Interrupt,
 }
 
-/// The signals that ask. Once they are listened for, none ends the process by itself.
+/// The signals. After [`install`](Self::install), none ends the process by itself.
 #[derive(Debug)]
 pub(crate) struct Signals {
     #[cfg(unix)]
@@ -53,10 +53,10 @@ impl Signals {
     }
 
     /// Waits for the next one.
-    pub(crate) async fn next(&mut self) -> Ask {
+    pub(crate) async fn next(&mut self) -> StopRequest {
         tokio::select! {
-            _ = self.interrupt.recv() => Ask::Interrupt,
-            _ = self.terminate.recv() => Ask::Terminate,
+            _ = self.interrupt.recv() => StopRequest::Interrupt,
+            _ = self.terminate.recv() => StopRequest::Terminate,
         }
     }
 }

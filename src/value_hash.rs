@@ -1,8 +1,8 @@
-//! Telling values apart by a number.
+//! Hashes of values, to detect changes.
 
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
-/// A number for a value. It is another one in other releases of Rust, and no protection against who wants a collision.
+/// The hash of a value. It differs between releases of Rust, and does not resist deliberate collisions.
 pub(crate) fn hash_of(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);

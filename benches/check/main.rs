@@ -2,12 +2,12 @@
 //!
 //! | part | what it prints |
 //! |---|---|
-//! | stages | time to read, to judge and to write 2,000 Deployments as Helm prints them (about 1 MB), each alone |
+//! | stages | time to read, to review and to write 2,000 Deployments as Helm prints them (about 1 MB), each alone |
 //! | commands | time of the whole `check` in every format, and of `mutate --templates`, on the same text |
-//! | sizes | time of `check` on more of them, and on the same objects as one List in JSON |
+//! | sizes | time of `check` on more Deployments, and on the same objects as one List in JSON |
 //!
 //! `cargo bench --bench check -- stages` runs the parts whose names are given. Each figure is the median of some runs,
-//! all in memory. Figures are printed, never asserted: they are of the machine as much as of Mullion.
+//! all in memory. Figures are printed and not asserted, because they depend on the machine.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -41,7 +41,7 @@ use mullion_manifest::object::objects;
 use mullion_policy::policy_set::PolicySet;
 use parts::Parts;
 
-/// What the budget is about.
+/// The number of Deployments in the budget.
 const DEPLOYMENTS: usize = 2000;
 
 fn main() {
@@ -101,13 +101,13 @@ fn sizes() {
     }
 }
 
-/// `mullion check -` of `text`; how many bytes it prints.
+/// Runs `mullion check -` on `text`; returns the number of bytes that it prints.
 fn checked(text: &str, output: Format) -> usize {
     let args = Check { inputs: stdin(), knowledge: KnowledgeArgs::default(), output, fail_on: FailOn::Deny };
     printed(text, |io| check::run(&args, io))
 }
 
-/// `mullion mutate --templates -` of `text`; how many bytes it prints.
+/// Runs `mullion mutate --templates -` on `text`; returns the number of bytes that it prints.
 fn mutated(text: &str) -> usize {
     let args = Mutate { inputs: stdin(), knowledge: KnowledgeArgs::default(), templates: true, diff: false };
     printed(text, |io| mutate::run(&args, io))
@@ -121,7 +121,7 @@ fn printed(text: &str, command: impl FnOnce(&mut Io<'_>) -> anyhow::Result<Outco
     let (mut stdin, mut stdout, mut stderr) = (text.as_bytes(), Vec::new(), Vec::new());
     let mut io = Io { stdin: &mut stdin, stdout: &mut stdout, stderr: &mut stderr, colour_stdout: false };
     let outcome = command(&mut io).expect("the command runs");
-    // What cannot be read is judged in no time.
+    // Unreadable input would take no time.
     assert_ne!(outcome, Outcome::Unreadable, "{}", String::from_utf8_lossy(&stderr));
     stdout.len()
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-/// `deployments` documents of `helm template`, about 500 bytes each. One in four has a Windows image, and every other of
-/// those a field that Windows cannot have.
+/// `deployments` documents of `helm template`, about 500 bytes each. One in four has a Windows image, and half of
+/// those have a field that Windows cannot have.
 pub(crate) fn helm(deployments: usize) -> String {
     (0..deployments).map(document).collect::<Vec<String>>().concat()
 }

@@ -1,5 +1,5 @@
-//! The controller against the budgets of its design: `cargo bench --bench controller`, a few minutes, nearly all of them
-//! the API server's. Needs the control-plane tools: `make bench` builds them.
+//! The controller against the budgets of its design: `cargo bench --bench controller`, a few minutes, mostly
+//! for the API server. Needs the control-plane tools: `make bench` builds them.
 //!
 //! | part | what it prints |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | memory | resident set of the built program, and what the heartbeats of all Windows nodes cost it |
 //!
 //! On a real API server with 5,000 Windows and 15,000 Linux nodes; `-- rate` runs one part, `NODES=400` makes a smaller
-//! fleet. Figures are printed, never asserted: they are of the machine as much as of Mullion.
+//! fleet. Figures are printed and not asserted, because they depend on the machine.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -19,7 +19,7 @@ use crate::fleet::{
 use crate::rate::patches;
 use crate::resident;
 
-/// Ends the program whatever happens.
+/// Ends the program when it is dropped.
 struct Running {
     child: Child,
     admin: String,
@@ -87,7 +87,7 @@ pub async fn run(plane: &ControlPlane, count: usize) {
     };
     let (used, before, start) = (running.processor(), running.patches().await, Instant::now());
     stream::iter((0..count).map(heartbeat)).buffer_unordered(AT_ONCE).collect::<()>().await;
-    // Who has this node has seen every heartbeat.
+    // A controller that knows this node has seen every heartbeat.
     api.create(&PostParams::default(), &fleet::windows("last", 0)).await.unwrap();
     running.wait_for_patches(before + 1).await;
     let used = running.processor().saturating_sub(used);

@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 const ROUNDS: usize = 3;
-/// As many as the controller works on.
+/// The number of nodes that the controller works on at a time.
 const AT_ONCE: usize = 16;
 
 fn policy(mode: Mode) -> Arc<PolicySet> {
@@ -60,7 +60,7 @@ async fn controller(client: Client, mode: Mode, count: usize) -> f64 {
     (count - from) as f64 / taken.as_secs_f64()
 }
 
-/// What the controller would send to each Windows node.
+/// The patch that the controller sends for each Windows node.
 async fn bodies(client: &Client, mode: Mode) -> Vec<(String, String)> {
     let policy = &policy(mode).nodes;
     let all = Api::<Node>::all(client.clone()).list(&ListParams::default().labels("kubernetes.io/os=windows")).await;

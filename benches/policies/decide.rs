@@ -1,4 +1,4 @@
-//! One review.
+//! The time of one review under many policies.
 
 use mullion_engine::admission::response::{Endpoint, respond};
 use mullion_engine::admission::review::review;
@@ -69,7 +69,7 @@ pub fn of_labels() -> Vec<Text> {
     texts::spread(POLICIES, PATTERNS, texts::of_a_label)
 }
 
-/// The labels of the `n`th pod: about half of those that the policies choose by, no two pods the same.
+/// The labels of the `n`th pod: about half of the labels that policies select, with no two pods the same.
 pub fn labels(n: usize) -> Value {
     // A generator of Steele and Vigna's kind: what matters is that all subsets differ.
     let bit =
@@ -93,7 +93,7 @@ pub fn hostile() {
         })
         .collect();
     let (one, other, third) = (load(), load(), load());
-    // Somebody was there before, with more sets of labels than are remembered; each pod is placed on Linux.
+    // The cache is full of other sets of labels first; each pod is placed on Linux.
     assert!(pods[1..].iter().all(|pod| reviewed(pod, &snapshot, &third) > 0));
     println!("\nlabels that each meet half of 500 policies, µs: median, 99th percentile, × the first");
     let mut next = pods.iter().cycle();

@@ -1,4 +1,4 @@
-//! From files to a set in force.
+//! The time from files to a set in force.
 
 use std::fs;
 

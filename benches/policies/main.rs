@@ -3,14 +3,14 @@
 //! | part | what it prints |
 //! |---|---|
 //! | load | time from files to a set in force, for several shapes of files; what an unchanged directory costs every 10 s |
-//! | decide | time of one review under few and under many policies, for pods that meet no, some or all of them |
-//! | hostile | the same where whoever makes pods chooses labels so that each meets other policies |
-//! | memory | resident set of a process that loads a set, that answers under it, and that loads again and again |
-//! | otherwise | finding one of 10,000 patterns, beside what else does that: a scan, globset, policies one after another |
+//! | decide | time of one review under few and under many policies, for pods that match none, some or all of them |
+//! | hostile | the same for pods with labels such that each matches other policies |
+//! | memory | resident set of a process that loads a set, that reviews under it, and that loads repeatedly |
+//! | otherwise | matching one of 10,000 patterns, compared with a scan, globset, and policies one after another |
 //!
-//! `cargo bench --bench policies -- load` runs the parts whose names are given. What is compared runs in turns, some
-//! rounds long, so that what else the machine does falls on all of it. Figures are printed, never asserted: they are of
-//! the machine as much as of Mullion.
+//! `cargo bench --bench policies -- load` runs the parts whose names are given. Compared cases run in turns for some rounds, so
+//! that other load of the machine affects all of them. Figures are printed and not asserted, because they depend on the
+//! machine.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! What policies take of a process: each figure is of a process of its own.
+//! The memory of policies, each measured in a process of its own.
 
 use std::process::id;
 
@@ -38,16 +38,16 @@ pub fn child(name: &str) {
     }
 }
 
-fn kept<T>(says: &str, make: impl Fn() -> T) {
+fn kept<T>(label: &str, make: impl Fn() -> T) {
     let [before, _] = resident::of(id());
     let _kept = make();
     let [with, most] = resident::of(id());
-    println!("  {says:<66}{before:>9.1}{with:>9.1}{most:>9.1}");
+    println!("  {label:<66}{before:>9.1}{with:>9.1}{most:>9.1}");
 }
 
 fn loaded(name: &str) {
     let block = |count| vec![texts::patterns(count, Style::Block)];
-    let (says, texts) = match name {
+    let (label, texts) = match name {
         "few" => ("1 policy, 10 patterns", block(10)),
         "block" => ("1 policy, 10,000 patterns, block style", block(PATTERNS)),
         "flow" => ("1 policy, 10,000 patterns, flow style", vec![texts::patterns(PATTERNS, Style::Flow)]),
@@ -81,9 +81,9 @@ fn loaded(name: &str) {
             resident::of(id())
         }
         _ => {
-            println!("  {says:<66}{:>9.1}{:>9.1}{:>9.1}", before[0], with[0], with[1]);
+            println!("  {label:<66}{:>9.1}{:>9.1}{:>9.1}", before[0], with[0], with[1]);
             return;
         }
     };
-    println!("  {says:<66}{:>9.1}{:>9.1}{:>9.1}", with[0], later[0], later[1]);
+    println!("  {label:<66}{:>9.1}{:>9.1}{:>9.1}", with[0], later[0], later[1]);
 }

@@ -1,4 +1,4 @@
-//! Finding the pattern of an image, beside what else there is for it.
+//! Matching the pattern of an image, compared with other ways to do it.
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use mullion_engine::model::settings::image_patterns::{ImagePattern, ImagePatterns, PatternOs, match_image};
@@ -15,10 +15,10 @@ pub fn patterns(count: usize) -> Vec<ImagePattern> {
     (0..count).map(pattern).collect()
 }
 
-/// What globset takes in one set: it gives up on all 10,000 at once, at 10 MiB of states.
+/// The number of patterns in one globset: all 10,000 at once exceed its limit of 10 MiB of states.
 const AT_ONCE: usize = 2_500;
 
-/// As near as globs come: a pattern without a tag takes any.
+/// The nearest glob: a pattern without a tag matches any tag.
 pub fn globs(count: usize) -> Vec<GlobSet> {
     let glob = |n: usize| {
         let pattern = texts::pattern(n);

@@ -1,9 +1,9 @@
-//! Work that is compared, done in turns.
+//! Compared cases, run in turns.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// One thing that is measured: each call is one run.
+/// One measured case: each call is one run.
 pub struct Case<'a> {
     pub name: String,
     run: Box<dyn FnMut() + 'a>,
@@ -15,7 +15,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// What came of a case: sorted times of single runs.
+/// The result of a case: sorted times of single runs.
 pub struct Times(Vec<Duration>);
 
 impl Times {
@@ -26,7 +26,7 @@ impl Times {
     }
 }
 
-/// Runs every case `runs` times in each of `rounds` rounds, and once before for nothing.
+/// Runs every case `runs` times in each of `rounds` rounds, and once before without measuring.
 pub fn interleaved(cases: &mut [Case<'_>], rounds: usize, runs: usize) -> Vec<Times> {
     let mut times: Vec<Vec<Duration>> = vec![Vec::with_capacity(rounds * runs); cases.len()];
     for case in &mut *cases {

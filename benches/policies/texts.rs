@@ -6,9 +6,9 @@ use mullion_policy::policy_file::MAX_FILE;
 use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 
-/// What the budget is about.
+/// The number of policies in the budget.
 pub const POLICIES: usize = 500;
-/// As above.
+/// The number of patterns in the budget.
 pub const PATTERNS: usize = 10_000;
 
 /// A file: name and text.
@@ -25,7 +25,7 @@ pub enum Style {
     Json,
 }
 
-/// The `n`th pattern: those that people write, with names of many lengths. No two are the same.
+/// The `n`th pattern, in a common form, with names of many lengths. No two are the same.
 pub fn pattern(n: usize) -> String {
     let team = team(n);
     match n % 6 {
@@ -38,7 +38,7 @@ pub fn pattern(n: usize) -> String {
     }
 }
 
-/// An image that the `n`th pattern covers, and no other does.
+/// An image that only the `n`th pattern matches.
 pub fn image(n: usize) -> String {
     let team = team(n);
     match n % 6 {
@@ -79,7 +79,7 @@ pub fn patterns(count: usize, style: Style) -> Text {
                 text
             }),
         ),
-        // Not through values of JSON: their memory would be there still when that of the set is measured.
+        // Not through values of JSON, because their memory would be measured with that of the set.
         Style::Json => {
             let images: Vec<String> = all
                 .map(|pattern| format!(r#"{{"pattern":"{pattern}","os":"windows","builds":["10.0.20348"]}}"#))
@@ -98,8 +98,8 @@ pub fn most_patterns() -> usize {
     MAX_FILE / each
 }
 
-/// `policies` files of one policy each, with `patterns` image patterns between them, which `matching` (of the position
-/// of a policy) says whom they are about.
+/// `policies` files of one policy each, with `patterns` image patterns between them, with `match` from `matching` (of the
+/// position of a policy).
 pub fn spread(policies: usize, patterns: usize, matching: impl Fn(usize) -> Value) -> Vec<Text> {
     let file = |n: usize| {
         let images: Vec<Value> = (n * patterns / policies..(n + 1) * patterns / policies)
@@ -126,7 +126,7 @@ pub fn of_a_team(n: usize) -> Value {
     json!({"namespaces": {"include": [format!("team-{n}"), format!("team-{n}-*")], "exclude": [format!("team-{n}-x*")]}})
 }
 
-/// A policy for every pod, which takes four requirements to find out.
+/// A policy for every pod, with four requirements.
 pub fn of_everybody(n: usize) -> Value {
     json!({
         "namespaceSelector": {"matchExpressions": [
@@ -140,7 +140,7 @@ pub fn of_everybody(n: usize) -> Value {
     })
 }
 
-/// A policy for pods that wear a label, which anybody may put on.
+/// A policy for pods with a label, which every author can set.
 pub fn of_a_label(n: usize) -> Value {
     json!({"podSelector": {"matchLabels": {format!("l{n}"): "on"}}})
 }

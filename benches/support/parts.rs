@@ -1,4 +1,4 @@
-//! Which parts of a benchmark run.
+//! The parts of a benchmark that are run, from the command line.
 
 /// The words of the command line.
 pub struct Parts(pub Vec<String>);

@@ -1,4 +1,4 @@
-//! What a process takes of the machine's memory.
+//! The resident memory of a process.
 
 use std::fs;
 

@@ -53,7 +53,7 @@ pub fn snapshot(nodes: usize, namespaces: usize) -> ClusterSnapshot {
     dump::from_text("snapshot.json", dump(nodes, namespaces).to_string().as_bytes()).expect("a good snapshot file")
 }
 
-/// The pods that are measured, by name.
+/// The measured pods, by name.
 pub fn pods() -> [(&'static str, Value); 4] {
     let spec = |image: &str, selector: Value| json!({"nodeSelector": selector, "containers": [{"name": "web", "image": image}]});
     [

@@ -1,5 +1,5 @@
-//! A load generator: connections that are kept, and requests that are bytes made beforehand. It does as little as it
-//! can for each request, so that the server is what is measured.
+//! A load generator: connections that are kept, and requests that are bytes made beforehand. It does as little as
+//! possible for each request, so that the server dominates the figures.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tokio_rustls::client::TlsStream;
 /// The name in the certificate.
 pub const NAME: &str = "mullion-webhook.mullion.svc";
 
-/// A certificate for [`NAME`] in a folder of its own, and who trusts it.
+/// A certificate for [`NAME`] in a folder of its own, and a client configuration that trusts it.
 pub struct Identity {
     pub folder: tempfile::TempDir,
     pub connector: TlsConnector,
@@ -60,7 +60,7 @@ impl Client {
         Self { stream, buffer: Vec::with_capacity(64 << 10) }
     }
 
-    /// Sends one request and reads its answer; the body's length.
+    /// Sends one request and reads its response; returns the body's length.
     async fn ask(&mut self, request: &[u8]) -> usize {
         self.stream.write_all(request).await.unwrap();
         self.stream.flush().await.unwrap();
@@ -80,7 +80,7 @@ impl Client {
     }
 }
 
-/// Asks once for each request; the lengths of the answers.
+/// Sends each request once; returns the lengths of the responses.
 pub async fn once(address: SocketAddr, connector: &TlsConnector, requests: &[Vec<u8>]) -> Vec<usize> {
     let mut client = Client::connect(address, connector).await;
     let mut lengths = Vec::new();
@@ -90,7 +90,7 @@ pub async fn once(address: SocketAddr, connector: &TlsConnector, requests: &[Vec
     lengths
 }
 
-/// Asks over `connections` until `total` answers have come or `stop` is set; how many came.
+/// Sends requests over `connections` until `total` responses have come or `stop` is set; returns their number.
 pub async fn many(
     address: SocketAddr,
     connector: &TlsConnector,
@@ -119,6 +119,6 @@ pub async fn many(
     for client in clients {
         client.await.unwrap();
     }
-    // Each of them took one number that it did not ask for.
+    // Each connection took one number without sending its request.
     count.load(Ordering::Relaxed) - connections
 }

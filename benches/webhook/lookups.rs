@@ -1,8 +1,8 @@
-//! What reviews pay for a registry that takes connections and never answers.
+//! The cost for reviews of a registry that accepts connections and never responds.
 //!
-//! Every pod has another image of it, so that nothing is ever known and every review of the background mode has
-//! something to ask. The queue fills within a round; from then on each wish is dropped. A round ends long before the
-//! first look-up is given up, so that nothing of one is left for the next.
+//! Every pod has another image of it, so that no image is known and every review of the background mode starts a look-up.
+//! The queue fills within a round; from then on each request is dropped. A round ends long before the first look-up times
+//! out, so that no look-up is left for the next round.
 
 use std::hint::black_box;
 use std::io::Read as _;
@@ -15,9 +15,9 @@ use arc_swap::ArcSwap;
 use futures::future::join_all;
 use mullion::registry::settings::RegistrySettings;
 use mullion::webhook::handler;
-use mullion::webhook::images::{Images, patience};
-use mullion::webhook::registries::maker;
-use mullion::webhook::state::State;
+use mullion::webhook::images::{ImageSources, wait_limit};
+use mullion::webhook::registries::source_factory;
+use mullion::webhook::state::WebhookState;
 use mullion_engine::admission::response::Endpoint;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_policy::policy_set::PolicySet;
@@ -26,14 +26,14 @@ use tokio::runtime::Builder;
 use crate::fleet;
 
 const ROUNDS: usize = 20;
-/// Reviews before the first that is measured; they ask for no image.
+/// Reviews before the first that is measured; they look up no image.
 const WARM: usize = 200;
 /// Reviews at one time that wait.
 const WAITING: usize = 64;
 /// Upper ends of the histogram, µs.
 const ENDS: [u128; 7] = [10, 20, 50, 100, 200, 500, 1000];
 
-/// Takes every connection, reads what is said, and is silent until the other side gives up.
+/// Accepts every connection, reads the request, and sends nothing until the client closes it.
 struct Silent {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,
@@ -44,7 +44,7 @@ impl Silent {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let silent = Self { address: listener.local_addr().unwrap(), connections: Arc::default() };
         let connections = Arc::clone(&silent.connections);
-        // Threads that wait take no time from what is measured; they end with the program.
+        // Waiting threads take no processor time; they end with the program.
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
@@ -55,7 +55,7 @@ impl Silent {
         silent
     }
 
-    fn state(&self, lookup: &str, snapshot: &Arc<ArcSwap<ClusterSnapshot>>) -> State {
+    fn state(&self, lookup: &str, snapshot: &Arc<ArcSwap<ClusterSnapshot>>) -> WebhookState {
         let text = format!(
             "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: a}}\nspec:\n  \
              detect: {{registry: {{lookup: {lookup}}}}}\n---\n\
@@ -66,13 +66,13 @@ impl Silent {
         let policies = PolicySet::from_files(&[("a.yaml", text)]).unwrap();
         let snapshot_synced = Arc::new(AtomicBool::new(true));
         let mut state =
-            State::new(Arc::clone(snapshot), snapshot_synced, Arc::new(ArcSwap::from_pointee(policies.clone())));
-        state.images = Images::made_by(maker(None));
+            WebhookState::new(Arc::clone(snapshot), snapshot_synced, Arc::new(ArcSwap::from_pointee(policies.clone())));
+        state.images = ImageSources::made_by(source_factory(None));
         state.images.follow(&policies, || ()).unwrap();
         state
     }
 
-    /// Reviews of pods that nothing but their image says anything about.
+    /// Reviews of pods with no evidence of an operating system but their image.
     fn reviews(&self, number: usize) -> Vec<Vec<u8>> {
         let [_, (_, mut spec), ..] = fleet::pods();
         spec["containers"][0]["image"] = format!("{}/shop/web:000000", self.address).into();
@@ -89,20 +89,20 @@ struct Times {
 }
 
 /// One review after the other, on one thread that also does all that look-ups do.
-async fn sequence(state: &State, reviews: &[Vec<u8>], times: &mut Times) {
+async fn sequence(state: &WebhookState, reviews: &[Vec<u8>], times: &mut Times) {
     let deadline = tokio::time::Instant::now();
     for body in reviews {
         let start = Instant::now();
         black_box(handler::handle(state, Endpoint::Mutate, black_box(body), deadline).await.unwrap());
         times.answered.push(start.elapsed());
-        // Comes back when every task that was ready has had its turn: what the review set off is counted as its own.
+        // Returns after every ready task has run: work that the review started is counted for it.
         tokio::task::yield_now().await;
         times.free.push(start.elapsed());
     }
 }
 
-/// How often the source says that this happened.
-fn outcome(state: &State, name: &str) -> u64 {
+/// How often the source counted this outcome.
+fn outcome(state: &WebhookState, name: &str) -> u64 {
     let outcomes = state.images.source().map(|source| source.outcomes()).unwrap_or_default();
     outcomes.iter().find(|(outcome, _)| *outcome == name).map_or(0, |(_, number)| *number)
 }
@@ -121,10 +121,10 @@ fn background(silent: &Silent, snapshot: &Arc<ArcSwap<ClusterSnapshot>>) {
     let settled = vec![fleet::review(&settled, 2_000).into_bytes(); WARM];
     let [mut never, mut filling, mut full] = [(); 3].map(|()| Times::default());
     for round in 0..ROUNDS {
-        // Whoever is second finds warmer caches.
+        // The second case finds warmer caches.
         let order = if round % 2 == 0 { ["Never", "Background"] } else { ["Background", "Never"] };
         for lookup in order {
-            // Its own, and dropped with all look-ups that hang in it.
+            // A source of its own, dropped with all its waiting look-ups.
             Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
                 let state = silent.state(lookup, snapshot);
                 sequence(&state, &settled, &mut Times::default()).await;
@@ -171,7 +171,7 @@ fn background(silent: &Silent, snapshot: &Arc<ArcSwap<ClusterSnapshot>>) {
     }
 }
 
-/// Reviews that come at one time and wait for as long as they may.
+/// Concurrent reviews that wait until their time limit.
 fn inline(silent: &Silent, snapshot: &Arc<ArcSwap<ClusterSnapshot>>) {
     println!("\nlookups: Inline, {WAITING} reviews at one time, ms");
     let heads = ["budget", "promised", "min", "median", "max"].map(|head| format!("{head:>10}")).concat();
@@ -196,6 +196,6 @@ fn inline(silent: &Silent, snapshot: &Arc<ArcSwap<ClusterSnapshot>>) {
         times.sort_unstable();
         let figures = [0, times.len() / 2, times.len() - 1].map(|at| times[at]);
         let figures = figures.map(|time| format!("{:10.1}", time.as_secs_f64() * 1000.0)).concat();
-        println!("{:10}{:10}{figures}", budget.as_millis(), patience(budget).as_millis());
+        println!("{:10}{:10}{figures}", budget.as_millis(), wait_limit(budget).as_millis());
     }
 }

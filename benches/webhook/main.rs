@@ -2,15 +2,15 @@
 //!
 //! | part | what it prints |
 //! |---|---|
-//! | reviews | time of `review` and `answer`, and of the whole handler (JSON in, JSON out), for four pods in two snapshots, and under 500 policies |
+//! | reviews | time of `review` and `respond`, and of the whole handler (JSON in, JSON out), for four pods in two snapshots, and under 500 policies |
 //! | stages | time of each part of the handler |
 //! | snapshot | time to make a new snapshot after one change among 20,000 nodes |
-//! | lookups | the handler's time, and how long reviews wait, where a registry hangs, for every look-up mode |
-//! | throughput | HTTPS requests per second of the webhook, and of a server that reads the body and answers a constant |
+//! | lookups | the handler's time, and how long reviews wait, with a registry that hangs, for every look-up mode |
+//! | throughput | HTTPS requests per second of the webhook, and of a server that reads the body and returns a constant |
 //! | memory | resident set of the built program with 20,000 nodes, at the start and after 100,000 reviews, and with 500 policies |
 //!
-//! `cargo bench --bench webhook -- reviews` runs the parts whose names are given. Figures are printed, never asserted:
-//! they are of the machine as much as of Mullion.
+//! `cargo bench --bench webhook -- reviews` runs the parts whose names are given. Figures are printed and not asserted,
+//! because they depend on the machine.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

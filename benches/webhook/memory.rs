@@ -17,7 +17,7 @@ use crate::{fleet, resident, texts};
 
 const REVIEWS: usize = 100_000;
 
-/// Ends the program whatever happens.
+/// Ends the program when it is dropped.
 struct Running(Child);
 
 impl Drop for Running {

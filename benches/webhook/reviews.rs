@@ -4,8 +4,8 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
-use mullion::webhook::state::State;
-use mullion::webhook::{handler, judge};
+use mullion::webhook::state::WebhookState;
+use mullion::webhook::{engine_review, handler};
 use mullion_engine::admission::response::Endpoint;
 use mullion_engine::model::cluster::nodes::Nodes;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
@@ -51,7 +51,7 @@ pub fn run() {
             0 => PolicySet::default(),
             _ => texts::set(&texts::spread(policies, patterns, texts::of_everybody)),
         };
-        let state = State::fixed(fleet::snapshot(nodes, namespaces), set);
+        let state = WebhookState::fixed(fleet::snapshot(nodes, namespaces), set);
         for (name, spec) in fleet::pods() {
             let engine = engine(&state, &spec);
             let deadline = tokio::time::Instant::now();
@@ -73,20 +73,20 @@ pub fn run() {
     }
 }
 
-fn engine(state: &State, spec: &Value) -> (Duration, Duration) {
+fn engine(state: &WebhookState, spec: &Value) -> (Duration, Duration) {
     let review: Value = serde_json::from_str(&fleet::review(spec, 2_000)).unwrap();
     let object = &review["request"]["object"];
     let (snapshot, policies) = (state.snapshot.load_full(), state.policies.load_full());
     let request = ReviewRequest::creation(WorkloadObject { kind: WorkloadKind::Pod, namespace: "team-1", object });
     measure(|| {
-        black_box(judge::engine(black_box(&request), &snapshot, &policies, Endpoint::Mutate));
+        black_box(engine_review::review_and_respond(black_box(&request), &snapshot, &policies, Endpoint::Mutate));
     })
 }
 
-/// What one changed node costs: everything that is indexed is indexed again.
+/// The cost of one changed node: all indexes are built again.
 pub fn snapshot() {
     let mut snapshot = fleet::snapshot(20_000, 2_000);
-    // Taken out: labels held twice would pass for labels that two nodes share.
+    // Removed first, because labels held twice would count as labels that two nodes share.
     let before = snapshot.nodes.take();
     let nodes: Vec<_> = before.iter().flat_map(Nodes::iter).cloned().map(std::sync::Arc::new).collect();
     drop(before);

@@ -1,4 +1,4 @@
-//! Where the handler's time goes: each of its parts alone, on one thread, for the same bodies as in `reviews`.
+//! The time of each part of the handler, measured alone, on one thread, for the same bodies as in `reviews`.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use ::mullion_engine;
 use futures::FutureExt as _;
 use mullion::webhook::envelope::{AdmissionRequest, AdmissionResponse};
 use mullion::webhook::handler;
-use mullion::webhook::state::State;
+use mullion::webhook::state::WebhookState;
 use mullion_engine::admission::response::{Endpoint, respond};
 use mullion_engine::admission::review::review;
 use mullion_engine::model::review_request::ReviewRequest;
@@ -24,7 +24,7 @@ const PARTS: [&str; 8] = ["is UTF-8", "is JSON", "as Value", "parse", "review", 
 pub fn run() {
     println!("\nparts of the handler, 20,000 nodes, µs: medians; the first three: what others make of the body");
     println!("{:32} {}", "pod", PARTS.map(|part| format!("{part:>9}")).join(" "));
-    let state = State::fixed(fleet::snapshot(20_000, 2_000), PolicySet::default());
+    let state = WebhookState::fixed(fleet::snapshot(20_000, 2_000), PolicySet::default());
     for bytes in [2_000, 15_000] {
         for (name, spec) in fleet::pods() {
             let body = fleet::review(&spec, bytes).into_bytes();
@@ -34,7 +34,7 @@ pub fn run() {
     }
 }
 
-fn parts(state: &State, body: &[u8]) -> [Duration; 8] {
+fn parts(state: &WebhookState, body: &[u8]) -> [Duration; 8] {
     let parsed = AdmissionRequest::parse(body).unwrap();
     let object = &parsed.object;
     let (snapshot, policies) = (state.snapshot.load_full(), state.policies.load_full());

@@ -1,8 +1,8 @@
-//! The HTTPS webhook against a server that shares accept loop, ALPN and keep-alive, reads the whole body and answers a
+//! The HTTPS webhook against a server that shares accept loop, ALPN and keep-alive, reads the whole body and returns a
 //! constant of the median size.
 //!
-//! Each server and the load generator have one thread each. The ratio of processor time for one request is the ratio
-//! of what they could serve where the load generator is not in the way.
+//! Each server and the load generator have one thread each. The ratio of processor time for one request is the
+//! ratio of their throughputs without the load generator.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -16,11 +16,11 @@ use axum::http::header;
 use axum::response::IntoResponse as _;
 use axum::routing::post;
 use mullion::server::accept::{ConnectionLimits, serve};
-use mullion::server::body::Limits;
+use mullion::server::body::BodyLimits;
 use mullion::server::tls::certificate::Certificate;
 use mullion::telemetry::metrics::Metrics;
 use mullion::webhook::router;
-use mullion::webhook::state::State;
+use mullion::webhook::state::WebhookState;
 use mullion_policy::policy_set::PolicySet;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
@@ -39,7 +39,7 @@ fn runtime(name: &str) -> Runtime {
     Builder::new_multi_thread().worker_threads(1).thread_name(name).enable_all().build().unwrap()
 }
 
-/// A server on a thread of its own, which is called `name`: at most 15 characters.
+/// A server on a thread of its own with this `name`: at most 15 characters.
 struct Server {
     name: &'static str,
     address: SocketAddr,
@@ -105,8 +105,8 @@ fn median(rounds: &[Round], of: fn(&Round) -> f64) -> f64 {
 pub fn run() {
     let identity = Identity::new();
     let client = runtime("load");
-    let state = Arc::new(State::fixed(fleet::snapshot(20_000, 2_000), PolicySet::default()));
-    let webhook = Server::start("webhook", &identity, router::router(state, Limits::default()));
+    let state = Arc::new(WebhookState::fixed(fleet::snapshot(20_000, 2_000), PolicySet::default()));
+    let webhook = Server::start("webhook", &identity, router::router(state, BodyLimits::default()));
     println!(
         "\nthroughput, {ROUNDS} rounds of {} s in turn, medians; µs: processor time for one request",
         ROUND.as_secs()

@@ -4,7 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::cli::policy::command::Policy;
 use crate::cli::{check, compat, completions, explain, image, man, mutate, rules, withdraw};
-use crate::{controller, webhook};
+use crate::controller::args::ControllerArgs;
+use crate::webhook::args::WebhookArgs;
 
 /// Places and checks pods by operating system in mixed Windows/Linux Kubernetes clusters.
 #[derive(Debug, Parser)]
@@ -33,9 +34,9 @@ pub enum Command {
     /// Check, explain, test and compare policy files
     Policy(Policy),
     /// Serve the admission webhook over HTTPS
-    Webhook(webhook::args::Args),
+    Webhook(WebhookArgs),
     /// Keep labels, taints and RuntimeClasses of Windows nodes
-    Controller(controller::args::Args),
+    Controller(ControllerArgs),
     /// Take everything of Mullion off nodes, and delete the RuntimeClasses nothing names
     Withdraw(withdraw::Withdraw),
     /// Print what makes a shell complete the command line

@@ -1,4 +1,4 @@
-//! The snapshot of a live cluster: three watches, what Mullion kept, and a snapshot that readers take without waiting.
+//! The snapshot of a live cluster, from three watches and ConfigMap `mullion-state`; readers load it without waiting.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,20 +33,20 @@ use crate::cluster::watch;
 /// How long changes gather before a new snapshot is made: a rebuild walks every node, and a cluster that starts or
 /// drains a pool changes hundreds at once.
 const GATHER: Duration = Duration::from_millis(100);
-/// And they gather for at least as many times as long as the last snapshot took, so that snapshots never take more than
-/// a thirtieth of a core, however large the fleet.
+/// Changes also gather for at least this many times the duration of the last rebuild, so that rebuilds never take more than
+/// a thirtieth of a core, however many nodes there are.
 const REST: u32 = 30;
 
-/// How long the first snapshot waits for what was kept: a webhook that starts while the Windows pool is at zero should
-/// know its taints, and one without the right to read them should start.
+/// How long the first snapshot waits for `mullion-state`: a webhook that starts while the Windows pool has no nodes should
+/// know its taints, and one without the right to read the ConfigMap should start.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Taints that come and go with a node's state, some with the time as their value. They never mark an OS.
-const PASSING: [&str; 3] =
+/// Taints that are added and removed with a node's state, some with the time as their value. They never mark an OS.
+const TEMPORARY_TAINTS: [&str; 3] =
     ["ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler", "node.cloudprovider.kubernetes.io/"];
 
-/// What was kept, as it changes; `None` until it was read.
-type Kept = channel::Receiver<Option<Arc<State>>>;
+/// ConfigMap `mullion-state`, as it changes; `None` until it was read.
+type StateReceiver = channel::Receiver<Option<Arc<State>>>;
 
 /// The watched snapshot. Dropping it ends the watches.
 #[derive(Debug)]
@@ -61,11 +61,11 @@ impl Live {
     /// Starts watching nodes, RuntimeClasses and namespaces (`list`, `watch` on each). Returns at once: see
     /// [`Live::ready`]. Needs a tokio runtime. Nothing that fails later is fatal; it is logged and tried again.
     ///
-    /// Taints and builds seen before are those of `kept`; while there is no such state, those that this process saw.
-    pub fn start(client: Client, kept: Kept) -> Self {
+    /// Taints and builds seen before come from `state`; without such a state, from what this process saw.
+    pub fn start(client: Client, state: StateReceiver) -> Self {
         let snapshot = Arc::new(ArcSwap::from_pointee(ClusterSnapshot::default()));
-        let (say_ready, ready) = channel::channel(false);
-        let task = tokio::spawn(follow(client, kept, Arc::clone(&snapshot), say_ready));
+        let (ready_sender, ready) = channel::channel(false);
+        let task = tokio::spawn(follow(client, state, Arc::clone(&snapshot), ready_sender));
         Self { snapshot, ready, task }
     }
 
@@ -84,16 +84,16 @@ impl Live {
         self.ready.clone()
     }
 
-    /// Waits until nothing is watched any more, which only a defect can cause: the snapshot then stands still.
+    /// Waits until the watches have ended, which only a defect can cause: the snapshot then no longer changes.
     pub async fn ended(&self) {
         let mut ready = self.ready.clone();
         // The task owns the sender.
         while ready.changed().await.is_ok() {}
     }
 
-    /// Waits until [`Live::ready`]; for ever, where the cluster never answers.
+    /// Waits until [`Live::ready`]; forever, if the cluster never answers.
     pub async fn synced(&self) {
-        // An error means that the task is gone: then nothing will ever be ready.
+        // An error means that the task has ended: then the snapshot will never be ready.
         if self.ready.clone().wait_for(|ready| *ready).await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -118,7 +118,7 @@ pub(crate) struct SlimNode {
     pub(crate) status: NodeStatus,
 }
 
-/// The members of `metadata` that are read; what is not named here is skipped while parsing.
+/// The members of `metadata` that are read; all others are skipped while parsing.
 pub(crate) fn slim_metadata<'de, D: Deserializer<'de>>(from: D) -> Result<ObjectMeta, D::Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -150,9 +150,9 @@ pub(crate) fn slim_metadata<'de, D: Deserializer<'de>>(from: D) -> Result<Object
 
 async fn follow(
     client: Client,
-    mut kept: Kept,
+    mut state: StateReceiver,
     snapshot: Arc<ArcSwap<ClusterSnapshot>>,
-    say_ready: channel::Sender<bool>,
+    ready_sender: channel::Sender<bool>,
 ) {
     let patience = Instant::now() + PATIENCE;
     let streaming = watch::streams_lists(&client).await;
@@ -162,8 +162,8 @@ async fn follow(
     let mut namespaces = watch::changes::<PartialObjectMeta<core::Namespace>>(Api::all(client), config(), streaming);
 
     let mut gathered = Gathered::default();
-    gathered.recall(kept.borrow_and_update().as_deref());
-    // When the next snapshot is due; none while nothing has changed.
+    gathered.apply_state(state.borrow_and_update().as_deref());
+    // When the next snapshot is due; `None` while nothing has changed.
     let mut due: Option<Instant> = None;
     let mut gather = GATHER;
     loop {
@@ -174,15 +174,15 @@ async fn follow(
             }
             Some(event) = classes.next() => gathered.classes.apply(event, class_entry),
             Some(event) = namespaces.next() => gathered.namespaces.apply(event, namespace_entry),
-            Ok(()) = kept.changed() => gathered.recall(kept.borrow_and_update().as_deref()),
+            Ok(()) = state.changed() => gathered.apply_state(state.borrow_and_update().as_deref()),
             () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
-                let too_early = !*say_ready.borrow() && kept.borrow().is_none() && Instant::now() < patience;
+                let too_early = !*ready_sender.borrow() && state.borrow().is_none() && Instant::now() < patience;
                 due = too_early.then(|| Instant::now() + GATHER);
                 if !too_early {
                     let start = Instant::now();
                     snapshot.store(Arc::new(gathered.snapshot()));
                     gather = GATHER.max(start.elapsed() * REST);
-                    say_ready.send_replace(true);
+                    ready_sender.send_replace(true);
                 }
                 false
             }
@@ -228,34 +228,34 @@ pub(crate) fn namespace_entry(namespace: PartialObjectMeta<core::Namespace>) -> 
     (name, Some(objects::namespace(labels, annotations)))
 }
 
-/// Everything read so far.
+/// All objects read so far.
 #[derive(Default)]
 struct Gathered {
     nodes: Collection<Arc<Node>>,
     parts: NodeParts,
     classes: Collection<RuntimeClass>,
     namespaces: Collection<Namespace>,
-    /// What was kept, where anything is; what Windows nodes had while this process looked, where nothing is.
+    /// From `mullion-state`, if it exists; else what Windows nodes had while this process ran.
     seen: Seen,
-    /// Whether `seen` is what was kept.
-    is_kept: bool,
-    /// Whether Mullion is withdrawn: its RuntimeClasses are about to go, so pods are better not given any.
+    /// Whether `seen` comes from `mullion-state`.
+    has_state: bool,
+    /// Whether Mullion is withdrawn: its RuntimeClasses will be deleted, so pods should not get one.
     withdrawn: bool,
 }
 
 impl Gathered {
-    /// Takes in what is kept; whether that changes anything. Where nothing is kept any more, the last is remembered.
-    fn recall(&mut self, state: Option<&State>) -> bool {
-        let kept = state.filter(|state| state.found);
-        self.is_kept = kept.is_some();
-        let withdrawn = kept.is_some_and(|state| state.withdrawn.is_some());
-        let turned = std::mem::replace(&mut self.withdrawn, withdrawn) != withdrawn;
-        match kept {
+    /// Applies `mullion-state`; returns whether that changes anything. If it no longer exists, the last one is remembered.
+    fn apply_state(&mut self, state: Option<&State>) -> bool {
+        let stored = state.filter(|state| state.found);
+        self.has_state = stored.is_some();
+        let withdrawn = stored.is_some_and(|state| state.withdrawn.is_some());
+        let withdrawn_changed = std::mem::replace(&mut self.withdrawn, withdrawn) != withdrawn;
+        match stored {
             Some(state) if state.seen != self.seen => {
                 self.seen.clone_from(&state.seen);
                 true
             }
-            _ => turned,
+            _ => withdrawn_changed,
         }
     }
 
@@ -268,19 +268,19 @@ impl Gathered {
         let windows = self.nodes.entries.values().filter(|node| node.os == Some(Os::Windows));
         for node in windows {
             seen.builds.extend(node.build);
-            for taint in node.taints.iter().filter(|taint| lasting(taint)) {
+            for taint in node.taints.iter().filter(|taint| is_lasting(taint)) {
                 if seen.taints.len() < MAX_SEEN && !seen.taints.contains(taint) {
                     seen.taints.insert(taint.clone());
                 }
             }
         }
-        // What the controller keeps is for it, and for people, to say; a process may only add what it sees.
-        if !self.is_kept {
+        // `mullion-state` is changed by the controller and by people only; a process adds what it sees to its snapshots.
+        if !self.has_state {
             self.seen.clone_from(&seen);
         }
         let mut classes = self.classes.entries.clone();
         if self.withdrawn {
-            // As good as somebody else's: what pods name stays known, and no pod is given one.
+            // As if they were not Mullion's: classes that pods name stay known, and no pod gets one.
             for class in classes.values_mut() {
                 class.ours = false;
             }
@@ -296,12 +296,12 @@ impl Gathered {
     }
 }
 
-/// Whether a taint is worth remembering once it is gone.
-fn lasting(taint: &Taint) -> bool {
-    !PASSING.iter().any(|passing| taint.key.starts_with(passing))
+/// Whether a taint is remembered after it is removed.
+fn is_lasting(taint: &Taint) -> bool {
+    !TEMPORARY_TAINTS.iter().any(|prefix| taint.key.starts_with(prefix))
 }
 
-/// Objects of one kind by name. A list that comes again replaces all at once, at its end.
+/// Objects of one kind by name. A repeated list replaces all objects at its end.
 pub(crate) struct Collection<T> {
     pub(crate) entries: BTreeMap<String, T>,
     arriving: BTreeMap<String, T>,
@@ -315,7 +315,7 @@ impl<T> Default for Collection<T> {
 }
 
 impl<T: PartialEq> Collection<T> {
-    /// Takes one event in; whether anything that readers see is different now. Kubelets write their status every
+    /// Applies one event; returns whether anything that readers see has changed. Kubelets write their status every
     /// few minutes: most events of nodes change nothing.
     pub(crate) fn apply<K>(&mut self, event: Event<K>, mut entry: impl FnMut(K) -> (String, Option<T>)) -> bool {
         match event {
@@ -332,7 +332,7 @@ impl<T: PartialEq> Collection<T> {
             Event::InitDone => {
                 let arrived = std::mem::take(&mut self.arriving);
                 if self.complete && self.entries == arrived {
-                    // Equal is not the same: readers' snapshots hold on to what is kept here.
+                    // The equal old map is kept, because the snapshots of readers share its objects.
                     return false;
                 }
                 self.entries = arrived;
@@ -363,17 +363,17 @@ mod tests {
 
     #[tokio::test]
     async fn the_end_of_the_watches_is_noticed() {
-        let (say_ready, ready) = channel::channel(false);
+        let (ready_sender, ready) = channel::channel(false);
         let (proceed, wait) = tokio::sync::oneshot::channel::<()>();
         let task = tokio::spawn(async move {
-            say_ready.send_replace(true);
+            ready_sender.send_replace(true);
             wait.await.ok();
         });
         let live = Live { snapshot: Arc::default(), ready, task };
         live.synced().await;
         let ended = live.ended();
         tokio::pin!(ended);
-        assert!(futures::poll!(&mut ended).is_pending(), "ready is no end");
+        assert!(futures::poll!(&mut ended).is_pending(), "ready is not the end");
         drop(proceed);
         tokio::time::timeout(Duration::from_secs(60), ended).await.expect("it ended");
     }
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_seen_whole_or_not_at_all() {
+    fn a_list_replaces_all_objects_at_its_end() {
         let mut nodes = Collection::default();
         assert!(!nodes.apply(Event::Init, node_entry));
         assert!(!nodes.apply(Event::InitApply(windows("a", "os")), node_entry));
@@ -413,7 +413,7 @@ mod tests {
         // A heartbeat changes nothing.
         assert!(!nodes.apply(Event::Apply(windows("a", "os")), node_entry));
         assert!(nodes.apply(Event::Apply(windows("a", "sku")), node_entry));
-        // A second list that breaks off half-way leaves the first in force.
+        // An incomplete second list does not replace the first.
         assert!(!nodes.apply(Event::Init, node_entry));
         assert_eq!(nodes.entries.len(), 1);
         assert!(!nodes.apply(Event::Init, node_entry));
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_turns_virtual_leaves() {
+    fn a_node_that_becomes_virtual_is_removed() {
         let mut nodes = Collection::default();
         nodes.apply(Event::Apply(windows("a", "os")), node_entry);
         assert!(nodes.apply(Event::Apply(windows("a", "virtual-kubelet.io/provider")), node_entry));
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_stays_known() {
+    fn seen_taints_and_builds_are_remembered() {
         let mut gathered = Gathered::default();
         gathered.nodes.apply(Event::Apply(windows("a", "os")), node_entry);
         gathered.nodes.apply(Event::Apply(windows("b", "ToBeDeletedByClusterAutoscaler")), node_entry);
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn while_withdrawn_no_class_is_ours_to_give() {
+    fn while_withdrawn_no_class_is_ours() {
         let mut gathered = Gathered::default();
         let class = RuntimeClass { ours: true, ..RuntimeClass::default() };
         gathered.classes.entries.insert("mullion-windows-ltsc2022".to_owned(), class);
@@ -466,41 +466,41 @@ mod tests {
         };
         let mut state = State { found: true, withdrawn: Some("2026-01-01T00:00:00Z".to_owned()), ..State::default() };
         assert!(ours(&mut gathered));
-        assert!(gathered.recall(Some(&state)) && !gathered.recall(Some(&state)));
+        assert!(gathered.apply_state(Some(&state)) && !gathered.apply_state(Some(&state)));
         assert!(!ours(&mut gathered));
         state.withdrawn = None;
-        assert!(gathered.recall(Some(&state)));
+        assert!(gathered.apply_state(Some(&state)));
         assert!(ours(&mut gathered));
     }
 
     #[test]
-    fn what_is_kept_is_for_others_to_say() {
+    fn the_stored_state_replaces_what_the_process_saw() {
         let mut gathered = Gathered::default();
         gathered.nodes.apply(Event::Apply(windows("a", "os")), node_entry);
         assert_eq!(seen(&mut gathered), ["os=windows:NoSchedule"]);
         gathered.nodes.apply(Event::Delete(windows("a", "os")), node_entry);
-        // A ConfigMap that does not know the taint: somebody took it out, or no Windows node ever had it.
-        assert!(gathered.recall(Some(&state(&["sku=win:NoSchedule"]))));
+        // A ConfigMap without the taint: a person removed it, or no Windows node ever had it.
+        assert!(gathered.apply_state(Some(&state(&["sku=win:NoSchedule"]))));
         assert_eq!(seen(&mut gathered), ["sku=win:NoSchedule"]);
-        assert!(!gathered.recall(Some(&state(&["sku=win:NoSchedule"]))), "nothing new");
-        // What nodes have counts while they have it, and no longer.
+        assert!(!gathered.apply_state(Some(&state(&["sku=win:NoSchedule"]))), "the same state");
+        // Taints of present nodes count only while the nodes have them.
         gathered.nodes.apply(Event::Apply(windows("a", "os")), node_entry);
         assert_eq!(seen(&mut gathered), ["os=windows:NoSchedule", "sku=win:NoSchedule"]);
         gathered.nodes.apply(Event::Delete(windows("a", "os")), node_entry);
         assert_eq!(seen(&mut gathered), ["sku=win:NoSchedule"]);
-        assert!(gathered.recall(Some(&state(&[]))));
-        assert!(!gathered.snapshot().mixed(), "everything was forgotten");
+        assert!(gathered.apply_state(Some(&state(&[]))));
+        assert!(!gathered.snapshot().mixed(), "the state is empty");
     }
 
     #[test]
     fn without_a_config_map_the_process_remembers() {
         let mut gathered = Gathered::default();
         for nothing in [None, Some(State::default())] {
-            assert!(!gathered.recall(nothing.as_ref()));
+            assert!(!gathered.apply_state(nothing.as_ref()));
         }
-        gathered.recall(Some(&state(&["sku=win:NoSchedule"])));
-        // Deleted, or no longer readable: the last that was kept, and what is seen from then on.
-        assert!(!gathered.recall(Some(&State::default())));
+        gathered.apply_state(Some(&state(&["sku=win:NoSchedule"])));
+        // Deleted, or no longer readable: the last state stays, and later taints are added.
+        assert!(!gathered.apply_state(Some(&State::default())));
         gathered.nodes.apply(Event::Apply(windows("a", "os")), node_entry);
         seen(&mut gathered);
         gathered.nodes.apply(Event::Delete(windows("a", "os")), node_entry);

@@ -1,18 +1,18 @@
-//! Whose the objects are that a controller makes at run time: its service account's, as their `ownerReferences` say.
+//! Owner references for objects created at run time: they belong to the service account of the controller.
 //!
-//! ConfigMap `mullion-state`, Lease `mullion-controller` and the Secrets `mullion-ca` and `mullion-tls` stand in no
-//! manifest. With their owner gone the garbage collector takes them, whatever it was that took the release away: Helm,
-//! Argo CD or `kubectl delete -f`.
+//! ConfigMap `mullion-state`, Lease `mullion-controller` and the Secrets `mullion-ca` and `mullion-tls` are in no manifest.
+//! When their owner is deleted, the garbage collector deletes them, whichever tool removed the release: Helm, Argo CD or
+//! `kubectl delete -f`.
 //!
 //! Name and uid of the service account come from a `SelfSubjectReview`, which every authenticated user may create
-//! (cluster role `system:basic-user`). Users of a kubeconfig, and service accounts of other namespaces, own nothing: an
-//! owner of another namespace counts as gone.
+//! (cluster role `system:basic-user`). Users of a kubeconfig, and service accounts of other namespaces, own nothing: the
+//! garbage collector treats an owner in another namespace as deleted.
 //!
-//! What exists without our reference gets it with the next write. Where the admission plugin
-//! `OwnerReferencesPermissionEnforcement` is on, as on OpenShift, that takes the right to `delete` the object; to name
-//! an owner in a creation takes none, and `blockOwnerDeletion`, which would, is left out (`Validate` in
-//! `plugin/pkg/admission/gc/gc_admission.go`). So a refusal is no reason not to work: of a former release's objects the
-//! garbage collector takes care, and the next ones are made with an owner.
+//! An existing object without our reference gets it with the next write. If the admission plugin
+//! `OwnerReferencesPermissionEnforcement` is on, as on OpenShift, that requires the right to `delete` the object; an owner
+//! in a creation requires none, and `blockOwnerDeletion`, which would, is omitted (`Validate` in
+//! `plugin/pkg/admission/gc/gc_admission.go`). So a rejected reference is no reason to stop: the object is written without
+//! it, and new objects are created with an owner.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,113 +21,113 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::PostParams;
 use kube::{Api, Client};
 
-/// What a ServiceAccount's user is called: `system:serviceaccount:NAMESPACE:NAME`.
-const USER: &str = "system:serviceaccount:";
+/// The prefix of a ServiceAccount's user name, `system:serviceaccount:NAMESPACE:NAME`.
+const USER_PREFIX: &str = "system:serviceaccount:";
 const KIND: &str = "ServiceAccount";
 
-/// Who owns what this process makes. Clones share.
+/// The owner of objects that this process creates. Clones share the last answer of the API server.
 #[derive(Debug, Clone)]
 pub struct Owner(Source);
 
 #[derive(Debug, Clone)]
 enum Source {
     Known(Option<OwnerReference>),
-    Asked(Arc<Asked>),
+    Cluster(Arc<ClusterOwner>),
 }
 
 #[derive(Debug)]
-struct Asked {
+struct ClusterOwner {
     api: Api<SelfSubjectReview>,
     namespace: String,
     last: Mutex<Answer>,
 }
 
-/// The last one.
+/// The last answer of the API server.
 #[derive(Debug, Clone, Default, PartialEq)]
 enum Answer {
     #[default]
     None,
-    /// No service account of the namespace, or one that cannot be known.
-    Nobody,
+    /// Not a service account of the namespace, or unknown because of a missing right.
+    NoAccount,
     Account(Box<OwnerReference>),
 }
 
 impl Owner {
-    /// Nobody: what is made belongs to whoever deletes it.
-    pub fn nobody() -> Self {
+    /// No owner: the objects stay until somebody deletes them.
+    pub fn none() -> Self {
         Self(Source::Known(None))
     }
 
-    /// The ServiceAccount among these owners of another object of Mullion's; nobody, where there is none.
+    /// The ServiceAccount among these owners of another object of Mullion's; no owner if there is none.
     pub fn among(references: &[OwnerReference]) -> Self {
         let found = references.iter().find(|reference| is_service_account(reference));
         Self(Source::Known(found.map(|found| reference(&found.name, &found.uid))))
     }
 
-    /// The ServiceAccount that `client` is, if it is one of `namespace`.
-    pub fn asked(client: Client, namespace: &str) -> Self {
-        Self(Source::Asked(Arc::new(Asked {
+    /// The ServiceAccount of `client`, if it is one of `namespace`.
+    pub(crate) fn of_client(client: Client, namespace: &str) -> Self {
+        Self(Source::Cluster(Arc::new(ClusterOwner {
             api: Api::all(client),
             namespace: namespace.to_owned(),
             last: Mutex::default(),
         })))
     }
 
-    /// The reference for what is made now. The API server is asked each time: under a process that runs, its
-    /// ServiceAccount may be deleted and made anew. An error is one that may pass.
-    pub async fn ask(&self) -> kube::Result<Option<OwnerReference>> {
-        let asked = match &self.0 {
+    /// The reference for an object that is created now. Each call asks the API server: the ServiceAccount can be deleted and
+    /// created again while the process runs. An error can be temporary.
+    pub async fn reference(&self) -> kube::Result<Option<OwnerReference>> {
+        let cluster = match &self.0 {
             Source::Known(known) => return Ok(known.clone()),
-            Source::Asked(asked) => asked,
+            Source::Cluster(cluster) => cluster,
         };
-        let found = match asked.api.create(&PostParams::default(), &SelfSubjectReview::default()).await {
+        let found = match cluster.api.create(&PostParams::default(), &SelfSubjectReview::default()).await {
             Ok(review) => {
                 let user = review.status.and_then(|status| status.user_info).unwrap_or_default();
-                service_account(&asked.namespace, &user.username.unwrap_or_default(), &user.uid.unwrap_or_default())
+                service_account(&cluster.namespace, &user.username.unwrap_or_default(), &user.uid.unwrap_or_default())
             }
             Err(kube::Error::Api(status)) if matches!(status.code, 403..=405) => {
-                if asked.last() != Answer::Nobody {
+                if cluster.last() != Answer::NoAccount {
                     tracing::warn!(
                         error = status.message,
-                        "it cannot be asked which service account this is: what is made now does not go by itself when \
-                         Mullion is uninstalled; allow create on selfsubjectreviews of authentication.k8s.io, as \
-                         ClusterRole system:basic-user does for everybody"
+                        "cannot read which service account this is: objects created now are not deleted when Mullion is \
+                         uninstalled; allow create on selfsubjectreviews of authentication.k8s.io, as ClusterRole \
+                         system:basic-user does for all users"
                     );
                 }
                 None
             }
             Err(error) => return Err(error),
         };
-        let answer = found.clone().map_or(Answer::Nobody, |found| Answer::Account(Box::new(found)));
-        *asked.last.lock().unwrap_or_else(PoisonError::into_inner) = answer;
+        let answer = found.clone().map_or(Answer::NoAccount, |found| Answer::Account(Box::new(found)));
+        *cluster.last.lock().unwrap_or_else(PoisonError::into_inner) = answer;
         Ok(found)
     }
 
-    /// The owners that an object with the owners `standing` should have; `None` where they are right.
-    pub async fn wanted(&self, standing: &[OwnerReference]) -> kube::Result<Option<Vec<OwnerReference>>> {
+    /// The owners that an object with the owners `present` should have; `None` if they are correct.
+    pub async fn corrected(&self, present: &[OwnerReference]) -> kube::Result<Option<Vec<OwnerReference>>> {
         let last = match &self.0 {
-            Source::Asked(asked) => asked.last(),
+            Source::Cluster(cluster) => cluster.last(),
             Source::Known(_) => Answer::None,
         };
-        let right = match last {
+        let correct = match last {
             Answer::None => false,
-            Answer::Nobody => true,
-            Answer::Account(ours) => with(standing, &ours).is_none(),
+            Answer::NoAccount => true,
+            Answer::Account(ours) => with_reference(present, &ours).is_none(),
         };
-        if right {
+        if correct {
             return Ok(None);
         }
-        Ok(self.ask().await?.and_then(|ours| with(standing, &ours)))
+        Ok(self.reference().await?.and_then(|ours| with_reference(present, &ours)))
     }
 }
 
-impl Asked {
+impl ClusterOwner {
     fn last(&self) -> Answer {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// Without `controller` and `blockOwnerDeletion`: nobody waits for these objects.
+/// Without `controller` and `blockOwnerDeletion`, because the deletion of the owner need not wait for these objects.
 fn reference(name: &str, uid: &str) -> OwnerReference {
     OwnerReference {
         api_version: "v1".to_owned(),
@@ -142,23 +142,24 @@ fn is_service_account(reference: &OwnerReference) -> bool {
     reference.api_version == "v1" && reference.kind == KIND
 }
 
-/// The user as an owner of objects in `namespace`. Certificates and impersonation may bring the name without a uid.
+/// The user as an owner of objects in `namespace`. Certificates and impersonation can have the name without a uid.
 fn service_account(namespace: &str, user: &str, uid: &str) -> Option<OwnerReference> {
-    let (of, name) = user.strip_prefix(USER)?.split_once(':')?;
+    let (of, name) = user.strip_prefix(USER_PREFIX)?.split_once(':')?;
     (of == namespace && !name.is_empty() && !uid.is_empty()).then(|| reference(name, uid))
 }
 
-/// `standing` with ours in place of every other ServiceAccount, an earlier one most often; `None` where ours is there.
-pub(crate) fn with(standing: &[OwnerReference], ours: &OwnerReference) -> Option<Vec<OwnerReference>> {
-    if standing.iter().any(|reference| reference.uid == ours.uid) {
+/// `present` with our reference instead of every other ServiceAccount, usually an earlier one; `None` if ours is there.
+pub(crate) fn with_reference(present: &[OwnerReference], ours: &OwnerReference) -> Option<Vec<OwnerReference>> {
+    if present.iter().any(|reference| reference.uid == ours.uid) {
         return None;
     }
-    let others = standing.iter().filter(|reference| !is_service_account(reference)).cloned();
+    let others = present.iter().filter(|reference| !is_service_account(reference)).cloned();
     Some(others.chain([ours.clone()]).collect())
 }
 
-/// Writes an object with these owners, and as they stand where they are refused, which is said about `what`.
-pub(crate) async fn written<T, F>(
+/// Writes an object with these owners; if the API server rejects them, writes it without a change of owners and logs a
+/// warning about `what`.
+pub(crate) async fn write_with_owners<T, F>(
     what: &str,
     owners: Option<Vec<OwnerReference>>,
     write: impl Fn(Option<Vec<OwnerReference>>) -> F,
@@ -166,23 +167,23 @@ pub(crate) async fn written<T, F>(
 where
     F: Future<Output = kube::Result<T>>, // `AsyncFn` would read better, but what awaits such a future is not `Send`
 {
-    let asked = owners.is_some();
+    let changes_owners = owners.is_some();
     match write(owners).await {
-        Err(kube::Error::Api(status)) if status.code == 403 && asked => {
-            let written = write(None).await?;
-            not_adopted(what, &status.message);
-            Ok(written)
+        Err(kube::Error::Api(status)) if status.code == 403 && changes_owners => {
+            let object = write(None).await?;
+            warn_not_adopted(what, &status.message);
+            Ok(object)
         }
         answer => answer,
     }
 }
 
-/// Says that an object could not be given its owner, for which `why` is the API server's word.
-pub(crate) fn not_adopted(what: &str, why: &str) {
+/// Logs that the API server rejected the owner of an object, with its message as `why`.
+pub(crate) fn warn_not_adopted(what: &str, why: &str) {
     tracing::warn!(
         why,
-        "{what} cannot be given its owner, and does not go by itself when Mullion is uninstalled; delete it once, and \
-         it is made anew with one"
+        "cannot set the owner of {what}, so it is not deleted when Mullion is uninstalled; delete it once, and it is \
+         created again with an owner"
     );
 }
 
@@ -200,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_service_account_of_the_namespace_owns() {
+    fn only_a_service_account_of_the_namespace_is_an_owner() {
         let ours = Some(reference("mullion-controller", "u"));
         for (user, uid, owner) in [
             ("system:serviceaccount:own:mullion-controller", "u", ours),
@@ -220,18 +221,18 @@ mod tests {
     }
 
     #[test]
-    fn earlier_service_accounts_make_way_and_others_stay() {
+    fn earlier_service_accounts_are_replaced_and_other_owners_kept() {
         let (ours, earlier) = (reference("a", "new"), reference("a", "old"));
         let other = OwnerReference { kind: "ConfigMap".to_owned(), uid: "x".to_owned(), ..earlier.clone() };
-        assert_eq!(with(&[], &ours), Some(vec![ours.clone()]));
-        assert_eq!(with(std::slice::from_ref(&ours), &ours), None);
-        assert_eq!(with(&[other.clone(), ours.clone()], &ours), None);
-        assert_eq!(with(&[earlier, other.clone()], &ours), Some(vec![other.clone(), ours]));
+        assert_eq!(with_reference(&[], &ours), Some(vec![ours.clone()]));
+        assert_eq!(with_reference(std::slice::from_ref(&ours), &ours), None);
+        assert_eq!(with_reference(&[other.clone(), ours.clone()], &ours), None);
+        assert_eq!(with_reference(&[earlier, other.clone()], &ours), Some(vec![other.clone(), ours]));
         assert!(matches!(Owner::among(&[other]).0, Source::Known(None)));
     }
 
-    /// An API server that gives these answers, and then 500.
-    fn answers(answers: Vec<(u16, Value)>) -> Client {
+    /// An API server that gives these responses, and then 500.
+    fn server(answers: Vec<(u16, Value)>) -> Client {
         let answers = Arc::new(Mutex::new(answers.into_iter()));
         Client::new(
             tower::service_fn(move |request: Request<Body>| {
@@ -244,29 +245,33 @@ mod tests {
         )
     }
 
-    fn is(uid: &str) -> (u16, Value) {
+    fn account(uid: &str) -> (u16, Value) {
         let user = json!({"username": "system:serviceaccount:own:a", "uid": uid});
         (201, json!({"metadata": {}, "status": {"userInfo": user}}))
     }
 
     #[tokio::test]
-    async fn what_is_ours_asks_nobody_and_a_new_service_account_is_found_out() {
-        let owner = Owner::asked(answers(vec![is("1"), is("2")]), "own");
-        let first = owner.wanted(&[]).await.unwrap().unwrap();
+    async fn a_correct_owner_needs_no_request_and_a_new_service_account_is_detected() {
+        let owner = Owner::of_client(server(vec![account("1"), account("2")]), "own");
+        let first = owner.corrected(&[]).await.unwrap().unwrap();
         assert_eq!(first, [reference("a", "1")]);
-        assert_eq!(owner.wanted(&first).await.unwrap(), None, "known");
-        // Deleted and made anew under this process: what others have adopted is not taken back.
+        assert_eq!(owner.corrected(&first).await.unwrap(), None, "known");
+        // Deleted and created again while the process runs: an object with the new owner stays as it is.
         let adopted = [reference("a", "2")];
-        assert_eq!(owner.wanted(&adopted).await.unwrap(), None);
-        assert!(owner.wanted(&[]).await.is_err(), "it is not known now, and may be later");
+        assert_eq!(owner.corrected(&adopted).await.unwrap(), None);
+        assert!(owner.corrected(&[]).await.is_err(), "an error can be temporary");
     }
 
     #[tokio::test]
-    async fn who_may_not_ask_owns_nothing() {
-        let refused = json!({"status": "Failure", "message": "no", "reason": "Forbidden", "code": 403});
-        let owner = Owner::asked(answers(vec![(403, refused), is("1")]), "own");
-        assert_eq!(owner.wanted(&[]).await.unwrap(), None);
-        assert_eq!(owner.wanted(&[reference("a", "0")]).await.unwrap(), None, "not asked again for what stands");
-        assert_eq!(owner.ask().await.unwrap(), Some(reference("a", "1")), "but for what is made");
+    async fn without_the_right_there_is_no_owner() {
+        let forbidden = json!({"status": "Failure", "message": "no", "reason": "Forbidden", "code": 403});
+        let owner = Owner::of_client(server(vec![(403, forbidden), account("1")]), "own");
+        assert_eq!(owner.corrected(&[]).await.unwrap(), None);
+        assert_eq!(
+            owner.corrected(&[reference("a", "0")]).await.unwrap(),
+            None,
+            "no further request for an existing object"
+        );
+        assert_eq!(owner.reference().await.unwrap(), Some(reference("a", "1")), "a request for a new object");
     }
 }

@@ -1,13 +1,13 @@
-//! One kind of object, watched for as long as the process lives.
+//! A watch of one kind of object that never ends.
 //!
-//! kube's watcher retries what failed the same way for ever. Four things are added here:
-//! - a server that refuses streaming lists (400 or 422: before Kubernetes 1.34 the feature was on in 1.32 only) is asked
-//!   by list and watch from then on;
-//! - a watch that cannot be resumed is started anew, with a list: after a 410 that comes as the answer instead of inside
-//!   it, and after six failures in a row (a server restored from a backup knows no version so high);
-//! - an answer that never comes is given up, by the clocks of the [`client`]. A clock on events would not do: bookmarks
-//!   are none, and of a kind that rarely changes nothing else is heard for hours;
-//! - its [`WatchHealth`] is told.
+//! kube's watcher repeats a failed request in the same way forever. This module adds four things:
+//! - if a server rejects streaming lists (400 or 422: before Kubernetes 1.34 the feature was on in 1.32 only), list and watch
+//!   are used from then on;
+//! - a watch that cannot be resumed is started again, with a list: after a 410 as the status of the response instead of in
+//!   an event, and after six failures in a row (a server restored from a backup has no version so high);
+//! - a request without a response fails, by the timeouts of the [`client`]. A timeout on events would not work: bookmarks are
+//!   not events, and a kind that rarely changes has no other for hours;
+//! - its [`WatchHealth`] is updated.
 
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -26,60 +26,60 @@ use crate::telemetry::error_text::in_words;
 use crate::telemetry::watch_health::WatchHealth;
 
 /// How long the API server may send nothing on a connection that waits for it. Longer than the 295 s after which kube's
-/// watcher takes a watch for dead; lists, and watches whose answer never starts, have no limit there. Bookmarks come every
+/// watcher ends a silent watch; lists, and watches without any response, have no limit there. Bookmarks come every
 /// minute (apiserver `pkg/storage/cacher/cacher.go`), but not of a kind that has not changed since that server started:
 /// with 120 s, watches of namespaces and DaemonSets failed in a cluster where nothing was wrong.
 const SILENCE: Duration = Duration::from_secs(330);
-/// How long an answer may take to begin, what kube's client tries again by itself included (429, 503 and 504, after
-/// however long `Retry-After` says). More than the minute that the API server gives a list (`--request-timeout`).
+/// How long a response may take to begin, including the retries of kube's client (429, 503 and 504, after the time in
+/// `Retry-After`). More than the minute that the API server gives a list (`--request-timeout`).
 pub(crate) const ANSWER: Duration = Duration::from_secs(65);
-/// How often in a row a watch may fail before everything is listed anew.
+/// How often in a row a watch may fail before all objects are listed again.
 const RESUMES: u32 = 6;
-/// For a plain call.
-pub const CALL: Duration = Duration::from_secs(10);
-/// Waits between attempts: doubling from the first to the last.
+/// The timeout of a single call.
+pub(crate) const CALL: Duration = Duration::from_secs(10);
+/// Waits between attempts: doubled from the first to the last value.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
-/// The first Kubernetes with streaming lists on for good.
+/// The first Kubernetes version with streaming lists always on.
 const STREAMING_SINCE: (u32, u32) = (1, 34);
 
-/// Changes, errors already dealt with: never ends.
+/// Changes, with errors already handled: never ends.
 pub type Changes<K> = Pin<Box<dyn Stream<Item = Event<K>> + Send>>;
 
-/// A client of the cluster for [`changes`]: every wait for the API server ends, with an error.
+/// A client of the cluster for [`changes`]: every wait for the API server ends with an error at the latest.
 pub fn client(config: kube::Config) -> kube::Result<Client> {
     client_with(config, SILENCE)
 }
 
-/// The same, where a connection may be silent for `silence`.
+/// The same, with connections that may be silent for `silence`.
 pub fn client_with(mut config: kube::Config, silence: Duration) -> kube::Result<Client> {
     config.read_timeout = Some(silence);
-    // Else the time that a connection lay idle counts, and the next answer on it has that much less.
+    // Otherwise the idle time of a connection counts against the next response on it.
     config.reset_reader_on_write = true;
     let answer = silence.min(ANSWER);
-    let in_time = MapFutureLayer::new(move |asked| in_time(answer, asked));
+    let in_time = MapFutureLayer::new(move |request| in_time(answer, request));
     Ok(ClientBuilder::try_from(config)?.with_layer(&in_time).build())
 }
 
-/// An error where a request is not answered within `limit`. For services of clients that try again by themselves.
+/// An error if a request gets no response within `limit`. For services of clients that retry.
 pub(crate) async fn in_time<T>(
     limit: Duration,
-    asked: impl Future<Output = Result<T, BoxError>>,
+    request: impl Future<Output = Result<T, BoxError>>,
 ) -> Result<T, BoxError> {
-    match tokio::time::timeout(limit, asked).await {
-        Ok(answered) => answered,
+    match tokio::time::timeout(limit, request).await {
+        Ok(response) => response,
         Err(late) => Err(BoxError::from(late)),
     }
 }
 
-/// Asks the server for its version: whether lists may be streamed. No answer after a few attempts counts as yes,
-/// because a refusal is found out later and costs one request.
-pub async fn streams_lists(client: &Client) -> bool {
+/// Whether the server can stream lists, by its version. No response after a few attempts counts as yes, because a rejected
+/// attempt is detected later and costs one request.
+pub(crate) async fn streams_lists(client: &Client) -> bool {
     let mut wait = BACKOFF.0;
     for _ in 0..4 {
         match tokio::time::timeout(CALL, client.apiserver_version()).await {
             Ok(Ok(version)) => return version_streams(&version.major, &version.minor),
             Ok(Err(error)) => tracing::warn!(error = in_words(&error), "cannot read the API server's version"),
-            Err(_) => tracing::warn!("the API server does not say its version within {} s", CALL.as_secs()),
+            Err(_) => tracing::warn!("the API server did not return its version within {} s", CALL.as_secs()),
         }
         tokio::time::sleep(wait).await;
         wait *= 2;
@@ -104,9 +104,9 @@ where
     follow(api, config, streaming, ListSemantic::Any)
 }
 
-/// As [`changes`], for kinds of which there can be more than should be in memory at once: a list that is not streamed comes
-/// in pages of `config`, which the API server has for the most recent list alone. From its cache it gives all at once.
-pub fn paged_changes<K>(api: Api<K>, config: Config, streaming: bool) -> Changes<K>
+/// As [`changes`], for kinds with more objects than should be in memory at once: a list that is not streamed comes in pages
+/// of `config`. The API server pages only the most recent list; from its cache it returns all objects at once.
+pub(crate) fn paged_changes<K>(api: Api<K>, config: Config, streaming: bool) -> Changes<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
@@ -127,7 +127,7 @@ where
 struct Watch<K: 'static> {
     api: Api<K>,
     config: Config,
-    /// How to list where lists are not streamed.
+    /// How to list if lists are not streamed.
     listed: ListSemantic,
     events: Pin<Box<dyn Stream<Item = watcher::Result<Event<K>>> + Send>>,
     wait: Duration,
@@ -144,29 +144,29 @@ where
         loop {
             match self.next_or_proof().await {
                 Some(Ok(event)) => {
-                    // `Init` comes before the first request: no proof that anything works.
+                    // `Init` comes before the first request: it does not prove that the watch works.
                     match event {
-                        Event::Init => self.health.lists(),
-                        Event::InitApply(_) => self.works(),
+                        Event::Init => self.health.list_started(),
+                        Event::InitApply(_) => self.recovered(),
                         Event::InitDone | Event::Apply(_) | Event::Delete(_) => {
-                            self.works();
-                            self.health.heard();
+                            self.recovered();
+                            self.health.received();
                         }
                     }
                     return event;
                 }
                 Some(Err(error)) => {
-                    if self.refused_streaming(&error) {
+                    if self.rejected_streaming(&error) {
                         tracing::info!(
                             url = self.api.resource_url(),
-                            "the API server does not stream lists; listing instead"
+                            "the API server does not stream lists; using plain lists instead"
                         );
                         self.config = self.config.clone().list_semantic(self.listed.clone());
                         self.config.initial_list_strategy = InitialListStrategy::ListWatch;
                         self.restart();
                     } else {
                         self.pause(&in_words(&error)).await;
-                        // kube asks for the same version again if the answer as a whole is 410.
+                        // kube requests the same version again if the status of the response is 410.
                         if is_gone(&error) || self.failures.is_multiple_of(RESUMES) {
                             self.restart();
                         }
@@ -180,25 +180,25 @@ where
         }
     }
 
-    /// The next of kube's watcher. After a failure, time without another is taken for proof as well: what is asked then is
-    /// answered within [`ANSWER`], or has failed again.
+    /// The next event of kube's watcher. After a failure, some time without another one also proves that the watch works: the
+    /// next request gets a response within [`ANSWER`], or fails.
     async fn next_or_proof(&mut self) -> Option<watcher::Result<Event<K>>> {
-        while self.health.failing() {
+        while self.health.is_failing() {
             tokio::select! {
                 event = self.events.next() => return event,
-                () = tokio::time::sleep(ANSWER + CALL) => self.works(),
+                () = tokio::time::sleep(ANSWER + CALL) => self.recovered(),
             }
         }
         self.events.next().await
     }
 
-    fn works(&mut self) {
+    fn recovered(&mut self) {
         self.wait = BACKOFF.0;
         self.failures = 0;
-        self.health.works();
+        self.health.recovered();
     }
 
-    fn refused_streaming(&self, error: &watcher::Error) -> bool {
+    fn rejected_streaming(&self, error: &watcher::Error) -> bool {
         self.config.initial_list_strategy == InitialListStrategy::StreamingList
             && matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if matches!(status.code, 400 | 422))
     }
@@ -210,13 +210,13 @@ where
     async fn pause(&mut self, error: &str) {
         self.failures = self.failures.saturating_add(1);
         self.health.failed();
-        tracing::warn!(url = self.api.resource_url(), error, wait = ?self.wait, "watching failed; trying again");
+        tracing::warn!(url = self.api.resource_url(), error, wait = ?self.wait, "watch failed; trying again");
         tokio::time::sleep(self.wait).await;
         self.wait = (self.wait * 2).min(BACKOFF.1);
     }
 }
 
-/// Whether a version is asked for that the API server no longer has.
+/// Whether the API server no longer has the requested version.
 fn is_gone(error: &watcher::Error) -> bool {
     matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if status.code == 410)
 }
@@ -237,12 +237,12 @@ mod tests {
 
     use super::*;
 
-    /// A client of a server that is a function from path and query to status and body; and what it was asked.
+    /// A client of a server that is a function from path and query to status and body; and the requests.
     fn client(
         answer: impl Fn(usize, &str) -> (u16, Value) + Send + Sync + 'static,
     ) -> (Client, Arc<Mutex<Vec<String>>>) {
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let (log, answer) = (Arc::clone(&asked), Arc::new(answer));
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let (log, answer) = (Arc::clone(&requests), Arc::new(answer));
         let service = tower::service_fn(move |request: Request<Body>| {
             let url = request.uri().to_string();
             let before = {
@@ -254,10 +254,10 @@ mod tests {
             let body = Body::from(body.to_string().into_bytes());
             std::future::ready(Ok::<_, Infallible>(Response::builder().status(status).body(body).unwrap()))
         });
-        (Client::new(service, "default"), asked)
+        (Client::new(service, "default"), requests)
     }
 
-    fn refusal(code: u16) -> Value {
+    fn error_status(code: u16) -> Value {
         json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "reason": "Invalid", "code": code})
     }
 
@@ -280,27 +280,27 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_does_not_stream_lists_is_asked_for_them() {
+    async fn a_server_that_does_not_stream_lists_gets_plain_lists() {
         for code in [400, 422] {
-            let (client, asked) =
+            let (client, requests) =
                 client(
                     move |_, url| {
-                        if url.contains("sendInitialEvents=true") { (code, refusal(code)) } else { (200, list()) }
+                        if url.contains("sendInitialEvents=true") { (code, error_status(code)) } else { (200, list()) }
                     },
                 );
             let mut changes = changes::<ConfigMap>(Api::all(client), Config::default(), true);
             assert_eq!(first_list(&mut changes).await, ["a"]);
-            let asked = asked.lock().unwrap();
-            assert_eq!(asked.len(), 2, "{asked:?}");
-            assert!(asked[0].contains("sendInitialEvents=true") && !asked[1].contains("watch="), "{asked:?}");
+            let requests = requests.lock().unwrap();
+            assert_eq!(requests.len(), 2, "{requests:?}");
+            assert!(requests[0].contains("sendInitialEvents=true") && !requests[1].contains("watch="), "{requests:?}");
         }
     }
 
     #[tokio::test]
     async fn long_lists_come_in_pages() {
         for streaming in [false, true] {
-            let (client, asked) = client(|_, url| match url {
-                url if url.contains("sendInitialEvents=true") => (400, refusal(400)),
+            let (client, requests) = client(|_, url| match url {
+                url if url.contains("sendInitialEvents=true") => (400, error_status(400)),
                 url if url.contains("continue=") => (200, list()),
                 _ => (200, {
                     let mut first = list();
@@ -311,30 +311,30 @@ mod tests {
             });
             let mut changes = paged_changes::<ConfigMap>(Api::all(client), Config::default(), streaming);
             assert_eq!(first_list(&mut changes).await, ["first", "a"]);
-            let asked = asked.lock().unwrap();
-            let lists: Vec<_> = asked.iter().filter(|url| !url.contains("sendInitialEvents")).collect();
+            let requests = requests.lock().unwrap();
+            let lists: Vec<_> = requests.iter().filter(|url| !url.contains("sendInitialEvents")).collect();
             assert!(
                 lists.iter().all(|url| url.contains("limit=500") && !url.contains("resourceVersion=0")),
-                "{asked:?}"
+                "{requests:?}"
             );
         }
     }
 
     #[tokio::test]
-    async fn failures_are_waited_out() {
-        let (client, asked) = client(|before, _| if before < 2 { (403, refusal(403)) } else { (200, list()) });
+    async fn failed_lists_are_retried() {
+        let (client, requests) = client(|before, _| if before < 2 { (403, error_status(403)) } else { (200, list()) });
         let mut changes = changes::<ConfigMap>(Api::all(client), Config::default(), false);
         assert_eq!(first_list(&mut changes).await, ["a"]);
-        assert_eq!(asked.lock().unwrap().len(), 3);
+        assert_eq!(requests.lock().unwrap().len(), 3);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_kind_that_does_not_change_is_not_listed_again() {
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let log = Arc::clone(&asked);
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&requests);
         let service = tower::service_fn(move |request: Request<Body>| {
             let url = request.uri().to_string();
-            // The watch says nothing at all: kube ends it after 295 s and asks for the next.
+            // The watch sends nothing: kube ends it after 295 s and starts the next.
             let body = if url.contains("watch=true") {
                 Either::Right(
                     StreamBody::new(stream::pending::<Result<hyper::body::Frame<bytes::Bytes>, Infallible>>()),
@@ -349,28 +349,30 @@ mod tests {
         assert_eq!(first_list(&mut changes).await, ["a"]);
         let hours = Duration::from_secs(2 * 3600);
         assert!(tokio::time::timeout(hours, changes.next()).await.is_err(), "nothing changed");
-        let asked = asked.lock().unwrap();
-        let lists = asked.iter().filter(|url| !url.contains("watch=true")).count();
-        assert!(lists == 1 && asked.len() > 20, "{asked:?}");
+        let requests = requests.lock().unwrap();
+        let lists = requests.iter().filter(|url| !url.contains("watch=true")).count();
+        assert!(lists == 1 && requests.len() > 20, "{requests:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_watch_that_cannot_be_resumed_begins_with_a_list() {
-        // Gone is known at once; anything else after some attempts.
+        // 410 is clear at once; other errors after some attempts.
         for (code, attempts) in [(410, 1), (500, RESUMES as usize)] {
-            let (client, asked) =
-                client(move |_, url| if url.contains("watch=true") { (code, refusal(code)) } else { (200, list()) });
+            let (client, requests) =
+                client(
+                    move |_, url| if url.contains("watch=true") { (code, error_status(code)) } else { (200, list()) },
+                );
             let mut changes = changes::<ConfigMap>(Api::all(client), Config::default(), false);
             assert_eq!(first_list(&mut changes).await, ["a"]);
             assert_eq!(first_list(&mut changes).await, ["a"]);
-            let asked = asked.lock().unwrap();
-            let watches = asked.iter().filter(|url| url.contains("watch=true")).count();
-            assert_eq!((asked.len(), watches), (attempts + 2, attempts), "{code}: {asked:?}");
+            let requests = requests.lock().unwrap();
+            let watches = requests.iter().filter(|url| url.contains("watch=true")).count();
+            assert_eq!((requests.len(), watches), (attempts + 2, attempts), "{code}: {requests:?}");
         }
     }
 
     #[tokio::test]
-    async fn a_server_that_says_wait_a_day_is_not_waited_for() {
+    async fn a_retry_after_of_a_day_is_not_waited_for() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let busy = axum::Router::new()
@@ -380,32 +382,32 @@ mod tests {
         let maps: Api<ConfigMap> = Api::all(client);
         let all = kube::api::ListParams::default();
         let answer = tokio::time::timeout(Duration::from_secs(60), maps.list(&all));
-        answer.await.expect("it is given up").unwrap_err();
+        answer.await.expect("it ends").unwrap_err();
     }
 
     #[tokio::test]
-    async fn an_answer_that_never_comes_is_given_up() {
+    async fn a_request_without_a_response_fails() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let client = client_with(kube::Config::new(url.parse().unwrap()), Duration::from_millis(50)).unwrap();
         let mut changes = changes::<ConfigMap>(Api::all(client), Config::default(), false);
-        let asking = tokio::spawn(async move { while changes.next().await.is_some() {} });
+        let task = tokio::spawn(async move { while changes.next().await.is_some() {} });
         let twice = async {
             let _first = listener.accept().await.unwrap();
             listener.accept().await.unwrap();
         };
-        tokio::time::timeout(Duration::from_secs(60), twice).await.expect("it asks again");
-        asking.abort();
+        tokio::time::timeout(Duration::from_secs(60), twice).await.expect("it sends a second request");
+        task.abort();
     }
 
     #[tokio::test]
-    async fn the_version_is_asked_with_patience() {
+    async fn the_version_is_requested_again_after_errors() {
         let version = json!({"major": "1", "minor": "33", "gitVersion": "v1.33.0", "gitCommit": "", "gitTreeState": "",
             "buildDate": "", "goVersion": "", "compiler": "", "platform": ""});
-        let (old, asked) =
-            client(move |before, _| if before < 2 { (500, refusal(500)) } else { (200, version.clone()) });
+        let (old, requests) =
+            client(move |before, _| if before < 2 { (500, error_status(500)) } else { (200, version.clone()) });
         assert!(!streams_lists(&old).await);
-        assert_eq!(asked.lock().unwrap().len(), 3);
+        assert_eq!(requests.lock().unwrap().len(), 3);
     }
 
     #[test]
@@ -418,7 +420,7 @@ mod tests {
             ("1", "32", false),
             ("1", "9+", false),
             ("2", "0", true),
-            // Unreadable (a server built without version flags): tried, and refused if need be.
+            // Unreadable (a server built without version flags): streaming is tried.
             ("", "", true),
         ];
         for (major, minor, expected) in cases {

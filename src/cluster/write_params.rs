@@ -2,15 +2,15 @@
 
 use kube::api::{PatchParams, PostParams};
 
-/// Who writes, in managedFields and events.
+/// The field manager in managedFields, and the reporter of events.
 pub(crate) const MANAGER: &str = "mullion-controller";
 
-/// For patches by Mullion.
+/// Parameters of Mullion's patches.
 pub(crate) fn patch_params() -> PatchParams {
     PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
 }
 
-/// For objects that Mullion makes or replaces.
+/// Parameters for objects that Mullion creates or replaces.
 pub(crate) fn post_params() -> PostParams {
     PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() }
 }

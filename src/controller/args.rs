@@ -12,7 +12,7 @@ use crate::telemetry::logs::LogArgs;
 
 /// Keep Windows nodes labelled and tainted
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
+pub struct ControllerArgs {
     /// Directory with policy files; may be given several times. Without it, the built-in defaults hold
     #[arg(long, value_name = "DIR")]
     pub policies: Vec<PathBuf>,

@@ -67,7 +67,7 @@ impl Leading {
     ) -> Self {
         let streaming = streams_lists(&client).await;
         let state = Arc::new(follow(client.clone(), namespace, streaming));
-        let owner = Owner::asked(client.clone(), namespace);
+        let owner = Owner::of_client(client.clone(), namespace);
         Self {
             streaming,
             namespace: namespace.to_owned(),

@@ -16,7 +16,7 @@ use crate::cluster::connect;
 use crate::cluster::owner_references::Owner;
 use crate::cluster::state::store::last_good;
 use crate::controller::admin::Readiness;
-use crate::controller::args::Args;
+use crate::controller::args::ControllerArgs;
 use crate::controller::certificates::Settings;
 use crate::controller::leader::Leading;
 use crate::controller::leading::Ended;
@@ -34,11 +34,11 @@ use crate::telemetry::metrics;
 
 /// Runs until SIGTERM or SIGINT. An error means that it could not start, and says what to do: exit code 2; or that a
 /// part of it broke, and that it is better started anew than left doing nothing.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+pub fn run(args: &ControllerArgs) -> anyhow::Result<()> {
     run_to_end(&args.log, start(args))
 }
 
-async fn start(args: &Args) -> anyhow::Result<()> {
+async fn start(args: &ControllerArgs) -> anyhow::Result<()> {
     let mut signals = Signals::install().context("cannot listen for signals")?;
     let stop = CancellationToken::new();
 
@@ -69,7 +69,7 @@ async fn start(args: &Args) -> anyhow::Result<()> {
         .with_context(|| format!("cannot listen on {}; choose another address with --admin-bind", args.admin_bind))?;
     let identity = lease::identity();
     tracing::info!(admin = %listener.local_addr()?, identity, namespace, "controller started");
-    let (timing, owner) = (Timing::of_seconds(args.lease_duration), Owner::asked(client.clone(), &namespace));
+    let (timing, owner) = (Timing::of_seconds(args.lease_duration), Owner::of_client(client.clone(), &namespace));
     let follower = follow::follow(client.clone(), &namespace, timing, identity, owner);
     let (say_synced, synced) = channel::channel(false);
     let (say_leads, leads) = channel::channel(false);
@@ -122,7 +122,7 @@ async fn start(args: &Args) -> anyhow::Result<()> {
 }
 
 /// What certificates to keep, where `--webhook-service` asks for it.
-fn certificates(args: &Args, namespace: &str) -> anyhow::Result<Option<Settings>> {
+fn certificates(args: &ControllerArgs, namespace: &str) -> anyhow::Result<Option<Settings>> {
     let made = args.webhook_service.as_deref().map(|service| {
         let lifetimes = (args.certificate_lifetime, args.ca_lifetime);
         Settings::new(service, namespace, &args.certificate_name, lifetimes)
@@ -192,12 +192,12 @@ impl Terms {
 }
 
 /// Mullion's own.
-fn namespace(args: &Args, client: &kube::Client) -> String {
+fn namespace(args: &ControllerArgs, client: &kube::Client) -> String {
     args.lease_namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned())
 }
 
 /// The policies of `--policies`, or the last good ones, and the source of later ones.
-async fn policies(args: &Args, reporter: &PolicyReporter) -> anyhow::Result<(Arc<PolicySet>, Source)> {
+async fn policies(args: &ControllerArgs, reporter: &PolicyReporter) -> anyhow::Result<(Arc<PolicySet>, Source)> {
     let earlier = async {
         let client = connect::client(args.kubeconfig.as_deref()).await?;
         last_good(client.clone(), &namespace(args, &client)).await

@@ -1,4 +1,4 @@
-//! What a registry wants to see after 401: `WWW-Authenticate`, and tokens (distribution: docs/content/spec/auth/token.md).
+//! Authorization after a response 401: `WWW-Authenticate`, and tokens (distribution: docs/content/spec/auth/token.md).
 
 use http::header::WWW_AUTHENTICATE;
 use http::{HeaderMap, HeaderValue, Method, Uri};
@@ -12,7 +12,7 @@ use crate::registry::source::Failure;
 /// A token is a JWT of some kB.
 const MAX_TOKEN: usize = 256 << 10;
 
-/// What is asked for.
+/// A challenge of a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Challenge {
     Basic,
@@ -47,20 +47,21 @@ async fn token(
 ) -> Result<HeaderValue, Failure> {
     let unusable = |what: &str| LookupError::malformed(format!("its token service {what}"));
     let uri = token_uri(realm, service, repository).ok_or_else(|| unusable("has no usable address"))?;
-    // Silence of the token service is not that of the registry, which others may be let into without it.
-    let spoken = |failure: Failure| Failure { silent: false, ..failure };
-    let answer = client.send(&Method::GET, uri, "application/json", login.map(Login::basic)).await.map_err(spoken)?;
+    // A token service that does not respond is not a silent registry: other images may not need the service.
+    let not_silent = |failure: Failure| Failure { silent: false, ..failure };
+    let answer =
+        client.send(&Method::GET, uri, "application/json", login.map(Login::basic)).await.map_err(not_silent)?;
     let body = client.body(answer, MAX_TOKEN).await.map_err(|failure| match failure.error {
-        // Of the service, not of the image.
-        LookupError::Absent => unusable("answers 404").into(),
+        // 404 of the token service does not mean that the image is absent.
+        LookupError::Absent => unusable("returns 404").into(),
         _ => failure,
     })?;
-    let answer: TokenAnswer = serde_json::from_slice(&body).map_err(|_| unusable("answers with something else"))?;
+    let answer: TokenAnswer = serde_json::from_slice(&body).map_err(|_| unusable("returns no JSON of a token"))?;
     let token = answer.token.or(answer.access_token).filter(|token| !token.is_empty());
-    let token = token.ok_or_else(|| unusable("answers without a token"))?;
+    let token = token.ok_or_else(|| unusable("returns no token"))?;
     let mut value =
-        HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| unusable("answers with an unusable token"))?;
-    // Keeps it out of every Debug.
+        HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| unusable("returns an unusable token"))?;
+    // Hides the value in Debug output.
     value.set_sensitive(true);
     Ok(value)
 }
@@ -93,7 +94,7 @@ fn encode(out: &mut String, value: &str) {
     }
 }
 
-/// A token service if there is one, else user and password, else nothing that Mullion can do.
+/// The token service if there is one, else user and password; `None` for other challenges.
 pub(crate) fn challenge(headers: &HeaderMap) -> Option<Challenge> {
     let mut basic = false;
     for value in headers.get_all(WWW_AUTHENTICATE) {
@@ -125,7 +126,7 @@ fn challenges(text: &str) -> Vec<(String, Parameters)> {
         let (word, after) = rest.split_at(end);
         let value = after.trim_start_matches([' ', '\t']).strip_prefix('=');
         match (word, value, found.last_mut()) {
-            // The end, or something that is no challenge: what was read so far counts.
+            // The end, or not a challenge: the challenges so far are used.
             ("", _, _) | (_, Some(_), None) => return found,
             (word, Some(value), Some((_, parameters))) => {
                 let (value, after) = parameter_value(value.trim_start_matches([' ', '\t']));
@@ -140,7 +141,7 @@ fn challenges(text: &str) -> Vec<(String, Parameters)> {
     }
 }
 
-/// A value and what follows it.
+/// A value and the text after it.
 fn parameter_value(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
         let (value, rest) = text.split_at(text.find([' ', '\t', ',']).unwrap_or(text.len()));
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_registries() {
+    fn challenges_of_registries_are_parsed() {
         let hub = r#"Bearer realm="https://auth.docker.io/token",service="registry.docker.io",scope="repository:library/nginx:pull""#;
         assert_eq!(of(&[hub]), Some(bearer("https://auth.docker.io/token", Some("registry.docker.io"))));
         assert_eq!(of(&[r#"Basic realm="Registry Realm""#]), Some(Challenge::Basic));
@@ -185,7 +186,7 @@ mod tests {
         assert_eq!(of(&[both]), Some(bearer("https://r.example/token?x=y", Some("r"))));
         let apart = [r#"BASIC realm="a""#, r#"bearer Realm = "https://r.example/\t""#];
         assert_eq!(of(&apart), Some(bearer("https://r.example/t", None)));
-        // Nowhere to go for a token, but a login would do.
+        // No usable token service, but user and password are possible.
         assert_eq!(of(&[r#"Bearer realm="/token", Basic realm="a""#]), Some(Challenge::Basic));
         for useless in
             ["", "Negotiate", "Bearer", r#"Bearer realm="ftp://r.example""#, "=", r#"realm="https://r.example""#]
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_tokens() {
+    fn token_addresses_are_encoded() {
         let uri = |realm: &str, service| token_uri(&realm.parse().unwrap(), service, "a/b").unwrap().to_string();
         assert_eq!(
             uri("https://r.example/t", Some("a&b c")),
@@ -208,7 +209,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_header_has_an_answer(text in r#"([a-z]{1,3}|[ ,="\\]|realm="https://r/"){0,30}"#) {
+        fn any_header_is_parsed_without_a_panic(text in r#"([a-z]{1,3}|[ ,="\\]|realm="https://r/"){0,30}"#) {
             drop(challenges(&text));
         }
     }

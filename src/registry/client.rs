@@ -1,4 +1,4 @@
-//! GET and HEAD with bounds: time, bodies, redirects, and where an `Authorization` header may go.
+//! An HTTP client for GET and HEAD with limits: time, body size, redirects, and the origins that get an `Authorization` header.
 
 use std::error::Error;
 use std::time::{Duration, SystemTime};
@@ -22,12 +22,12 @@ use crate::registry::settings::{RegistryError, RegistrySettings};
 use crate::registry::source::Failure;
 use crate::registry::tls;
 
-/// Blobs are behind one redirect, at most two in practice.
+/// Blobs have one redirect, at most two in practice.
 const MAX_REDIRECTS: usize = 5;
 /// Connections kept per host; a look-up needs one at a time.
 const IDLE_CONNECTIONS: usize = 2;
 const IDLE: Duration = Duration::from_secs(30);
-/// What a registry that says 429 and nothing else gets, and the longest that any gets.
+/// The pause after a 429 without `Retry-After`, and the longest pause.
 const THROTTLED: Duration = Duration::from_secs(60);
 const MAX_THROTTLED: Duration = Duration::from_secs(60 * 60);
 
@@ -35,19 +35,19 @@ pub(crate) struct HttpClient {
     inner: Client<HttpsConnector<Connector>, Empty<Bytes>>,
     connector: Connector,
     plain_http: Vec<String>,
-    /// For a connection, for the head of an answer, and for each piece of a body.
+    /// For a connection, for the head of a response, and for each piece of a body.
     patience: Duration,
 }
 
-/// An answer and whether it came from the origin that was asked, not from where that redirected to.
-pub(crate) struct Answer {
+/// A response, and whether it came from the origin of the request, not from the target of a redirect.
+pub(crate) struct OriginResponse {
     pub(crate) response: Response<Incoming>,
     pub(crate) same_origin: bool,
 }
 
 impl HttpClient {
     pub(crate) fn new(settings: &RegistrySettings) -> Result<Self, RegistryError> {
-        // A part of the whole, so that a silent host is told from a slow one.
+        // Less than the whole timeout, so that a silent host differs from a slow one.
         let patience = settings.timeout / 2;
         let connector = Connector::new(patience);
         let https = HttpsConnectorBuilder::new()
@@ -75,7 +75,7 @@ impl HttpClient {
         uri: Uri,
         accept: &'static str,
         authorization: Option<&HeaderValue>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<OriginResponse, Failure> {
         let mut at = uri.clone();
         let mut same_origin = true;
         for redirects in 0..=MAX_REDIRECTS {
@@ -83,25 +83,25 @@ impl HttpClient {
             let response = match timeout(self.patience, self.inner.request(request)).await {
                 Ok(Ok(response)) => response,
                 Ok(Err(error)) => return Err(silent(&at, redirects, &causes(&error))),
-                Err(_) => return Err(silent(&at, redirects, "no answer in time")),
+                Err(_) => return Err(silent(&at, redirects, "no response in time")),
             };
             if !is_redirect(response.status()) {
-                return Ok(Answer { response, same_origin });
+                return Ok(OriginResponse { response, same_origin });
             }
             at = redirected(&at, response.headers())?;
-            // Once away, always away: a way back through a stranger's hands is not the request that was meant.
+            // After another origin, a redirect back is not trusted: the other origin chose the request.
             same_origin = same_origin && origin(&at) == origin(&uri);
         }
         Err(LookupError::malformed(format!("it redirects more than {MAX_REDIRECTS} times")).into())
     }
 
-    /// The body of an answer that says 200.
-    pub(crate) async fn body(&self, answer: Answer, limit: usize) -> Result<Bytes, Failure> {
+    /// The body of a response with status 200.
+    pub(crate) async fn body(&self, answer: OriginResponse, limit: usize) -> Result<Bytes, Failure> {
         let response = answer.response;
         check(response.status(), response.headers())?;
-        // Nothing was asked to be compressed, and nothing is unpacked: a small body stays small.
+        // No compression was requested, and no body is decompressed: a small body stays small.
         if response.headers().get(CONTENT_ENCODING).is_some_and(|value| value != "identity") {
-            return Err(LookupError::malformed("it is compressed, which was not asked for").into());
+            return Err(LookupError::malformed("it is compressed, which was not requested").into());
         }
         let too_long = || Failure::from(LookupError::malformed(format!("it is longer than {limit} bytes")));
         let mut body = response.into_body();
@@ -115,7 +115,7 @@ impl HttpClient {
                 Ok(None) => return Ok(bytes.into()),
                 Ok(Some(Ok(frame))) => frame,
                 Ok(Some(Err(error))) => return Err(LookupError::unreachable(causes(&error)).into()),
-                Err(_) => return Err(LookupError::unreachable("the answer stops in the middle").into()),
+                Err(_) => return Err(LookupError::unreachable("the response is incomplete").into()),
             };
             if let Some(data) = frame.data_ref() {
                 if bytes.len() + data.len() > limit {
@@ -134,7 +134,7 @@ impl HttpClient {
         authorization: Option<&HeaderValue>,
     ) -> Result<Request<Empty<Bytes>>, LookupError> {
         if uri.scheme() != Some(&Scheme::HTTPS) && !uri.authority().is_some_and(|host| self.is_plain(host.as_str())) {
-            return Err(LookupError::malformed("it leads to plain HTTP on a host that is not listed for it"));
+            return Err(LookupError::malformed("it redirects to plain HTTP on a host that is not listed in plainHTTP"));
         }
         let mut request = Request::new(Empty::new());
         *request.method_mut() = method.clone();
@@ -157,13 +157,13 @@ impl HttpClient {
     }
 }
 
-/// Where a redirect leads may be silent without the registry being so.
+/// Only the registry itself counts as silent, not the target of a redirect.
 fn silent(at: &Uri, redirects: usize, reason: &str) -> Failure {
     let host = at.authority().map_or("", Authority::as_str);
     Failure { error: LookupError::unreachable(format!("{host}: {reason}")), silent: redirects == 0 }
 }
 
-/// What a status says; Ok for 200.
+/// The error of a status; Ok for 200.
 pub(crate) fn check(status: StatusCode, headers: &HeaderMap) -> Result<(), LookupError> {
     match status {
         StatusCode::OK => Ok(()),
@@ -175,9 +175,9 @@ pub(crate) fn check(status: StatusCode, headers: &HeaderMap) -> Result<(), Looku
             Err(LookupError::Throttled { retry_after: retry_after.unwrap_or(THROTTLED).min(MAX_THROTTLED) })
         }
         status if status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT => {
-            Err(LookupError::unreachable(format!("it answers {}", status.as_u16())))
+            Err(LookupError::unreachable(format!("it returns {}", status.as_u16())))
         }
-        status => Err(LookupError::malformed(format!("it answers {}", status.as_u16()))),
+        status => Err(LookupError::malformed(format!("it returns {}", status.as_u16()))),
     }
 }
 
@@ -185,7 +185,7 @@ pub(crate) fn check(status: StatusCode, headers: &HeaderMap) -> Result<(), Looku
 fn retry_after(text: &str, now: SystemTime) -> Option<Duration> {
     let text = text.trim();
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More than fit is as long as can be.
+        // A number too large for u64 is the maximum.
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     let date = httpdate::parse_http_date(text).ok()?;
@@ -198,7 +198,7 @@ const fn is_redirect(status: StatusCode) -> bool {
 
 /// `Location` may be a whole URL, or one without scheme, or a path.
 fn redirected(from: &Uri, headers: &HeaderMap) -> Result<Uri, LookupError> {
-    let unusable = || LookupError::malformed("it redirects to nowhere");
+    let unusable = || LookupError::malformed("it redirects to an invalid address");
     let location = headers.get(LOCATION).and_then(|value| value.to_str().ok()).ok_or_else(unusable)?;
     let location = location.split('#').next().unwrap_or_default();
     let scheme = from.scheme_str().unwrap_or("https");
@@ -213,7 +213,7 @@ fn redirected(from: &Uri, headers: &HeaderMap) -> Result<Uri, LookupError> {
     whole_uri(&whole).ok_or_else(unusable)
 }
 
-/// With scheme and host, and without a login in it.
+/// A URI with scheme and host, and without user and password.
 pub(crate) fn whole_uri(text: &str) -> Option<Uri> {
     let uri: Uri = text.parse().ok()?;
     let scheme = uri.scheme()?;
@@ -229,7 +229,7 @@ fn origin(uri: &Uri) -> Option<(&str, String, u16)> {
     Some((scheme, uri.host()?.to_ascii_lowercase(), port))
 }
 
-/// An error and what is below it. Neither hyper nor rustls puts a header's value in one.
+/// An error and its causes. Neither hyper nor rustls puts a header's value in one.
 fn causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seconds_and_dates() {
+    fn retry_after_is_seconds_or_a_date() {
         let now = httpdate::parse_http_date("Wed, 21 Oct 2015 07:28:00 GMT").unwrap();
         let cases: &[(&str, Option<u64>)] = &[
             ("0", Some(0)),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn places_of_redirects() {
+    fn redirects_are_absolute_or_relative_to_the_host() {
         let from: Uri = "https://r.example:5000/v2/a/manifests/1".parse().unwrap();
         let cases: &[(&str, Option<&str>)] = &[
             ("/v2/b", Some("https://r.example:5000/v2/b")),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn origins() {
+    fn origins_are_scheme_host_and_port() {
         let same = |left: &str, right: &str| origin(&left.parse().unwrap()) == origin(&right.parse().unwrap());
         assert!(same("https://R.example/a", "https://r.example:443/b"));
         assert!(!same("https://r.example/a", "http://r.example/a"));

@@ -1,4 +1,4 @@
-//! Pull secrets, read and matched as the kubelet does (Kubernetes: pkg/credentialprovider/keyring.go).
+//! Credentials from pull secrets, read and matched as the kubelet does (Kubernetes: pkg/credentialprovider/keyring.go).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,23 +11,23 @@ use http::HeaderValue;
 use mullion_engine::model::image::reference::{DOCKER_HUB, ImageRef};
 use serde::Deserialize;
 
-/// The entry that holds for Docker Hub if none names it (keyring.go, `defaultRegistryHost`).
+/// The entry for Docker Hub if no other entry matches (keyring.go, `defaultRegistryHost`).
 const DEFAULT_REGISTRY: &str = "index.docker.io";
 
-/// The logins of one or several pull secrets. Cheap to clone; shows nothing of itself.
+/// The logins of one or several pull secrets. Cheap to clone; its Debug output hides them.
 #[derive(Clone)]
 pub struct Credentials(Arc<Set>);
 
-/// Identifies credentials within this process without giving anything of them away.
+/// Identifies credentials within this process without revealing them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CredentialsKey(u64, u64);
 
-/// Why a pull secret cannot be used. Quotes nothing of it but a registry's name.
+/// Why a pull secret cannot be used. Quotes only the name of a registry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialsError {
     /// Not the JSON of a docker configuration.
     #[error(
-        "line {line}, column {column} is not as in a docker configuration; expected \
+        "line {line}, column {column} is not valid in a docker configuration; expected \
          {{\"auths\": {{\"<registry>\": {{\"auth\": \"<base64 of user:password>\"}}}}}}"
     )]
     Json {
@@ -36,7 +36,7 @@ pub enum CredentialsError {
         /// From 1; 0 at the end of a line.
         column: usize,
     },
-    /// `auth` is no base64, or holds no colon.
+    /// `auth` is not base64, or contains no colon.
     #[error("auths[{registry:?}].auth is not base64 of user:password")]
     Auth {
         /// The key under `auths`.
@@ -87,7 +87,7 @@ impl fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Those of nobody.
+    /// No credentials.
     pub fn anonymous() -> Self {
         Self::new(Vec::new())
     }
@@ -98,9 +98,9 @@ impl Credentials {
         Self::from_auths(document.auths)
     }
 
-    /// `.dockercfg` of a Secret of type `kubernetes.io/dockercfg`: what stands under `auths` in the newer form. OpenShift
-    /// still writes it for its own registry.
-    pub fn from_dockercfg(document: &[u8]) -> Result<Self, CredentialsError> {
+    /// `.dockercfg` of a Secret of type `kubernetes.io/dockercfg`: the value of `auths` in the newer form. OpenShift still
+    /// writes it for its own registry.
+    pub(crate) fn from_dockercfg(document: &[u8]) -> Result<Self, CredentialsError> {
         Self::from_auths(serde_json::from_slice(document).map_err(|error| unreadable(&error))?)
     }
 
@@ -121,7 +121,7 @@ impl Credentials {
                 "" => (auth.username, auth.password),
                 encoded => decode(encoded).ok_or_else(|| CredentialsError::Auth { registry: registry.clone() })?,
             };
-            // Left by credential helpers: the login is elsewhere.
+            // Written by credential helpers, which keep the login elsewhere.
             if login.0.is_empty() && login.1.is_empty() {
                 continue;
             }
@@ -160,7 +160,7 @@ impl Login {
     fn new(user: &str, password: &str) -> Option<Self> {
         let text = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
         let mut basic = HeaderValue::try_from(text).ok()?;
-        // Keeps it out of every Debug.
+        // Hides the value in Debug output.
         basic.set_sensitive(true);
         Some(Self { basic, key: CredentialsKey::of([(user, password)]) })
     }
@@ -171,14 +171,14 @@ impl Login {
 }
 
 impl CredentialsKey {
-    /// `SipHash` twice under keys that are drawn when the process starts: 128 bits nobody outside can find a second
-    /// input for.
+    /// `SipHash` twice with random keys of the process: 128 bits, for which nobody outside can find a second
+    /// input.
     fn of<T: std::hash::Hash>(parts: impl IntoIterator<Item = T>) -> Self {
         use std::hash::{Hash as _, Hasher as _};
         static KEYS: LazyLock<(RandomState, RandomState)> = LazyLock::new(|| (RandomState::new(), RandomState::new()));
         let (mut first, mut second) = (KEYS.0.build_hasher(), KEYS.1.build_hasher());
         for part in parts {
-            // A mark before each: one part is not two shorter ones.
+            // A number before each part: one part differs from two shorter ones.
             (1_u8, &part).hash(&mut first);
             (2_u8, &part).hash(&mut second);
         }
@@ -228,7 +228,7 @@ fn split_port(place: &str) -> (&str, &str) {
     }
 }
 
-/// `*` and `?`; hosts have no use for the classes that Go's `filepath.Match` knows too.
+/// `*` and `?`; not the classes of Go's `filepath.Match`, which hosts do not need.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut position, mut retry) = (0, 0, None);
     while let Some(&letter) = text.get(position) {
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn places_match_as_in_the_kubelet() {
+    fn locations_match_as_in_the_kubelet() {
         let cases: &[(&[&str], &str, &[&str])] = &[
             (&["https://index.docker.io/v1/"], "nginx", &["https://index.docker.io/v1/"]),
             (&["https://index.docker.io/v1/"], "acme/app", &["https://index.docker.io/v1/"]),
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_follow_what_is_used() {
+    fn keys_depend_on_the_logins_that_are_used() {
         let quay = config(&[("quay.io", "anna:one")]);
         let both = config(&[("quay.io", "anna:one"), ("ghcr.io", "anna:two")]);
         let other = config(&[("quay.io", "berta:one")]);
@@ -341,12 +341,12 @@ mod tests {
     }
 
     #[test]
-    fn every_form_of_a_login() {
+    fn all_forms_of_a_login_are_read() {
         let read = |text: &str| Credentials::from_dockerconfigjson(text.as_bytes()).map(|it| chosen(&it, "quay.io/a"));
         let plain =
             r#"{"auths": {"quay.io": {"username": "anna", "password": "p:w", "email": "x"}}, "credsStore": "x"}"#;
         assert_eq!(read(plain), Ok(vec!["anna:p:w".to_owned()]));
-        // base64 without padding, with white space around, and beside another password, which it overrules.
+        // base64 without padding, with white space around, and with another password, which it overrides.
         for auth in ["YTpiYw==", "YTpiYw", " YTpiYw== "] {
             let text = format!(r#"{{"auths": {{"quay.io": {{"auth": "{auth}", "username": "x", "password": "y"}}}}}}"#);
             assert_eq!(read(&text), Ok(vec!["a:bc".to_owned()]), "{auth}");
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_bad_secret_is_told() {
+    fn errors_do_not_quote_a_bad_secret() {
         let secret = "c3VwZXItc2VjcmV0";
         for text in [
             format!(r#"{{"auths": "{secret}"}}"#),

@@ -1,4 +1,4 @@
-//! Manifests, indexes and configs as bytes of a stranger.
+//! Manifests, indexes and configs, parsed from untrusted bytes.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::registry::outcome::LookupError;
 
-/// What is asked for: both kinds of index, both kinds of manifest.
+/// The `Accept` header: both kinds of index, both kinds of manifest.
 pub(crate) const ACCEPTED_MANIFESTS: &str = "application/vnd.oci.image.index.v1+json, \
     application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.manifest.v1+json, \
     application/vnd.docker.distribution.manifest.v2+json";
@@ -19,7 +19,7 @@ pub(crate) const MAX_MANIFEST: usize = 4 << 20;
 pub(crate) const MAX_CONFIG: usize = 8 << 20;
 /// The largest index of an official image has about 30 entries with its attestations.
 pub(crate) const MAX_ENTRIES: usize = 1_000;
-/// Longest text in bytes of a platform, and most features: more would be kept in memory for nothing.
+/// Longest text in bytes of a platform, and most features, to save memory in the cache.
 const MAX_TEXT: usize = 64;
 const MAX_FEATURES: usize = 8;
 
@@ -28,21 +28,21 @@ const IMAGE_CONFIGS: &[&str] =
 /// Operating system and architecture of attestations.
 const UNKNOWN: &str = "unknown";
 
-/// What answers to a reference.
+/// A document under a reference.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Document {
     Index(Vec<Entry>),
     /// The config is a blob of its own.
     Manifest(Descriptor),
-    /// An artifact that is no image, such as a chart, or the manifest version 1 that no runtime takes any more.
+    /// An artifact that is not an image, such as a chart, or the manifest version 1, which runtimes no longer accept.
     Other,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     Platform(Platform),
-    /// Without platform: its own config says.
-    Unsaid(Descriptor),
+    /// Without platform, which is in the entry's own config.
+    WithoutPlatform(Descriptor),
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ struct RawEntry {
     annotations: Option<RawAnnotations>,
 }
 
-/// Only the one that `BuildKit` gives to attestations: manifests beside an image that nobody runs.
+/// Only the one that `BuildKit` sets on attestations: manifests in an index that are not images.
 #[derive(Deserialize)]
 struct RawAnnotations {
     #[serde(rename = "vnd.docker.reference.type")]
@@ -98,12 +98,12 @@ struct RawPlatform {
     os_features: Option<Vec<String>>,
 }
 
-/// Reads a manifest or an index by its shape: what the `Content-Type` says of it depends on the proxies in between.
+/// Reads a manifest or an index by its members, because proxies can change the `Content-Type`.
 pub(crate) fn read_manifest(bytes: &[u8]) -> Result<Document, LookupError> {
     let raw: RawDocument = serde_json::from_slice(bytes).map_err(|error| malformed(bytes, "manifest", &error))?;
     match (raw.manifests, raw.config) {
-        // Two readers would take it for two different images (CVE-2021-41190).
-        (Some(_), Some(_)) => Err(LookupError::malformed("it is a manifest and an index at once")),
+        // Two clients would read it as two different images (CVE-2021-41190).
+        (Some(_), Some(_)) => Err(LookupError::malformed("it is both a manifest and an index")),
         (Some(entries), None) => entries.into_iter().filter_map(entry).collect::<Result<_, _>>().map(Document::Index),
         (None, Some(config)) if IMAGE_CONFIGS.contains(&config.media_type.as_str()) => {
             descriptor(config).map(Document::Manifest)
@@ -128,7 +128,7 @@ fn entry(raw: RawEntry) -> Option<Result<Entry, LookupError>> {
     match raw.platform {
         Some(raw) if raw.os == UNKNOWN && raw.architecture == UNKNOWN => None,
         Some(raw) => Some(platform(raw).map(Entry::Platform)),
-        None => Some(descriptor(raw.descriptor).map(Entry::Unsaid)),
+        None => Some(descriptor(raw.descriptor).map(Entry::WithoutPlatform)),
     }
 }
 
@@ -143,7 +143,7 @@ fn platform(raw: RawPlatform) -> Result<Platform, LookupError> {
     Ok(Platform { os: raw.os, architecture: raw.architecture, os_version: raw.os_version, os_features })
 }
 
-/// A digest becomes part of a path: it has to be one.
+/// A digest becomes part of a path, so its form is checked.
 fn descriptor(raw: RawDescriptor) -> Result<Descriptor, LookupError> {
     let fits = raw.digest.split_once(':').is_some_and(|(algorithm, digits)| {
         let digits_of = match algorithm {
@@ -157,19 +157,19 @@ fn descriptor(raw: RawDescriptor) -> Result<Descriptor, LookupError> {
     if fits {
         Ok(Descriptor { digest: raw.digest, size: raw.size })
     } else {
-        Err(LookupError::malformed("a descriptor has no digest, or none that runtimes know"))
+        Err(LookupError::malformed("a descriptor has no digest, or one of unknown form"))
     }
 }
 
-/// Without the text at the error's place, which may be anything at all.
+/// Without the text at the error's place, which can be anything.
 fn malformed(bytes: &[u8], what: &str, error: &serde_json::Error) -> LookupError {
     if bytes.trim_ascii_start().starts_with(b"<") {
-        return LookupError::malformed(format!("it is a page for people, not a {what}"));
+        return LookupError::malformed(format!("it is an HTML page, not a {what}"));
     }
     if error.to_string().starts_with(TOO_MANY) {
-        return LookupError::malformed(format!("{TOO_MANY}: {MAX_ENTRIES} are looked at"));
+        return LookupError::malformed(format!("{TOO_MANY}; at most {MAX_ENTRIES} are read"));
     }
-    LookupError::malformed(format!("it is no {what} from line {}, column {} on", error.line(), error.column()))
+    LookupError::malformed(format!("it is not a {what}: line {}, column {}", error.line(), error.column()))
 }
 
 const TOO_MANY: &str = "the index has too many entries";
@@ -178,7 +178,7 @@ fn null_as_default<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String,
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
-/// A list that ends the reading at [`MAX_ENTRIES`].
+/// A list that fails at more than [`MAX_ENTRIES`].
 fn bounded<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Option<Vec<T>>, D::Error> {
     struct Entries<T>(PhantomData<T>);
     impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<T> {
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn manifests_by_their_config() {
+    fn manifests_are_classified_by_their_config() {
         for media_type in IMAGE_CONFIGS {
             let config = Descriptor { digest: digest('a'), size: 7 };
             assert_eq!(read(&manifest(media_type)), Ok(Document::Manifest(config)));
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn attestations_are_no_platforms() {
+    fn attestations_are_not_platforms() {
         let index = json!({"manifests": [
             {"digest": digest('a'), "platform": {"os": "windows", "architecture": "amd64", "os.version": "10.0.20348.2655",
              "os.features": ["win32k"]}},
@@ -260,26 +260,26 @@ mod tests {
             os_features: vec!["win32k".to_owned()],
         };
         let linux = Platform { os: "linux".to_owned(), architecture: "arm64".to_owned(), ..Platform::default() };
-        let unsaid = Entry::Unsaid(Descriptor { digest: digest('e'), size: 0 });
-        assert_eq!(entries, [Entry::Platform(windows), Entry::Platform(linux), unsaid]);
+        let without = Entry::WithoutPlatform(Descriptor { digest: digest('e'), size: 0 });
+        assert_eq!(entries, [Entry::Platform(windows), Entry::Platform(linux), without]);
     }
 
     #[test]
-    fn what_is_no_manifest() {
+    fn malformed_manifests_are_errors() {
         let deep = "[".repeat(1_000_000);
         let cases: &[(&str, &str)] = &[
-            ("", "no manifest"),
+            ("", "not a manifest"),
             ("{}", "neither"),
-            ("[]", "no manifest"),
-            ("null", "no manifest"),
-            ("<!DOCTYPE html><html>", "page for people"),
-            ("\n  <html>", "page for people"),
-            (r#"{"manifests": [], "config": {}}"#, "at once"),
-            (r#"{"manifests": {}}"#, "no manifest"),
+            ("[]", "not a manifest"),
+            ("null", "not a manifest"),
+            ("<!DOCTYPE html><html>", "HTML page"),
+            ("\n  <html>", "HTML page"),
+            (r#"{"manifests": [], "config": {}}"#, "both a manifest and an index"),
+            (r#"{"manifests": {}}"#, "not a manifest"),
             (r#"{"manifests": [{"digest": "sha256:../../x"}]}"#, "digest"),
             (r#"{"manifests": [{}]}"#, "digest"),
             (r#"{"config": {"mediaType": "application/vnd.oci.image.config.v1+json", "digest": "md5:0"}}"#, "digest"),
-            (&deep, "no manifest"),
+            (&deep, "not a manifest"),
         ];
         for &(text, expected) in cases {
             let error = read_manifest(text.as_bytes()).unwrap_err();
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds() {
+    fn entries_and_texts_are_limited() {
         let index = |entry: Value, count: usize| json!({ "manifests": vec![entry; count] });
         let linux = json!({"platform": {"os": "linux", "architecture": "amd64"}});
         let Ok(Document::Index(entries)) = read(&index(linux.clone(), MAX_ENTRIES)) else { panic!("no index") };
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn configs_as_written() {
+    fn configs_are_read_without_normalization() {
         let read = |value: Value| read_config(value.to_string().as_bytes());
         let platform = read(json!({"os": "Windows", "os.version": "10.0", "rootfs": {}, "config": null})).unwrap();
         assert_eq!((platform.os.as_str(), platform.os_version.as_deref()), ("Windows", Some("10.0")));
@@ -324,7 +324,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_have_an_answer(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in r#"[{}\[\]":,a-z0-9.]{0,80}"#) {
+        fn any_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), text in r#"[{}\[\]":,a-z0-9.]{0,80}"#) {
             for bytes in [&bytes[..], text.as_bytes()] {
                 drop(read_manifest(bytes));
                 drop(read_config(bytes));

@@ -1,4 +1,4 @@
-//! One look-up: manifest, config where the manifest does not say, and the requests for tokens in between.
+//! One look-up: requests for the manifest, for configs if the manifest has no platform, and for tokens.
 
 use std::sync::Arc;
 
@@ -8,22 +8,27 @@ use http::{HeaderValue, Method, StatusCode};
 use mullion_engine::model::image::platform::{Platform, Platforms};
 
 use crate::registry::auth;
-use crate::registry::client::{Answer, HttpClient, check, whole_uri};
+use crate::registry::client::{HttpClient, OriginResponse, check, whole_uri};
 use crate::registry::credentials::Login;
 use crate::registry::document::{
     ACCEPTED_MANIFESTS, Descriptor, Document, Entry, MAX_CONFIG, MAX_MANIFEST, read_config, read_manifest,
 };
 use crate::registry::outcome::LookupError;
-use crate::registry::source::{Failure, Fetching, Found, Revision, Source, Target};
+use crate::registry::source::{AnswerFuture, Failure, ImageAnswer, Revision, Source, Target};
 
-/// Logins tried for one image; pods with more secrets for one registry have a problem of another kind.
+/// Logins tried for one image; pods rarely have more secrets for one registry.
 const MAX_LOGINS: usize = 8;
-/// Entries without platform whose own config is looked at. Tools that leave it out write one or two.
-const MAX_UNSAID: usize = 4;
+/// Entries without platform for which the config is read. Tools that omit the platform write one or two entries.
+const MAX_WITHOUT_PLATFORM: usize = 4;
 const DIGEST_HEADER: &str = "docker-content-digest";
 
 impl Source for HttpClient {
-    fn fetch<'a>(&'a self, target: &'a Target, logins: &'a [Arc<Login>], last: Option<&'a Found>) -> Fetching<'a> {
+    fn fetch<'a>(
+        &'a self,
+        target: &'a Target,
+        logins: &'a [Arc<Login>],
+        last: Option<&'a ImageAnswer>,
+    ) -> AnswerFuture<'a> {
         Box::pin(async move {
             if logins.is_empty() {
                 return Session::new(self, target, None).fetch(last).await;
@@ -39,7 +44,7 @@ impl Source for HttpClient {
     }
 }
 
-/// The requests for one image with one login. A token lives as long.
+/// The requests for one image with one login. Its token is used for no other.
 struct Session<'a> {
     client: &'a HttpClient,
     target: &'a Target,
@@ -52,7 +57,7 @@ impl<'a> Session<'a> {
         Self { client, target, login: login.map(|login| &**login), authorization: None }
     }
 
-    async fn fetch(&mut self, last: Option<&Found>) -> Result<Found, Failure> {
+    async fn fetch(&mut self, last: Option<&ImageAnswer>) -> Result<ImageAnswer, Failure> {
         if let (Revision::Tag(tag), Some(last)) = (&self.target.revision, last)
             && self.points_to(tag, &last.digest).await?
         {
@@ -68,16 +73,16 @@ impl<'a> Session<'a> {
             Document::Manifest(config) => Platforms { entries: vec![self.config(&config).await?], index: false },
             Document::Index(entries) => Platforms { entries: self.entries(entries).await?, index: true },
         };
-        Ok(Found { digest: digest.into(), platforms: Arc::new(platforms) })
+        Ok(ImageAnswer { digest: digest.into(), platforms: Arc::new(platforms) })
     }
 
-    /// Whether a tag is where it was. HEAD: Docker Hub does not count it as a pull.
+    /// Whether a tag still points to `digest`. HEAD: Docker Hub does not count it as a pull.
     async fn points_to(&mut self, tag: &str, digest: &str) -> Result<bool, Failure> {
         let answer = self.send(&Method::HEAD, &format!("manifests/{tag}"), ACCEPTED_MANIFESTS).await?;
         let headers = answer.response.headers();
         match answer.response.status() {
             StatusCode::OK => Ok(headers.get(DIGEST_HEADER).is_some_and(|value| value == digest)),
-            // Asking once more would be against the registry's wish.
+            // A further request would ignore the registry's limit.
             status @ StatusCode::TOO_MANY_REQUESTS => {
                 check(status, headers)?;
                 Ok(false)
@@ -88,21 +93,21 @@ impl<'a> Session<'a> {
 
     async fn entries(&mut self, entries: Vec<Entry>) -> Result<Vec<Platform>, Failure> {
         let mut platforms = Vec::with_capacity(entries.len());
-        let mut unsaid = 0;
+        let mut configs = 0;
         for entry in entries {
             platforms.push(match entry {
                 Entry::Platform(platform) => platform,
-                Entry::Unsaid(child) if unsaid < MAX_UNSAID => {
-                    unsaid += 1;
+                Entry::WithoutPlatform(child) if configs < MAX_WITHOUT_PLATFORM => {
+                    configs += 1;
                     self.child(&child).await?
                 }
-                Entry::Unsaid(_) => Platform::default(),
+                Entry::WithoutPlatform(_) => Platform::default(),
             });
         }
         Ok(platforms)
     }
 
-    /// An index within the index, or no image, says nothing.
+    /// The platform of an entry; empty for a nested index or an artifact.
     async fn child(&mut self, child: &Descriptor) -> Result<Platform, Failure> {
         let bytes = self.manifest(&child.digest).await?;
         verified(&bytes, &child.digest)?;
@@ -127,14 +132,14 @@ impl<'a> Session<'a> {
         Ok(read_config(&bytes)?)
     }
 
-    /// One request, and once more with what a first 401 asks for. A login goes nowhere unasked.
-    async fn send(&mut self, method: &Method, path: &str, accept: &'static str) -> Result<Answer, Failure> {
+    /// Sends a request, and repeats it with authorization after a first 401. Logins are sent only after a challenge.
+    async fn send(&mut self, method: &Method, path: &str, accept: &'static str) -> Result<OriginResponse, Failure> {
         let Target { host, repository, .. } = self.target;
         let uri = whole_uri(&format!("{}://{host}/v2/{repository}/{path}", self.client.scheme(host)))
-            .ok_or_else(|| LookupError::malformed("the reference makes no address"))?;
+            .ok_or_else(|| LookupError::malformed("the reference is not a valid address"))?;
         let answer = self.client.send(method, uri.clone(), accept, self.authorization.as_ref()).await?;
-        let refused = answer.response.status() == StatusCode::UNAUTHORIZED && answer.same_origin;
-        if !refused || self.authorization.is_some() {
+        let unauthorized = answer.response.status() == StatusCode::UNAUTHORIZED && answer.same_origin;
+        if !unauthorized || self.authorization.is_some() {
             return Ok(answer);
         }
         let Some(challenge) = auth::challenge(answer.response.headers()) else { return Ok(answer) };
@@ -145,7 +150,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The digest, if the bytes have it.
+/// The digest, if it is that of the bytes.
 fn verified<'a>(bytes: &[u8], expected: &'a str) -> Result<&'a str, LookupError> {
     let algorithm: Option<(&str, &'static Algorithm)> = match expected.split_once(':') {
         Some((name @ "sha256", _)) => Some((name, &SHA256)),
@@ -156,7 +161,7 @@ fn verified<'a>(bytes: &[u8], expected: &'a str) -> Result<&'a str, LookupError>
     if algorithm.is_some_and(|(name, algorithm)| sum(bytes, name, algorithm) == expected) {
         Ok(expected)
     } else {
-        Err(LookupError::malformed("it has another digest than was asked for"))
+        Err(LookupError::malformed("its digest differs from the requested one"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The cache, the look-ups under way, and who waits for them.
+//! Look-ups with a cache; concurrent callers wait for the same look-up.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,18 +15,18 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::registry::client::HttpClient;
 use crate::registry::credentials::{Credentials, CredentialsKey, Login};
-use crate::registry::outcome::{LookupError, Outcome, Outcomes};
+use crate::registry::outcome::{LookupError, Outcomes, RegistryOutcome};
 use crate::registry::settings::{RegistryError, RegistrySettings};
-use crate::registry::source::{Failure, Found, Revision, Source, Target};
+use crate::registry::source::{Failure, ImageAnswer, Revision, Source, Target};
 
-/// Registries that are left alone for a while, at most; of more, the ones longest ago are asked again.
-const MAX_HELD: u64 = 1_000;
+/// Most registries that are paused; of more, the least recently used is asked again.
+const MAX_PAUSED_HOSTS: u64 = 1_000;
 /// Entries of an index that count as one more answer in the cache.
 const ENTRIES_PER_WEIGHT: usize = 8;
 
 type Answer = Result<Arc<Platforms>, LookupError>;
 
-/// What registries say, through a cache. Cheap to clone; clones share everything.
+/// Registries with a cache. Cheap to clone; clones share everything.
 #[derive(Clone)]
 pub struct Registries(Arc<Inner>);
 
@@ -35,13 +35,13 @@ struct Inner {
     source: Box<dyn Source>,
     cache: Cache<Key, Arc<Cached>>,
     /// By host.
-    held: Cache<Box<str>, Held>,
-    flights: Mutex<Flights>,
+    paused: Cache<Box<str>, PausedHost>,
+    look_ups: Mutex<RunningLookups>,
     background: Semaphore,
     outcomes: Outcomes,
 }
 
-/// An image as one who has these credentials sees it.
+/// An image and the credentials with which it is visible.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     /// `registry/repository`, then `:tag` or `@digest`.
@@ -51,27 +51,27 @@ struct Key {
 
 struct Cached {
     answer: Answer,
-    /// Not used from here on, except to find out whether the tag has moved.
+    /// After this time used only to check whether the tag has moved.
     fresh_until: Instant,
-    last: Option<Found>,
+    last: Option<ImageAnswer>,
 }
 
 #[derive(Clone)]
-struct Held {
+struct PausedHost {
     until: Instant,
     error: LookupError,
 }
 
-/// Look-ups under way. Each ends by its own: nobody who stops waiting stops it.
+/// Running look-ups. A look-up continues if a caller stops waiting.
 #[derive(Default)]
-struct Flights {
+struct RunningLookups {
     under_way: HashMap<Key, watch::Receiver<Option<Answer>>>,
-    /// Of which nobody waited when they began.
+    /// The number of those that no caller waited for when they began.
     background: usize,
 }
 
-/// Takes a look-up off the list when it ends, however it ends.
-struct Landing {
+/// Removes a look-up from the list when it ends, also after a panic.
+struct RunningLookup {
     inner: Arc<Inner>,
     key: Key,
     urgency: Urgency,
@@ -90,7 +90,7 @@ impl fmt::Debug for Registries {
 }
 
 impl Registries {
-    /// Reads the certificates. Asks nobody yet.
+    /// Reads the certificates. Sends no request.
     pub fn new(settings: RegistrySettings) -> Result<Self, RegistryError> {
         let client = HttpClient::new(&settings)?;
         Ok(Self::with_source(settings, Box::new(client)))
@@ -105,23 +105,23 @@ impl Registries {
         Self(Arc::new(Inner {
             source,
             cache,
-            held: Cache::builder().max_capacity(MAX_HELD).eviction_policy(EvictionPolicy::lru()).build(),
-            flights: Mutex::default(),
+            paused: Cache::builder().max_capacity(MAX_PAUSED_HOSTS).eviction_policy(EvictionPolicy::lru()).build(),
+            look_ups: Mutex::default(),
             background: Semaphore::new(settings.concurrency.clamp(1, Semaphore::MAX_PERMITS)),
             outcomes: Outcomes::default(),
             settings,
         }))
     }
 
-    /// What the cache knows. Never waits.
+    /// The fresh answer in the cache. Does not wait.
     pub fn known(&self, image: &ImageRef<'_>, credentials: &Credentials) -> Option<Arc<Platforms>> {
         let platforms = self.0.fresh(&Key::new(image, credentials))?.answer.clone().ok()?;
-        self.0.outcomes.count(Outcome::Hit);
+        self.0.outcomes.count(RegistryOutcome::Hit);
         Some(platforms)
     }
 
-    /// What the cache knew last, past its lifetime too: better than nothing while somebody asks again, or while nobody can.
-    /// Nothing where the registry has said since that there is no such image, or not for these credentials.
+    /// The last answer in the cache, also after its lifetime, for the time until the next look-up succeeds. `None` if the
+    /// registry has reported since that the image does not exist, or not for these credentials.
     pub fn last_known(&self, image: &ImageRef<'_>, credentials: &Credentials) -> Option<Arc<Platforms>> {
         let cached = self.0.cache.get(&Key::new(image, credentials))?;
         match &cached.answer {
@@ -133,8 +133,8 @@ impl Registries {
         }
     }
 
-    /// What the cache knows, errors too, else what the registry says before the deadline. A look-up that has not ended by
-    /// then goes on and fills the cache. All who ask at one time with the same credentials wait for the same look-up.
+    /// The fresh answer in the cache, which can be an error, else the registry's answer before the deadline. A look-up that has
+    /// not ended by then continues and fills the cache. Concurrent callers with the same credentials wait for one look-up.
     pub async fn resolve(
         &self,
         image: &ImageRef<'_>,
@@ -142,87 +142,87 @@ impl Registries {
         deadline: Instant,
     ) -> Result<Arc<Platforms>, LookupError> {
         let key = Key::new(image, credentials);
-        let mut flight = match self.join(key, image, credentials, Urgency::Awaited) {
+        let mut look_up = match self.join(key, image, credentials, Urgency::Awaited) {
             Joined::Known(cached) => {
-                self.0.outcomes.count(Outcome::Hit);
+                self.0.outcomes.count(RegistryOutcome::Hit);
                 return cached.answer.clone();
             }
-            Joined::Flight(flight) => flight,
+            Joined::Running(look_up) => look_up,
             Joined::Full => {
-                self.0.outcomes.count(Outcome::Dropped);
+                self.0.outcomes.count(RegistryOutcome::Dropped);
                 return Err(LookupError::Busy);
             }
         };
-        match timeout_at(deadline, flight.wait_for(Option::is_some)).await {
+        match timeout_at(deadline, look_up.wait_for(Option::is_some)).await {
             Err(_) => Err(LookupError::Late),
             Ok(Ok(answer)) => answer.clone().unwrap_or(Err(LookupError::Late)),
             Ok(Err(_)) => Err(LookupError::unreachable("the look-up ended without an answer")),
         }
     }
 
-    /// Looks an image up in the background. Does nothing if the answer is known or on its way; if the queue is full the
-    /// wish is dropped and counted.
+    /// Looks an image up in the background. Does nothing if the answer is known or a look-up runs; if the queue is full, the
+    /// request is dropped and counted.
     #[allow(clippy::needless_pass_by_value, reason = "callers are done with them")]
     pub fn want(&self, image: ImageRef<'_>, credentials: Credentials) {
         if let Joined::Full = self.join(Key::new(&image, &credentials), &image, &credentials, Urgency::Background) {
-            self.0.outcomes.count(Outcome::Dropped);
+            self.0.outcomes.count(RegistryOutcome::Dropped);
         }
     }
 
-    /// How often each outcome came about since the start.
-    pub fn outcomes(&self) -> [(Outcome, u64); Outcome::ALL.len()] {
+    /// How often each outcome occurred since the start.
+    pub fn outcomes(&self) -> [(RegistryOutcome, u64); RegistryOutcome::ALL.len()] {
         self.0.outcomes.read()
     }
 
     /// Look-ups that wait or run.
     pub fn under_way(&self) -> usize {
-        self.0.flights().under_way.len()
+        self.0.look_ups().under_way.len()
     }
 
     fn join(&self, key: Key, image: &ImageRef<'_>, credentials: &Credentials, urgency: Urgency) -> Joined {
         if let Some(cached) = self.0.fresh(&key) {
             return Joined::Known(cached);
         }
-        let mut flights = self.0.flights();
-        if let Some(flight) = flights.under_way.get(&key) {
-            return Joined::Flight(flight.clone());
+        let mut look_ups = self.0.look_ups();
+        if let Some(look_up) = look_ups.under_way.get(&key) {
+            return Joined::Running(look_up.clone());
         }
-        // Again: one may have landed since.
+        // Again, because a look-up can have ended since.
         if let Some(cached) = self.0.fresh(&key) {
             return Joined::Known(cached);
         }
         let Ok(runtime) = Handle::try_current() else { return Joined::Full };
-        if flights.number(urgency) >= self.0.settings.queue {
+        if look_ups.number(urgency) >= self.0.settings.queue {
             return Joined::Full;
         }
         let (sender, receiver) = watch::channel(None);
-        flights.under_way.insert(key.clone(), receiver.clone());
-        flights.background += usize::from(urgency == Urgency::Background);
-        drop(flights);
+        look_ups.under_way.insert(key.clone(), receiver.clone());
+        look_ups.background += usize::from(urgency == Urgency::Background);
+        drop(look_ups);
 
-        let landing = Landing { inner: self.0.clone(), key, urgency };
+        let running = RunningLookup { inner: self.0.clone(), key, urgency };
         let target = Target::new(image);
         let logins: Vec<_> = credentials.logins(image).cloned().collect();
         runtime.spawn(async move {
-            let answer = landing.inner.look_up(&landing.key, &target, &logins, landing.urgency).await;
-            // First off the list, then told: who asks again after the answer finds the cache.
-            drop(landing);
+            let answer = running.inner.look_up(&running.key, &target, &logins, running.urgency).await;
+            // Removed from the list before the answer is sent: a caller who asks again after the answer uses the cache.
+            drop(running);
             sender.send_replace(Some(answer));
         });
-        Joined::Flight(receiver)
+        Joined::Running(receiver)
     }
 }
 
 enum Joined {
     Known(Arc<Cached>),
-    Flight(watch::Receiver<Option<Answer>>),
+    Running(watch::Receiver<Option<Answer>>),
     Full,
 }
 
 impl Inner {
-    fn flights(&self) -> std::sync::MutexGuard<'_, Flights> {
-        // Nothing in there can be half done.
-        self.flights.lock().unwrap_or_else(PoisonError::into_inner)
+    fn look_ups(&self) -> std::sync::MutexGuard<'_, RunningLookups> {
+        // No change under this lock can be incomplete after a panic.
+        self.look_ups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn fresh(&self, key: &Key) -> Option<Arc<Cached>> {
@@ -246,19 +246,24 @@ impl Inner {
                 Err(error)
             }
         };
-        let outcome = Outcome::of(&answer);
+        let outcome = RegistryOutcome::of(&answer);
         self.outcomes.count(outcome);
         let reason = answer.as_ref().err().map(ToString::to_string).unwrap_or_default();
         tracing::debug!(image = &*key.reference, outcome = outcome.as_str(), reason, "image looked up");
         answer
     }
 
-    async fn ask(&self, target: &Target, logins: &[Arc<Login>], last: Option<&Found>) -> Result<Found, LookupError> {
-        if let Some(held) = self.held.get(&target.host) {
-            if Instant::now() < held.until {
-                return Err(held.error);
+    async fn ask(
+        &self,
+        target: &Target,
+        logins: &[Arc<Login>],
+        last: Option<&ImageAnswer>,
+    ) -> Result<ImageAnswer, LookupError> {
+        if let Some(paused) = self.paused.get(&target.host) {
+            if Instant::now() < paused.until {
+                return Err(paused.error);
             }
-            self.held.invalidate(&target.host);
+            self.paused.invalidate(&target.host);
         }
         let failure = match timeout(self.settings.timeout, self.source.fetch(target, logins, last)).await {
             Ok(Ok(found)) => return Ok(found),
@@ -271,15 +276,15 @@ impl Inner {
             _ => None,
         };
         if let Some(pause) = pause {
-            let held = Held { until: Instant::now() + pause, error: failure.error.clone() };
-            self.held.insert(target.host.clone(), held);
+            let paused = PausedHost { until: Instant::now() + pause, error: failure.error.clone() };
+            self.paused.insert(target.host.clone(), paused);
         }
         Err(failure.error)
     }
 
-    /// Under the name that was asked for, and under the digest that a tag stands for.
-    fn keep(&self, key: &Key, target: &Target, found: Found) {
-        let cached = |lifetime: Duration, found: Found| {
+    /// Stores the answer under the requested name, and under the digest of a tag.
+    fn keep(&self, key: &Key, target: &Target, found: ImageAnswer) {
+        let cached = |lifetime: Duration, found: ImageAnswer| {
             let fresh_until = Instant::now() + lifetime;
             Arc::new(Cached { answer: Ok(found.platforms.clone()), fresh_until, last: Some(found) })
         };
@@ -314,7 +319,7 @@ impl Cached {
     }
 }
 
-impl Flights {
+impl RunningLookups {
     fn number(&self, urgency: Urgency) -> usize {
         match urgency {
             Urgency::Background => self.background,
@@ -323,11 +328,11 @@ impl Flights {
     }
 }
 
-impl Drop for Landing {
+impl Drop for RunningLookup {
     fn drop(&mut self) {
-        let mut flights = self.inner.flights();
-        if flights.under_way.remove(&self.key).is_some() {
-            flights.background -= usize::from(self.urgency == Urgency::Background);
+        let mut look_ups = self.inner.look_ups();
+        if look_ups.under_way.remove(&self.key).is_some() {
+            look_ups.background -= usize::from(self.urgency == Urgency::Background);
         }
     }
 }
@@ -343,13 +348,13 @@ mod tests {
     use tokio::sync::Notify;
 
     use super::*;
-    use crate::registry::source::Fetching;
+    use crate::registry::source::AnswerFuture;
 
-    /// Versions under which there is nothing.
+    /// Versions for which the source has no answer.
     const DOWN: usize = usize::MAX;
     const GONE: usize = usize::MAX - 1;
 
-    /// Answers by what it is told to, and counts.
+    /// Answers by repository and version, and counts.
     #[derive(Default)]
     struct Scripted {
         calls: AtomicUsize,
@@ -357,11 +362,11 @@ mod tests {
         running: AtomicUsize,
         most: AtomicUsize,
         open: Gate,
-        /// Of what tags stand for.
+        /// The version that tags point to.
         version: AtomicUsize,
     }
 
-    /// Closed until opened for good.
+    /// Closed until it is opened once.
     #[derive(Default)]
     struct Gate {
         opened: std::sync::atomic::AtomicBool,
@@ -386,7 +391,12 @@ mod tests {
     struct Shared(Arc<Scripted>);
 
     impl Source for Shared {
-        fn fetch<'a>(&'a self, target: &'a Target, logins: &'a [Arc<Login>], last: Option<&'a Found>) -> Fetching<'a> {
+        fn fetch<'a>(
+            &'a self,
+            target: &'a Target,
+            logins: &'a [Arc<Login>],
+            last: Option<&'a ImageAnswer>,
+        ) -> AnswerFuture<'a> {
             Box::pin(async move {
                 let script = &self.0;
                 script.calls.fetch_add(1, Ordering::SeqCst);
@@ -399,7 +409,7 @@ mod tests {
                     "absent" => Err(LookupError::Absent.into()),
                     "throttled" => Err(LookupError::Throttled { retry_after: Duration::from_secs(120) }.into()),
                     "silent" => Err(Failure { error: LookupError::unreachable("silence"), silent: true }),
-                    "panics" => panic!("as wanted"),
+                    "panics" => panic!("on purpose"),
                     _ if version == DOWN => Err(LookupError::unreachable("down").into()),
                     _ if version == GONE => Err(LookupError::Absent.into()),
                     _ => {
@@ -413,7 +423,10 @@ mod tests {
                         }
                         let os = format!("{} logins, version {version}", logins.len());
                         let entries = vec![Platform { os, ..Platform::default() }];
-                        Ok(Found { digest: digest.into(), platforms: Arc::new(Platforms { entries, index: false }) })
+                        Ok(ImageAnswer {
+                            digest: digest.into(),
+                            platforms: Arc::new(Platforms { entries, index: false }),
+                        })
                     }
                 }
             })
@@ -443,7 +456,7 @@ mod tests {
         Instant::now() + Duration::from_secs(1)
     }
 
-    fn counted(registries: &Registries, outcome: Outcome) -> u64 {
+    fn counted(registries: &Registries, outcome: RegistryOutcome) -> u64 {
         registries.outcomes()[outcome as usize].1
     }
 
@@ -451,20 +464,20 @@ mod tests {
         registries.resolve(&image(text), &Credentials::anonymous(), soon()).await
     }
 
-    async fn landed(registries: &Registries) {
+    async fn wait_for_look_ups(registries: &Registries) {
         while registries.under_way() > 0 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
 
-    fn said(answer: &Answer) -> &str {
+    fn os_text(answer: &Answer) -> &str {
         &answer.as_ref().unwrap().entries[0].os
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_flight_for_all() {
+    async fn concurrent_callers_share_one_look_up() {
         let (registries, script) = registries(RegistrySettings::default());
-        let asked: Vec<_> = (0..200)
+        let tasks: Vec<_> = (0..200)
             .map(|_| {
                 let registries = registries.clone();
                 tokio::spawn(async move { ask(&registries, "r.example/linux:1").await })
@@ -475,32 +488,35 @@ mod tests {
         }
         registries.want(image("r.example/linux:1"), Credentials::anonymous());
         script.open.open();
-        for task in asked {
+        for task in tasks {
             task.await.unwrap().unwrap();
         }
         assert_eq!((calls(&script), registries.under_way()), (1, 0));
         assert!(registries.known(&image("r.example/linux:1"), &Credentials::anonymous()).is_some());
-        assert_eq!((counted(&registries, Outcome::Found), counted(&registries, Outcome::Dropped)), (1, 0));
+        assert_eq!(
+            (counted(&registries, RegistryOutcome::Found), counted(&registries, RegistryOutcome::Dropped)),
+            (1, 0)
+        );
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_tag_is_asked_again_and_a_digest_never() {
+    async fn a_tag_is_looked_up_again_and_a_digest_is_not() {
         let (registries, script) = opened(RegistrySettings::default());
-        assert_eq!(said(&ask(&registries, "r.example/linux:1").await), "0 logins, version 0");
-        // The digest that the tag stands for is known by now, and so is the tag under other spellings.
+        assert_eq!(os_text(&ask(&registries, "r.example/linux:1").await), "0 logins, version 0");
+        // The digest of the tag is known now, and so is the tag in other spellings.
         let digest = format!("r.example/linux@sha256:{:064}", 0);
         ask(&registries, &digest).await.unwrap();
         ask(&registries, &digest.replace('@', ":7@")).await.unwrap();
         assert_eq!(calls(&script), 1);
         tokio::time::advance(Duration::from_secs(301)).await;
-        let nobody = Credentials::anonymous();
-        assert!(registries.known(&image("r.example/linux:1"), &nobody).is_none());
-        assert!(registries.known(&image(&digest), &nobody).is_some());
-        assert_eq!(said(&ask(&registries, "r.example/linux:1").await), "0 logins, version 0");
+        let anonymous = Credentials::anonymous();
+        assert!(registries.known(&image("r.example/linux:1"), &anonymous).is_none());
+        assert!(registries.known(&image(&digest), &anonymous).is_some());
+        assert_eq!(os_text(&ask(&registries, "r.example/linux:1").await), "0 logins, version 0");
         assert_eq!((calls(&script), script.reused.load(Ordering::SeqCst)), (2, 1));
         tokio::time::advance(Duration::from_secs(301)).await;
         script.version.store(1, Ordering::SeqCst);
-        assert_eq!(said(&ask(&registries, "r.example/linux:1").await), "0 logins, version 1");
+        assert_eq!(os_text(&ask(&registries, "r.example/linux:1").await), "0 logins, version 1");
         assert_eq!((calls(&script), script.reused.load(Ordering::SeqCst)), (3, 1));
         tokio::time::advance(Duration::from_secs(23 * 60 * 60)).await;
         ask(&registries, &digest).await.unwrap();
@@ -508,25 +524,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_known_last_outlives_its_lifetime_but_no_refusal() {
+    async fn the_last_answer_is_used_after_its_lifetime_but_not_after_absence() {
         let (registries, script) = opened(RegistrySettings::default());
-        let (tag, nobody) = (image("r.example/linux:1"), Credentials::anonymous());
-        assert!(registries.last_known(&tag, &nobody).is_none());
+        let (tag, anonymous) = (image("r.example/linux:1"), Credentials::anonymous());
+        assert!(registries.last_known(&tag, &anonymous).is_none());
         ask(&registries, "r.example/linux:1").await.unwrap();
         tokio::time::advance(Duration::from_secs(301)).await;
-        assert!(registries.known(&tag, &nobody).is_none());
-        assert!(registries.last_known(&tag, &nobody).is_some());
+        assert!(registries.known(&tag, &anonymous).is_none());
+        assert!(registries.last_known(&tag, &anonymous).is_some());
         script.version.store(DOWN, Ordering::SeqCst);
         ask(&registries, "r.example/linux:1").await.unwrap_err();
-        assert!(registries.last_known(&tag, &nobody).is_some(), "nobody says that it has changed");
+        assert!(registries.last_known(&tag, &anonymous).is_some(), "no answer shows that it has changed");
         tokio::time::advance(Duration::from_secs(6)).await;
         script.version.store(GONE, Ordering::SeqCst);
         assert_eq!(ask(&registries, "r.example/linux:1").await, Err(LookupError::Absent));
-        assert!(registries.last_known(&tag, &nobody).is_none());
+        assert!(registries.last_known(&tag, &anonymous).is_none());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn names_of_docker_hub_are_one() {
+    async fn all_names_of_docker_hub_are_the_same() {
         let (registries, script) = opened(RegistrySettings::default());
         for text in
             ["nginx", "nginx:latest", "library/nginx", "docker.io/nginx", "index.docker.io/library/nginx:latest"]
@@ -551,7 +567,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_host_is_left_alone_as_long_as_it_wishes() {
+    async fn a_throttling_host_is_not_asked_before_retry_after() {
         let (registries, script) = opened(RegistrySettings::default());
         ask(&registries, "r.example/throttled:1").await.unwrap_err();
         for _ in 0..11 {
@@ -563,7 +579,7 @@ mod tests {
         tokio::time::advance(Duration::from_secs(11)).await;
         ask(&registries, "r.example/linux:1").await.unwrap();
         assert_eq!(calls(&script), 3);
-        // Silence holds for all images of the host, but only seconds.
+        // A silent host is paused for all its images, but only for seconds.
         ask(&registries, "quiet.example/silent:1").await.unwrap_err();
         ask(&registries, "quiet.example/linux:1").await.unwrap_err();
         assert_eq!(calls(&script), 4);
@@ -573,17 +589,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn answers_are_for_those_who_may_see_them() {
+    async fn answers_are_only_for_the_same_credentials() {
         let (registries, script) = opened(RegistrySettings::default());
         let config = |login: &str| {
             let text = format!(r#"{{"auths": {{"r.example": {{"username": "{login}", "password": "x"}}}}}}"#);
             Credentials::from_dockerconfigjson(text.as_bytes()).unwrap()
         };
-        let (anna, berta, nobody) = (config("anna"), config("berta"), Credentials::anonymous());
+        let (anna, berta, anonymous) = (config("anna"), config("berta"), Credentials::anonymous());
         let private = image("r.example/linux:1");
         let answer = registries.resolve(&private, &anna, soon()).await;
-        assert_eq!(said(&answer), "1 logins, version 0");
-        for other in [&berta, &nobody] {
+        assert_eq!(os_text(&answer), "1 logins, version 0");
+        for other in [&berta, &anonymous] {
             assert!(registries.known(&private, other).is_none());
             let digest = format!("r.example/linux@sha256:{:064}", 0);
             assert!(registries.known(&image(&digest), other).is_none());
@@ -593,11 +609,11 @@ mod tests {
         assert_eq!(calls(&script), 2);
         // Credentials for another registry are none.
         registries.resolve(&image("other.example/linux:1"), &anna, soon()).await.unwrap();
-        assert!(registries.known(&image("other.example/linux:1"), &nobody).is_some());
+        assert!(registries.known(&image("other.example/linux:1"), &anonymous).is_some());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_deadline_is_the_callers_and_the_flight_goes_on() {
+    async fn after_the_callers_deadline_the_look_up_continues() {
         let (registries, script) = registries(RegistrySettings::default());
         let start = Instant::now();
         let deadline = start + Duration::from_millis(30);
@@ -606,19 +622,19 @@ mod tests {
         assert!(start.elapsed() < Duration::from_millis(40), "{:?}", start.elapsed());
         assert_eq!(registries.under_way(), 1);
         script.open.open();
-        landed(&registries).await;
+        wait_for_look_ups(&registries).await;
         assert!(registries.known(&image("r.example/linux:1"), &Credentials::anonymous()).is_some());
         assert_eq!(calls(&script), 1);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_registry_that_hangs_ends_by_the_timeout() {
+    async fn a_look_up_that_hangs_ends_by_the_timeout() {
         let (registries, script) = registries(RegistrySettings::default());
         registries.want(image("r.example/linux:1"), Credentials::anonymous());
         let start = Instant::now();
-        landed(&registries).await;
+        wait_for_look_ups(&registries).await;
         assert!(start.elapsed() < Duration::from_secs(11), "{:?}", start.elapsed());
-        assert_eq!((calls(&script), counted(&registries, Outcome::Unreachable)), (1, 1));
+        assert_eq!((calls(&script), counted(&registries, RegistryOutcome::Unreachable)), (1, 1));
     }
 
     #[tokio::test(start_paused = true)]
@@ -632,8 +648,8 @@ mod tests {
         }
         assert_eq!(registries.under_way(), 10);
         // The forty others, each twice.
-        assert_eq!(counted(&registries, Outcome::Dropped), 80);
-        // A caller that waits does not stand in that queue.
+        assert_eq!(counted(&registries, RegistryOutcome::Dropped), 80);
+        // A waiting caller uses another queue.
         let waiting = registries.clone();
         let waiting = tokio::spawn(async move { ask(&waiting, "r.example/other:1").await });
         while calls(&script) < 4 {
@@ -641,16 +657,16 @@ mod tests {
         }
         script.open.open();
         waiting.await.unwrap().unwrap();
-        landed(&registries).await;
-        assert_eq!((calls(&script), counted(&registries, Outcome::Found)), (11, 11));
+        wait_for_look_ups(&registries).await;
+        assert_eq!((calls(&script), counted(&registries, RegistryOutcome::Found)), (11, 11));
         assert!(script.most.load(Ordering::SeqCst) <= 4);
         registries.want(image(&images[20]), Credentials::anonymous());
-        landed(&registries).await;
+        wait_for_look_ups(&registries).await;
         assert_eq!(calls(&script), 12);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn callers_that_wait_are_bounded_too() {
+    async fn waiting_callers_are_bounded() {
         let settings = RegistrySettings { queue: 1, ..RegistrySettings::default() };
         let (registries, _script) = registries(settings);
         let deadline = Instant::now();
@@ -660,7 +676,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_panic_is_an_answer_too() {
+    async fn a_panic_is_an_error_for_the_caller() {
         let (registries, script) = opened(RegistrySettings::default());
         assert!(matches!(ask(&registries, "r.example/panics:1").await, Err(LookupError::Unreachable(_))));
         assert_eq!(registries.under_way(), 0);
@@ -669,10 +685,10 @@ mod tests {
     }
 
     #[test]
-    fn without_a_runtime_a_wish_is_dropped() {
+    fn without_a_runtime_a_request_is_dropped() {
         let (registries, script) = opened(RegistrySettings::default());
         registries.want(image("r.example/linux:1"), Credentials::anonymous());
-        assert_eq!((calls(&script), counted(&registries, Outcome::Dropped)), (0, 1));
+        assert_eq!((calls(&script), counted(&registries, RegistryOutcome::Dropped)), (0, 1));
     }
 
     #[tokio::test(start_paused = true)]

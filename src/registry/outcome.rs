@@ -1,10 +1,10 @@
-//! How look-ups end, and how often.
+//! Outcomes of look-ups, and their counters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Why a look-up has no answer. The texts hold nothing that a login or a token was part of.
+/// Why a look-up has no answer. The texts contain no part of a login or a token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
     /// 404.
@@ -14,7 +14,7 @@ pub enum LookupError {
     #[error("the registry does not show the image to these credentials")]
     Denied,
     /// 429: the registry is not asked again before the time is over.
-    #[error("the registry asks to be left alone for {} s", .retry_after.as_secs())]
+    #[error("the registry allows the next request in {} s", .retry_after.as_secs())]
     Throttled {
         /// From now, at most an hour.
         retry_after: Duration,
@@ -22,11 +22,11 @@ pub enum LookupError {
     /// Name resolution, connection, TLS, time, a broken connection or 5xx.
     #[error("the registry cannot be reached: {0}")]
     Unreachable(Arc<str>),
-    /// An answer that is no manifest, or one that no image has.
-    #[error("the registry's answer is of no use: {0}")]
+    /// A response that is not a manifest, or not one of an image.
+    #[error("the registry's response is unusable: {0}")]
     Malformed(Arc<str>),
     /// The caller's deadline came first; the look-up goes on and fills the cache.
-    #[error("the registry has not answered in time")]
+    #[error("the registry did not respond in time")]
     Late,
     /// More look-ups wait or run than `queue` allows.
     #[error("too many look-ups are under way")]
@@ -43,12 +43,12 @@ impl LookupError {
     }
 }
 
-/// What became of a question, for metrics.
+/// The outcome of a request for an image, for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Outcome {
-    /// The cache knew, be it an error.
+pub enum RegistryOutcome {
+    /// The cache had the answer, which can be an error.
     Hit,
-    /// The registry answered.
+    /// The registry has the image.
     Found,
     /// [`LookupError::Absent`].
     Absent,
@@ -64,7 +64,7 @@ pub enum Outcome {
     Dropped,
 }
 
-impl Outcome {
+impl RegistryOutcome {
     /// Every outcome.
     pub const ALL: [Self; 8] = [
         Self::Hit,
@@ -104,19 +104,19 @@ impl Outcome {
     }
 }
 
-/// A number for each outcome.
+/// A counter for each outcome.
 #[derive(Debug, Default)]
-pub(crate) struct Outcomes([AtomicU64; Outcome::ALL.len()]);
+pub(crate) struct Outcomes([AtomicU64; RegistryOutcome::ALL.len()]);
 
 impl Outcomes {
-    pub(crate) fn count(&self, outcome: Outcome) {
+    pub(crate) fn count(&self, outcome: RegistryOutcome) {
         if let Some(number) = self.0.get(outcome as usize) {
             number.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    pub(crate) fn read(&self) -> [(Outcome, u64); Outcome::ALL.len()] {
-        Outcome::ALL
+    pub(crate) fn read(&self) -> [(RegistryOutcome, u64); RegistryOutcome::ALL.len()] {
+        RegistryOutcome::ALL
             .map(|outcome| (outcome, self.0.get(outcome as usize).map_or(0, |number| number.load(Ordering::Relaxed))))
     }
 }

@@ -1,4 +1,4 @@
-//! From the policy document to settings.
+//! Registry settings from a RegistryPolicy.
 
 use mullion_policy::registry_policy::RegistryPolicy;
 

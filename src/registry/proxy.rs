@@ -1,4 +1,4 @@
-//! Connections, straight or through the proxy that `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` name.
+//! Connections to registries, direct or through the proxy that `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` name.
 
 use std::io;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower::Service;
 
-type Failed = Box<dyn std::error::Error + Send + Sync>;
+type ConnectError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Opens TCP connections for the TLS layer above.
 #[derive(Clone)]
@@ -25,7 +25,7 @@ pub(crate) struct Connector {
     proxies: Arc<Matcher>,
 }
 
-/// A connection that knows whether requests on it are for a proxy, which wants whole URLs.
+/// A connection that knows whether it goes to a proxy, because requests to a proxy need whole URLs.
 pub(crate) struct Stream {
     inner: TokioIo<TcpStream>,
     proxied: bool,
@@ -43,10 +43,10 @@ impl Connector {
 
 impl Service<Uri> for Connector {
     type Response = Stream;
-    type Error = Failed;
-    type Future = Pin<Box<dyn Future<Output = Result<Stream, Failed>> + Send>>;
+    type Error = ConnectError;
+    type Future = Pin<Box<dyn Future<Output = Result<Stream, ConnectError>> + Send>>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Failed>> {
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
         self.direct.poll_ready(context).map_err(Into::into)
     }
 
@@ -70,7 +70,7 @@ impl Service<Uri> for Connector {
 }
 
 impl Connector {
-    /// What a proxy for plain HTTP wants to know of its user; a tunnel has it in its own request.
+    /// The login for a proxy for plain HTTP; a tunnel sends it in its own request.
     pub(crate) fn proxy_login(&self, uri: &Uri) -> Option<http::HeaderValue> {
         if uri.scheme() == Some(&Scheme::HTTP) { self.proxies.intercept(uri)?.basic_auth().cloned() } else { None }
     }

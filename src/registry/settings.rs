@@ -1,28 +1,28 @@
-//! What an operator sets.
+//! Settings of registries: TLS, lifetimes and limits.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How registries are asked, and for how long an answer holds.
+/// How registries are asked, and how long answers are valid.
 #[derive(Debug, Clone)]
 pub struct RegistrySettings {
-    /// `host` or `host:port` exactly as references write it: these are asked over plain HTTP, all others over TLS.
+    /// `host` or `host:port` exactly as in references: these are used over plain HTTP, all others over TLS.
     pub plain_http: Vec<String>,
     /// PEM files with certificates of authorities that are trusted besides the system's.
     pub ca_files: Vec<PathBuf>,
-    /// How long the answer for a tag holds. Afterwards the registry is asked whether the tag has moved.
+    /// How long the answer for a tag is valid. Afterwards the next look-up checks whether the tag has moved.
     pub tag_lifetime: Duration,
-    /// How long the answer for a digest is kept. It never changes; this frees memory.
+    /// How long the answer for a digest is kept. It never changes; the limit frees memory.
     pub digest_lifetime: Duration,
     /// How long a failed look-up is not repeated.
     pub error_lifetime: Duration,
-    /// Answers in the cache, where an index of many platforms counts once more for every eight.
+    /// Answers in the cache; an index counts as one more answer for every eight platforms.
     pub cache_entries: u64,
     /// Most time for one look-up, all its requests together. Callers that wait have their own, shorter deadline.
     pub timeout: Duration,
     /// Look-ups at one time in the background.
     pub concurrency: usize,
-    /// Look-ups that may wait or run; what comes on top is dropped. The background and callers that wait have one each.
+    /// Look-ups that may wait or run; further ones are dropped. The background and waiting callers have one queue each.
     pub queue: usize,
 }
 
@@ -42,7 +42,7 @@ impl Default for RegistrySettings {
     }
 }
 
-/// Why registries cannot be asked at all.
+/// Why no registry can be asked.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     /// Not there, not readable, or no certificate in it.

@@ -1,4 +1,4 @@
-//! The seam between the cache and the network.
+//! The interface between the cache and the network.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::registry::outcome::LookupError;
 /// Where Docker Hub's API is, as containerd has it (core/remotes/docker/registry.go, `DefaultHost`).
 const DOCKER_HUB_API: &str = "registry-1.docker.io";
 
-/// One image to be looked up. A tag beside a digest is left out: the digest decides.
+/// One image to look up. If it has a digest, its tag is ignored.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     /// Host and port of the registry's API.
@@ -49,19 +49,19 @@ impl Target {
     }
 }
 
-/// What an earlier look-up of the same tag found.
+/// The answer of a registry.
 #[derive(Debug, Clone)]
-pub(crate) struct Found {
-    /// Of the manifest or index.
+pub(crate) struct ImageAnswer {
+    /// The digest of the manifest or index.
     pub(crate) digest: Arc<str>,
     pub(crate) platforms: Arc<Platforms>,
 }
 
-/// A look-up without answer.
+/// A failed look-up.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) error: LookupError,
-    /// The registry itself gave no sign of life: asking it for another image is of no use either.
+    /// The registry did not respond at all, so other images of it need not be tried.
     pub(crate) silent: bool,
 }
 
@@ -71,11 +71,16 @@ impl From<LookupError> for Failure {
     }
 }
 
-pub(crate) type Fetching<'a> = Pin<Box<dyn Future<Output = Result<Found, Failure>> + Send + 'a>>;
+pub(crate) type AnswerFuture<'a> = Pin<Box<dyn Future<Output = Result<ImageAnswer, Failure>> + Send + 'a>>;
 
-/// Asks registries; tests count how often.
+/// Asks registries; a trait, so that tests can count the requests.
 pub(crate) trait Source: Send + Sync {
-    /// Tries the logins in turn while the answer is [`LookupError::Denied`]; without any, asks as nobody. `last` is
-    /// returned as it is if the tag has not moved.
-    fn fetch<'a>(&'a self, target: &'a Target, logins: &'a [Arc<Login>], last: Option<&'a Found>) -> Fetching<'a>;
+    /// Tries the logins in turn while the answer is [`LookupError::Denied`]; without logins, asks anonymously. Returns `last`
+    /// unchanged if the tag has not moved.
+    fn fetch<'a>(
+        &'a self,
+        target: &'a Target,
+        logins: &'a [Arc<Login>],
+        last: Option<&'a ImageAnswer>,
+    ) -> AnswerFuture<'a>;
 }

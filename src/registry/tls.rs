@@ -1,4 +1,4 @@
-//! Whom registries' certificates are signed by.
+//! Certificate authorities for connections to registries.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::registry::settings::{RegistryError, RegistrySettings};
 
-/// The system's authorities and those of the settings. A system without any is none to fail for: a container image made of
-/// one binary has none, and its settings say all.
+/// The system's authorities and those of the settings. A system without authorities is no error: a container image with only
+/// one binary has none, and uses those of the settings.
 pub(crate) fn client_config(settings: &RegistrySettings) -> Result<ClientConfig, RegistryError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -22,7 +22,7 @@ pub(crate) fn client_config(settings: &RegistrySettings) -> Result<ClientConfig,
         }
     }
     if roots.is_empty() {
-        tracing::warn!("no certificate authorities in the system or in ca_files: registries with TLS cannot be asked");
+        tracing::warn!("the system and caFiles contain no certificate authorities: registries with TLS cannot be used");
     }
     let provider = CryptoProvider::get_default().cloned().unwrap_or_else(|| Arc::new(aws_lc_rs::default_provider()));
     let builder = ClientConfig::builder_with_provider(provider)
@@ -35,5 +35,5 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let found = CertificateDer::pem_file_iter(path)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| error.to_string())?;
-    if found.is_empty() { Err("it has no certificate".to_owned()) } else { Ok(found) }
+    if found.is_empty() { Err("it contains no certificate".to_owned()) } else { Ok(found) }
 }

@@ -1,6 +1,6 @@
-//! The accept loop. Nothing one client does, or does not do, holds up another.
+//! The accept loop. No client can delay another.
 //!
-//! Own loop rather than `axum::serve`: a TLS handshake inside `accept` would let one silent client block all others.
+//! Not `axum::serve`: a TLS handshake inside `accept` would let one silent client block all others.
 
 use std::io;
 use std::pin::Pin;
@@ -28,7 +28,7 @@ use crate::telemetry::logs;
 use crate::telemetry::logs::LogArgs;
 use crate::telemetry::metrics::{ConnectionGuard, Metrics};
 
-/// What one connection, and all together, may take.
+/// Limits of one connection, and of all together.
 #[derive(Debug, Clone)]
 pub struct ConnectionLimits {
     /// Open connections; further clients wait in the kernel's queue. Below 1024, the usual soft limit of descriptors.
@@ -36,12 +36,12 @@ pub struct ConnectionLimits {
     /// How long a TLS handshake may take.
     pub handshake: Duration,
     /// How long a connection may be silent, or take for the head of a request. Longer than the 90 s after which Go
-    /// drops an idle connection: were it shorter, the API server would now and then send into one just closed, and
-    /// that pod would pass unseen.
+    /// drops an idle connection: if it were shorter, the API server would sometimes send into a connection just closed,
+    /// and that pod would be admitted without a review.
     pub idle: Duration,
     /// How long requests under way may take after the shutdown began.
     pub drain: Duration,
-    /// The pause after `accept` failed for want of descriptors or memory.
+    /// The pause after `accept` failed because descriptors or memory ran out.
     pub accept_backoff: Duration,
 }
 
@@ -57,14 +57,14 @@ impl Default for ConnectionLimits {
     }
 }
 
-/// Runs a server program from its first line to its last: logs, cryptography, and a runtime for `program`.
-pub fn run_to_end(log: &LogArgs, program: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+/// Runs a server program: sets up logs and cryptography, and runs `program` in a runtime.
+pub(crate) fn run_to_end(log: &LogArgs, program: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
     logs::init(log);
     install_crypto();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.context("cannot start the async runtime")?;
     let ended = runtime.block_on(program);
-    // A reading that hangs in its file system cannot be stopped, and is nothing to wait for.
+    // A read that hangs in its file system cannot be stopped.
     runtime.shutdown_timeout(Duration::from_secs(1));
     ended
 }
@@ -98,7 +98,7 @@ pub async fn serve(
                 let guard = (slot, shared.metrics.connection());
                 tokio::spawn(connection(Arc::clone(&shared), stream, graceful.watcher(), guard));
             }
-            // The client is gone already; there is nothing to wait for.
+            // The client closed the connection; no pause is necessary.
             Err(error) if is_of_client(&error) => {}
             Err(error) => {
                 shared.metrics.accept_failed(&error);
@@ -138,14 +138,14 @@ fn http(limits: &ConnectionLimits) -> auto::Builder<TokioExecutor> {
 
 async fn connection(shared: Arc<Shared>, stream: TcpStream, watcher: Watcher, guard: Guard) {
     let _guard = guard;
-    // Small answers must not wait for acknowledgements. It fails only on a socket that is dead.
+    // Small responses must not wait for acknowledgements. This fails only if the connection is closed.
     if stream.set_nodelay(true).is_err() {
         return;
     }
     let Ok(peer) = stream.peer_addr() else { return };
     let stream = Idle::new(stream, shared.limits.idle);
     let Some(tls) = &shared.tls else {
-        // What it may ask for depends on where it comes from: see `server::admin`.
+        // The admin port checks the address of the client: see `server::admin`.
         let router = shared.router.clone().layer(Extension(Peer(peer)));
         return http_connection(&shared, router, stream, watcher).await;
     };
@@ -172,8 +172,8 @@ fn is_of_client(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-/// A stream that fails once nothing came from the other side, or went to it, for a while. It covers what hyper has no
-/// clock for: the wait for the first byte, a silent HTTP/2 client, an answer that nobody reads.
+/// A stream that fails if no byte is read or written for a while. It covers what hyper has no timeout for: the wait for the
+/// first byte, an idle HTTP/2 client, a response that the client does not read.
 struct Idle<S> {
     stream: S,
     limit: Duration,
@@ -188,7 +188,7 @@ impl<S> Idle<S> {
         Self { stream, limit, last, alarm: Box::pin(sleep_until(last + limit)) }
     }
 
-    /// Notes progress, or fails if there was none for too long.
+    /// Records progress, or fails if there was none for too long.
     fn check<T>(&mut self, cx: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
             self.last = Instant::now();

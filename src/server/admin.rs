@@ -1,5 +1,5 @@
-//! The part of the admin port that both servers have. Plain HTTP, nothing secret; all that can be changed is the level of
-//! the log, and that only from the machine itself.
+//! Routes of the admin port that both servers have. Plain HTTP without secrets; only the log level can be changed, and only
+//! from inside the pod.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -14,18 +14,18 @@ use tokio::time::timeout;
 
 use crate::telemetry::logs;
 
-/// What `/metrics` answers with: `OpenMetrics` text, not the older Prometheus format.
+/// The content type of `/metrics`: `OpenMetrics` text, not the older Prometheus format.
 const METRICS_CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// The longest body of `PUT /log-level`, in bytes.
 const MAX_LEVEL: usize = 1024;
 /// How long that body may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Who is at the other end of the connection: an extension of every request on the admin port.
+/// The client's address: an extension of every request on the admin port.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub SocketAddr);
 
-/// `/healthz`, `/readyz`, `/metrics` and `/log-level`. `missing` says what readiness waits for, if anything; `metrics` gives the
+/// `/healthz`, `/readyz`, `/metrics` and `/log-level`. `missing` returns what readiness waits for, if anything; `metrics` returns the
 /// text.
 pub fn routes(
     missing: impl Fn() -> Option<String> + Clone + Send + Sync + 'static,
@@ -53,15 +53,15 @@ fn text(metrics: Result<String, fmt::Error>) -> Response {
 }
 
 async fn level() -> Response {
-    said(logs::level())
+    level_response(logs::level())
 }
 
-/// Takes a level, or directives: `curl -X PUT --data debug http://localhost:8080/log-level`.
+/// Sets a level, or directives: `curl -X PUT --data debug http://localhost:8080/log-level`.
 async fn set_level(request: Request) -> Response {
-    // Everybody in the cluster reaches this port; `kubectl port-forward` and `kubectl exec` come from inside the pod.
+    // Every pod in the cluster reaches this port; `kubectl port-forward` and `kubectl exec` come from inside the pod.
     let here = request.extensions().get::<Peer>().is_some_and(|Peer(peer)| peer.ip().to_canonical().is_loopback());
     if !here {
-        let why = "mullion: the log level is changed from inside the pod only: kubectl port-forward to the admin port, \
+        let why = "mullion: the log level can be changed only from inside the pod: run kubectl port-forward to the admin port, \
                    then PUT to it on localhost\n";
         return (StatusCode::FORBIDDEN, why).into_response();
     }
@@ -72,10 +72,10 @@ async fn set_level(request: Request) -> Response {
         let why = format!("mullion: expected a level or directives of at most {MAX_LEVEL} bytes\n");
         return (StatusCode::PAYLOAD_TOO_LARGE, why).into_response();
     };
-    said(logs::set_level(&String::from_utf8_lossy(&body)))
+    level_response(logs::set_level(&String::from_utf8_lossy(&body)))
 }
 
-fn said(level: Result<String, logs::BadLevel>) -> Response {
+fn level_response(level: Result<String, logs::BadLevel>) -> Response {
     match level {
         Ok(directives) => format!("{directives}\n").into_response(),
         Err(error @ logs::BadLevel::Unknown(_)) => {
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_both_servers_answer() {
+    async fn both_servers_have_these_routes() {
         let expected = [
             ("/healthz", (200, "ok\n")),
             ("/readyz", (503, "not ready: this and that\n")),
@@ -124,28 +124,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_level_is_changed_from_the_machine_itself_only() {
-        // One test for all of it: there is one log in a process.
+    async fn the_level_can_be_changed_only_from_inside_the_pod() {
+        // One test for all cases: a process has one log.
         logs::init(&LogArgs::default());
-        for stranger in [None, Some("10.1.2.3:4711"), Some("[2001:db8::1]:4711"), Some("[::ffff:10.1.2.3]:4711")] {
-            let (status, told) = send("PUT", "/log-level", stranger, "off").await;
-            assert!(status == 403 && told.contains("kubectl port-forward"), "{stranger:?}: {status} {told}");
+        for other in [None, Some("10.1.2.3:4711"), Some("[2001:db8::1]:4711"), Some("[::ffff:10.1.2.3]:4711")] {
+            let (status, text) = send("PUT", "/log-level", other, "off").await;
+            assert!(status == 403 && text.contains("kubectl port-forward"), "{other:?}: {status} {text}");
         }
         for own in ["127.0.0.1:4711", "127.8.8.8:1", "[::1]:4711", "[::ffff:127.0.0.1]:4711"] {
-            let (status, told) = send("PUT", "/log-level", Some(own), "warn").await;
-            assert_eq!((status, told.as_str()), (200, "warn,mullion=warn\n"), "{own}");
+            let (status, text) = send("PUT", "/log-level", Some(own), "warn").await;
+            assert_eq!((status, text.as_str()), (200, "warn,mullion=warn\n"), "{own}");
         }
         let own = Some("127.0.0.1:4711");
-        let (_, told) = send("PUT", "/log-level", own, "mullion=error, kube=warn\n").await;
-        assert_eq!(told, "mullion=error,kube=warn\n");
+        let (_, text) = send("PUT", "/log-level", own, "mullion=error, kube=warn\n").await;
+        assert_eq!(text, "mullion=error,kube=warn\n");
         for bad in [&b"loud"[..], b"", b"\xff\xfe", b"mullion=debug,hyper"] {
-            let (status, told) = send("PUT", "/log-level", own, bad).await;
-            assert!(status == 400 && told.contains("expected off, error"), "{status} {told}");
+            let (status, text) = send("PUT", "/log-level", own, bad).await;
+            assert!(status == 400 && text.contains("expected off, error"), "{status} {text}");
         }
-        let (status, told) = send("PUT", "/log-level", own, "x".repeat(MAX_LEVEL + 1)).await;
-        assert!(status == 413 && told.contains("1024 bytes"), "{status} {told}");
+        let (status, text) = send("PUT", "/log-level", own, "x".repeat(MAX_LEVEL + 1)).await;
+        assert!(status == 413 && text.contains("1024 bytes"), "{status} {text}");
         assert_eq!(send("POST", "/log-level", own, "off").await.0, 405);
-        let (status, told) = send("GET", "/log-level", None, "").await;
-        assert!(status == 200 && told.contains("mullion=error"), "{told}");
+        let (status, text) = send("GET", "/log-level", None, "").await;
+        assert!(status == 200 && text.contains("mullion=error"), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! Values of flags that webhook and controller share.
+//! Parsers for values of flags that webhook and controller share.
 
 use std::time::Duration;
 

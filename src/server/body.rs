@@ -1,10 +1,10 @@
-//! Reading a request's body, as far as it deserves it.
+//! Reads request bodies with limits of size, time and memory.
 //!
-//! | the body | the answer |
+//! | the body | the response |
 //! |---|---|
 //! | not `application/json` | 415 |
-//! | longer than the cap | 413; up to as much again is read and thrown away, so that the client sees the answer |
-//! | no byte for [`Limits::body_stall`], or not whole within the request's own `?timeout=` | 408, connection closed |
+//! | longer than the cap | 413; up to the same length again is read and dropped, so that the client sees the response |
+//! | no byte for [`BodyLimits::body_stall`], or not whole within the request's own `?timeout=` | 408, connection closed |
 //! | ends early | 400, connection closed |
 //! | too many bytes of other large bodies are in memory | 503, `Retry-After` |
 
@@ -20,20 +20,20 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::telemetry::metrics::BadRequest;
 
-/// What one request, and all together, may take.
+/// Limits of one request, and of all together.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct BodyLimits {
     /// Longest body in bytes. The API server itself stops at 3 MiB for an object, and a review has two.
     pub body: usize,
     /// How long a body may make no progress.
     pub body_stall: Duration,
-    /// How long a request may take that does not say so itself; the API server's default.
+    /// How long a request without `?timeout=` may take; the API server's default.
     pub request: Duration,
-    /// The longest `?timeout=` that is believed; the API server's maximum.
+    /// The longest accepted `?timeout=`; the API server's maximum.
     pub request_max: Duration,
 }
 
-impl Default for Limits {
+impl Default for BodyLimits {
     fn default() -> Self {
         Self {
             body: 10 << 20,
@@ -44,7 +44,7 @@ impl Default for Limits {
     }
 }
 
-/// Bodies up to this length are read whatever else is going on: nearly every review is smaller.
+/// Bodies up to this length are read without a share of the pool: nearly every review is smaller.
 const SMALL: usize = 64 << 10;
 /// All larger bodies together, in units of [`SMALL`]: 64 MiB.
 const LARGE_BODIES: usize = 1024;
@@ -61,19 +61,19 @@ impl Default for Pool {
     }
 }
 
-/// A refusal to read on.
+/// Why a body was not read.
 #[derive(Debug)]
-pub struct Unread {
+pub struct UnreadBody {
     /// For the metric, and so for the status.
     pub reason: BadRequest,
     /// For the client.
     pub text: String,
-    /// Whether the connection is of no use any more.
+    /// Whether the connection must be closed.
     pub close: bool,
 }
 
-impl Unread {
-    /// HTTP status of the answer.
+impl UnreadBody {
+    /// HTTP status of the response.
     pub fn status(&self) -> StatusCode {
         match self.reason {
             BadRequest::Malformed | BadRequest::Broken => StatusCode::BAD_REQUEST,
@@ -85,8 +85,8 @@ impl Unread {
     }
 }
 
-/// How long the caller gives a request with that query.
-pub fn budget(query: Option<&str>, limits: &Limits) -> Duration {
+/// How long the caller waits for a request with that query.
+pub fn budget(query: Option<&str>, limits: &BodyLimits) -> Duration {
     query.and_then(timeout_of).unwrap_or(limits.request).min(limits.request_max)
 }
 
@@ -95,14 +95,14 @@ pub async fn read<'p>(
     headers: &HeaderMap,
     query: Option<&str>,
     mut body: Body,
-    limits: &Limits,
+    limits: &BodyLimits,
     pool: &'p Pool,
-) -> Result<(Bytes, Option<SemaphorePermit<'p>>), Unread> {
+) -> Result<(Bytes, Option<SemaphorePermit<'p>>), UnreadBody> {
     let started = Instant::now();
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     if !is_json(content_type) {
         let text = format!("expected Content-Type application/json, found {:?}", shorten(content_type, QUOTED));
-        return Err(Unread { reason: BadRequest::ContentType, text, close: false });
+        return Err(UnreadBody { reason: BadRequest::ContentType, text, close: false });
     }
     let budget = budget(query, limits);
     let deadline = started + budget;
@@ -121,17 +121,17 @@ pub async fn read<'p>(
             } else {
                 format!("the body made no progress for {:?}", limits.body_stall)
             };
-            return Err(Unread { reason: BadRequest::Slow, text, close: true });
+            return Err(UnreadBody { reason: BadRequest::Slow, text, close: true });
         };
         let Some(frame) = frame else { break };
         let Ok(frame) = frame else {
             let text = format!("the body ended early, after {length} bytes");
-            return Err(Unread { reason: BadRequest::Broken, text, close: true });
+            return Err(UnreadBody { reason: BadRequest::Broken, text, close: true });
         };
         let Ok(data) = frame.into_data() else { continue };
         length = length.saturating_add(data.len());
         if length > limits.body {
-            // Answering while the client still sends resets the connection, and the answer is lost with it.
+            // A response while the client still sends resets the connection, and the response is lost.
             read = Buffer::Empty;
             if length > limits.body.saturating_mul(2) {
                 return Err(too_large(limits, true));
@@ -140,7 +140,7 @@ pub async fn read<'p>(
         }
         if !share.cover(length) {
             let text = "too many large requests at once; try again".to_owned();
-            return Err(Unread { reason: BadRequest::Busy, text, close: true });
+            return Err(UnreadBody { reason: BadRequest::Busy, text, close: true });
         }
         read = read.with(data, announced.unwrap_or(0).min(limits.body));
     }
@@ -172,7 +172,7 @@ impl Share<'_> {
     }
 }
 
-/// The bytes so far; a body that came in one frame is never copied.
+/// The bytes so far; a body of one frame is never copied.
 enum Buffer {
     Empty,
     One(Bytes),
@@ -185,7 +185,7 @@ impl Buffer {
             Self::Empty => return Self::One(data),
             Self::Many(all) => all,
             Self::One(first) => {
-                // Announced is not sent: memory follows what has come, 64 KiB ahead at most.
+                // A client can announce more than it sends: memory follows the received bytes, 64 KiB ahead at most.
                 let mut all = BytesMut::with_capacity(announced.min(SMALL).max(first.len() + data.len()));
                 all.extend_from_slice(&first);
                 all
@@ -204,9 +204,9 @@ impl Buffer {
     }
 }
 
-fn too_large(limits: &Limits, close: bool) -> Unread {
+fn too_large(limits: &BodyLimits, close: bool) -> UnreadBody {
     let text = format!("the body is longer than {} bytes, the longest that is read", limits.body);
-    Unread { reason: BadRequest::TooLarge, text, close }
+    UnreadBody { reason: BadRequest::TooLarge, text, close }
 }
 
 fn announced_length(headers: &HeaderMap) -> Option<usize> {
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn large_bodies_share_what_there_is() {
+    fn large_bodies_share_the_pool() {
         let pool = Pool::default();
         let mut first = Share { pool: &pool, permit: None };
         assert!(first.cover(SMALL) && first.permit.is_none(), "small bodies are free");

@@ -10,6 +10,6 @@
 
 pub mod accept;
 pub mod admin;
-pub mod arguments;
+pub(crate) mod arguments;
 pub mod body;
 pub mod tls;

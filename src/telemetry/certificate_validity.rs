@@ -1,4 +1,4 @@
-//! From when to when certificates are valid, in both servers.
+//! Validity of certificates as metrics, in both servers.
 
 use std::ops::Range;
 
@@ -7,8 +7,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// Times rather than what is left, so that they stay true while nothing updates them. Both, since a certificate of a day
-/// and one of two years are late at different times.
+/// Times instead of remaining seconds, so that they stay true while nothing updates them. Both times, because a certificate
+/// of a day and one of two years need renewal at different times.
 #[derive(Default)]
 pub(crate) struct CertificateTimes {
     start: Family<Labels, Gauge>,
@@ -22,9 +22,9 @@ struct Labels {
 
 impl CertificateTimes {
     pub(crate) fn register(&self, registry: &mut Registry) {
-        let help = "Since when the certificate is valid, in seconds since 1970; 0: there is none";
+        let help = "When the certificate becomes valid, in seconds since 1970; 0: there is no certificate";
         registry.register("certificate_start_seconds", help, self.start.clone());
-        let help = "When the certificate ends, in seconds since 1970; 0: there is none";
+        let help = "When the certificate expires, in seconds since 1970; 0: there is no certificate";
         registry.register("certificate_expiry_seconds", help, self.expiry.clone());
     }
 
@@ -35,7 +35,7 @@ impl CertificateTimes {
         self.expiry.get_or_create(&labels).set(valid.map_or(0, |valid| valid.end));
     }
 
-    /// Nobody here knows any more.
+    /// Removes both metrics, because this process no longer knows the certificate.
     pub(crate) fn clear(&self) {
         self.start.clear();
         self.expiry.clear();

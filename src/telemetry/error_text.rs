@@ -1,23 +1,23 @@
-//! What went wrong, in words for people.
+//! Errors of the Kubernetes API as text for people.
 
 use std::error::Error;
 
 use kube::core::Status;
 
-/// An error and what is behind it, in one line. What the API server answered is given in its own words, once: kube's
-/// errors print the whole `Status` as well, as Rust prints a struct (kube-client, `src/error.rs`, `Error::Api`).
+/// An error and its causes, in one line. The message of the API server appears once: kube's errors also print the whole
+/// `Status`, as Rust prints a struct (kube-client, `src/error.rs`, `Error::Api`).
 pub(crate) fn in_words(error: &(dyn Error + 'static)) -> String {
     let mut parts = Vec::new();
     let mut at = Some(error);
     while let Some(error) = at {
         if let Some(kube::Error::Api(status)) = error.downcast_ref() {
-            parts.push(refusal(status));
+            parts.push(status_text(status));
             break;
         }
         let mut text = error.to_string();
         at = error.source();
         if let Some(behind) = at {
-            // Some errors say what is behind them, too.
+            // Some errors also print their cause.
             text = text.replace(&behind.to_string(), "");
         }
         let text = text.trim().trim_end_matches(':').trim_end();
@@ -28,12 +28,13 @@ pub(crate) fn in_words(error: &(dyn Error + 'static)) -> String {
     parts.join(": ")
 }
 
-/// The API server's word, and what to do where a right is missing. RBAC's refusals say who cannot do what (`forbiddenMessage`
-/// in apiserver `pkg/endpoints/handlers/responsewriters/errors.go`); those of quotas and webhooks are of other words.
-pub(crate) fn refusal(status: &Status) -> String {
+/// The API server's message, and what to do if a right is missing. Messages of RBAC contain the user, "cannot" and the
+/// resource (`forbiddenMessage` in apiserver `pkg/endpoints/handlers/responsewriters/errors.go`); those of quotas and
+/// webhooks do not.
+pub(crate) fn status_text(status: &Status) -> String {
     let Status { code, reason, message, .. } = status;
-    let by_right = *code == 403 && message.contains("\" cannot ") && message.contains(" resource \"");
-    let remedy = if by_right { "; allow that, as the roles of the chart do (rbac.create)" } else { "" };
+    let right_missing = *code == 403 && message.contains("\" cannot ") && message.contains(" resource \"");
+    let remedy = if right_missing { "; allow that, as the roles of the chart do (rbac.create)" } else { "" };
     format!("{code} {reason}: {message}{remedy}")
 }
 
@@ -48,7 +49,7 @@ mod tests {
 
     use super::*;
 
-    fn refused() -> kube::Error {
+    fn forbidden() -> kube::Error {
         let status: Status = serde_json::from_value(json!({
             "status": "Failure", "code": 403, "reason": "Forbidden", "message": "nodes is forbidden: no",
         }))
@@ -57,20 +58,20 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_said_once() {
+    fn each_cause_appears_once() {
         let own = "403 Forbidden: nodes is forbidden: no";
-        assert_eq!(in_words(&refused()), own);
-        let started = watcher::Error::WatchStartFailed(refused());
+        assert_eq!(in_words(&forbidden()), own);
+        let started = watcher::Error::WatchStartFailed(forbidden());
         assert_eq!(in_words(&started), format!("failed to start watching object: {own}"));
-        let read = anyhow::Error::new(refused()).context("cannot read it");
+        let read = anyhow::Error::new(forbidden()).context("cannot read it");
         assert_eq!(in_words(read.as_ref()), format!("cannot read it: {own}"));
-        let silent = kube::Error::Service("connection refused".into());
-        assert_eq!(in_words(&silent), "ServiceError: connection refused");
+        let unreachable = kube::Error::Service("connection refused".into());
+        assert_eq!(in_words(&unreachable), "ServiceError: connection refused");
         assert_eq!(in_words(anyhow!("late").as_ref()), "late");
     }
 
     #[test]
-    fn a_missing_right_is_asked_for() {
+    fn a_missing_right_comes_with_a_remedy() {
         let by = |code: u16, message: &str| {
             let status = json!({"status": "Failure", "code": code, "reason": "Forbidden", "message": message});
             in_words(&kube::Error::Api(Box::new(serde_json::from_value(status).unwrap())))

@@ -1,4 +1,4 @@
-//! The log: where it goes, its form, and its level, which changes while the program runs.
+//! The log: its output, format and level. The level can change while the program runs.
 
 use std::io::IsTerminal as _;
 use std::sync::OnceLock;
@@ -12,16 +12,16 @@ use tracing_subscriber::reload::Handle;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Registry, fmt, reload};
 
-/// The environment variable that says what is logged where `--log-level` does not.
-pub const LOG_VARIABLE: &str = "MULLION_LOG";
+/// The environment variable that sets the log level if `--log-level` does not.
+pub(crate) const LOG_VARIABLE: &str = "MULLION_LOG";
 
-/// What is logged where nobody says anything: libraries speak up from `warn`.
+/// The level if none is set; for libraries it is `warn`.
 const DEFAULT: &str = "warn,mullion=info";
 
 /// How much of a directive that is not understood is quoted, in characters.
 const QUOTED: usize = 80;
 
-/// Set once, by [`init`]: a log is a thing of the process.
+/// Set once, by [`init`]: a process has one log.
 static FILTER: OnceLock<Handle<EnvFilter, Registry>> = OnceLock::new();
 
 /// The flags of the log.
@@ -30,8 +30,8 @@ pub struct LogArgs {
     /// Form of the log on standard error: text, or a JSON object per line. Without it, text on a terminal, else JSON
     #[arg(long, value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
-    /// What is logged: a level, or directives as in mullion=debug,kube=warn. Without it, what the environment variable
-    /// `MULLION_LOG` says, else info. PUT /log-level on the admin port changes it
+    /// What is logged: a level, or directives as in mullion=debug,kube=warn. Without it, the value of the environment variable
+    /// `MULLION_LOG`, else info. PUT /log-level on the admin port changes it
     #[arg(long, value_name = "LEVEL", value_parser = checked)]
     pub log_level: Option<String>,
 }
@@ -47,22 +47,22 @@ pub enum LogFormat {
 
 /// Why the level stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadLevel {
-    /// Not understood.
+pub(crate) enum BadLevel {
+    /// Neither a level nor directives.
     #[error(
         "{0:?} is neither a level nor a directive; expected off, error, warn, info, debug or trace (of Mullion's own \
          events), or directives such as mullion=debug,kube=warn"
     )]
     Unknown(String),
     /// [`init`] did not set up the log of this process.
-    #[error("the log of this process was set up by somebody else")]
+    #[error("the log of this process was set up by other code")]
     Foreign,
 }
 
 /// Sends events to standard error, as `args` say; a second call does nothing.
 ///
-/// Panics are logged with their place only: a panic's message may quote what was being looked at.
-pub fn init(args: &LogArgs) {
+/// Panics are logged with their place only: a panic's message can quote an object.
+pub(crate) fn init(args: &LogArgs) {
     let wanted = args.log_level.clone().unwrap_or_else(|| std::env::var(LOG_VARIABLE).unwrap_or_default());
     let (directives, problem) = match directives(&wanted) {
         _ if wanted.trim().is_empty() => (DEFAULT.to_owned(), None),
@@ -79,7 +79,7 @@ pub fn init(args: &LogArgs) {
     // An error means a second call, and that one's subscriber was not installed.
     drop(FILTER.set(handle));
     if let Some(problem) = problem {
-        tracing::warn!(variable = LOG_VARIABLE, %problem, "log level not understood; logging at level info");
+        tracing::warn!(variable = LOG_VARIABLE, %problem, "unknown log level; logging at level info");
     }
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
@@ -87,14 +87,14 @@ pub fn init(args: &LogArgs) {
     }));
 }
 
-/// What is logged now, as directives.
-pub fn level() -> Result<String, BadLevel> {
+/// The present level, as directives.
+pub(crate) fn level() -> Result<String, BadLevel> {
     let filter = FILTER.get().ok_or(BadLevel::Foreign)?;
     filter.with_current(ToString::to_string).map_err(|_| BadLevel::Foreign)
 }
 
-/// Logs as `wanted` says from now on: a level, or directives. Gives back all directives that then hold.
-pub fn set_level(wanted: &str) -> Result<String, BadLevel> {
+/// Sets the level, or directives. Returns all directives that then apply.
+pub(crate) fn set_level(wanted: &str) -> Result<String, BadLevel> {
     let directives = directives(wanted)?;
     let filter = FILTER.get().ok_or(BadLevel::Foreign)?;
     filter.reload(EnvFilter::new(&directives)).map_err(|_| BadLevel::Foreign)?;
@@ -117,14 +117,14 @@ where
         LogFormat::Text => events.with_ansi(colour).boxed(),
         LogFormat::Json => events.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed(),
     };
-    (tracing_subscriber::registry().with(filter).with(filter_fn(worth_it)).with(events), handle)
+    (tracing_subscriber::registry().with(filter).with(filter_fn(is_loggable)).with(events), handle)
 }
 
-/// Whether the events of a place in the code may be logged at all. kube's client logs whole answers of the API server
+/// Whether the events of a place in the code may be logged. kube's client logs whole responses of the API server
 /// that it cannot read, at `warn` and below (kube-client, `src/client/mod.rs`, `Client::request`): a Secret among them.
 /// And kube warns of failures that it hands on as well (`on_failure` in kube-client, `src/client/builder.rs`;
-/// kube-runtime, `src/watcher.rs`): who gets them says more, namely about what, and what happens next.
-fn worth_it(place: &Metadata<'_>) -> bool {
+/// kube-runtime, `src/watcher.rs`): the caller logs them with the object and what happens next.
+fn is_loggable(place: &Metadata<'_>) -> bool {
     match place.target() {
         "kube_client::client" => false,
         "kube_client::client::builder" | "kube_runtime::watcher" => *place.level() > Level::WARN,
@@ -156,7 +156,7 @@ fn directives(wanted: &str) -> Result<String, BadLevel> {
     Ok(wanted.split(',').map(str::trim).collect::<Vec<_>>().join(","))
 }
 
-/// A number is a level to [`LevelFilter`], too; nobody knows which.
+/// [`LevelFilter`] also parses a number as a level, but its meaning is not obvious.
 fn is_level(text: &str) -> bool {
     text.parse::<LevelFilter>().is_ok() && text.chars().all(|c| c.is_ascii_alphabetic()) && !text.is_empty()
 }
@@ -221,15 +221,15 @@ mod tests {
             EnvFilter::try_new(means).unwrap();
         }
         for bad in ["", "verbose", "mullion", "mullion=verbose", "=debug", "mullion=debug,", "5", "a b=info", "{}"] {
-            let told = directives(bad).unwrap_err().to_string();
-            assert!(told.contains("expected off, error, warn"), "{told}");
+            let error = directives(bad).unwrap_err().to_string();
+            assert!(error.contains("expected off, error, warn"), "{error}");
         }
         assert!(directives(&"x".repeat(100_000)).unwrap_err().to_string().len() < 400);
     }
 
     proptest! {
         #[test]
-        fn whatever_is_taken_is_a_filter(wanted in "[ a-z=,:{}\\[\\]0-9_/.-]{0,40}|(debug|info|a=warn|b::c=off)(,(debug|x=trace)){0,3}") {
+        fn accepted_directives_are_a_filter(wanted in "[ a-z=,:{}\\[\\]0-9_/.-]{0,40}|(debug|info|a=warn|b::c=off)(,(debug|x=trace)){0,3}") {
             if let Ok(directives) = directives(&wanted) {
                 prop_assert!(EnvFilter::try_new(&directives).is_ok(), "{}", directives);
             }
@@ -240,37 +240,37 @@ mod tests {
     fn the_level_changes_while_it_runs() {
         let (memory, subscriber, handle) = logged(LogFormat::Json, "warn");
         tracing::subscriber::with_default(subscriber, || {
-            tracing::info!(target: "mullion::here", "unheard");
+            tracing::info!(target: "mullion::here", "hidden");
             handle.reload(EnvFilter::new(directives("debug").unwrap())).unwrap();
-            tracing::debug!(target: "mullion::here", number = 7, "heard");
+            tracing::debug!(target: "mullion::here", number = 7, "shown");
             tracing::info!(target: "hyper", "library");
         });
         let text = memory.text();
-        assert!(text.contains(r#""message":"heard","number":7"#) && text.lines().count() == 1, "{text}");
+        assert!(text.contains(r#""message":"shown","number":7"#) && text.lines().count() == 1, "{text}");
     }
 
     #[test]
     fn text_is_for_people() {
         let (memory, subscriber, _handle) = logged(LogFormat::Text, "info");
-        tracing::subscriber::with_default(subscriber, || tracing::info!(target: "mullion::here", number = 7, "heard"));
-        assert!(memory.text().contains("INFO mullion::here: heard number=7"), "{}", memory.text());
+        tracing::subscriber::with_default(subscriber, || tracing::info!(target: "mullion::here", number = 7, "shown"));
+        assert!(memory.text().contains("INFO mullion::here: shown number=7"), "{}", memory.text());
     }
 
     #[test]
-    fn what_kube_hands_on_is_not_said_twice() {
+    fn errors_that_kube_returns_are_not_logged_twice() {
         let (memory, subscriber, _handle) = logged(LogFormat::Text, "warn,kube_client=debug");
         tracing::subscriber::with_default(subscriber, || {
             tracing::error!(target: "kube_client::client::builder", "failed with status 500");
             tracing::warn!(target: "kube_runtime::watcher", "watch initlist error with 403");
             tracing::debug!(target: "kube_client::client::builder", "requesting");
-            tracing::warn!(target: "kube_runtime::controller", "heard");
+            tracing::warn!(target: "kube_runtime::controller", "shown");
         });
         let text = memory.text();
-        assert!(text.contains("requesting") && text.contains("heard") && text.lines().count() == 2, "{text}");
+        assert!(text.contains("requesting") && text.contains("shown") && text.lines().count() == 2, "{text}");
     }
 
     #[tokio::test]
-    async fn answers_that_nobody_understands_are_not_logged() {
+    async fn unreadable_responses_are_not_logged() {
         let (memory, subscriber, _handle) = logged(LogFormat::Text, "trace,mullion=trace");
         let _here = tracing::subscriber::set_default(subscriber);
         for (status, body) in [(200, r#"{"data": {"password": ["aHVudGVyMg=="]}}"#), (500, r#"["aHVudGVyMg=="]"#)] {

@@ -1,8 +1,8 @@
-//! The webhook's metrics and events, each a typed method.
+//! The webhook's metrics and events, each with a method of its own.
 //!
-//! Metric and event names stand here and nowhere else. No label carries a name that a user chose (pod, image): each would
-//! be a time series of its own. Only what policies came to is counted by namespace, and of that there is a bound:
-//! [`tally`](crate::telemetry::namespace_counts). No event ever carries an object or a part of one.
+//! Metric and event names are only in this file. No label contains a name that a user chose (pod, image): each would be a
+//! time series of its own. Only outcomes of findings and placements are counted by namespace, with a limit:
+//! [`namespace_counts`](crate::telemetry::namespace_counts). No event contains an object or a part of one.
 
 use std::fmt;
 use std::ops::Range;
@@ -33,7 +33,7 @@ use crate::telemetry::{process, watch_health};
 const REVIEW_BUCKETS: [f64; 16] =
     [1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1.0];
 
-/// Every metric of one process. Cheap to clone; clones share the numbers.
+/// All metrics of one process. Cheap to clone; clones share the numbers.
 #[derive(Clone)]
 pub struct Metrics(Arc<Inner>);
 
@@ -56,7 +56,7 @@ struct Inner {
     certificates: CertificateTimes,
 }
 
-/// What became of one review.
+/// The decision on one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Decision {
     /// Allowed as it is.
@@ -65,7 +65,7 @@ pub enum Decision {
     Patched,
     /// Denied.
     Denied,
-    /// Allowed unseen: not a kind, or not an operation, that Mullion speaks to.
+    /// Allowed without a review: Mullion does not review the kind or the operation.
     Skipped,
     /// Allowed because the object could not be read as one of its kind.
     Unreadable,
@@ -73,10 +73,10 @@ pub enum Decision {
     Panicked,
 }
 
-/// Why a request got no review at all.
+/// Why a request got no review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BadRequest {
-    /// No AdmissionReview: 400.
+    /// Not an AdmissionReview: 400.
     Malformed,
     /// Not `application/json`: 415.
     ContentType,
@@ -84,66 +84,66 @@ pub enum BadRequest {
     TooLarge,
     /// Slower than its deadline: 408.
     Slow,
-    /// The client went away while it was sending: 400 that nobody reads.
+    /// The client closed the connection while it was sending: 400, which is not read.
     Broken,
     /// Too many bytes of other bodies are in memory: 503.
     Busy,
 }
 
-/// What came of wanting to know an image.
+/// The outcome of the look-up of an image for a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LookupOutcome {
-    /// It was known.
+    /// The image was known.
     Known,
-    /// It was not, and the review was answered without it.
+    /// It was not known, and the review did not wait.
     Queued,
-    /// The review waited, and got its answer.
+    /// The review waited, and got the answer.
     Resolved,
-    /// The review waited, and was answered without it.
+    /// The review waited, and the answer came too late.
     Late,
 }
 
-/// What came of asking for a namespace that the watch had not brought yet.
+/// The outcome of the look-up of a namespace that the watch had not brought yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NamespaceOutcome {
-    /// There it was.
+    /// The namespace exists.
     Found,
-    /// There is none.
+    /// It does not exist.
     Missing,
     /// No answer in time, or an error.
     Failed,
 }
 
-/// What came of judging a ConfigMap with policies.
+/// The outcome of the review of a ConfigMap with policies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PolicyOutcome {
     /// It loads.
     Good,
-    /// It loads, and something is to be said of it.
+    /// It loads, with warnings.
     Warned,
-    /// It does not load: refused.
+    /// It does not load: denied.
     Broken,
     /// It does not load, and did not before: allowed.
     StillBroken,
-    /// It says no longer that it holds policies.
+    /// It lost the label that marks policies.
     Unlabelled,
-    /// It was not judged in time, or judging it panicked: allowed.
+    /// It was not reviewed in time, or the review panicked: allowed.
     Unjudged,
 }
 
-/// How re-reading files ended, where they had changed.
+/// The outcome of reading changed files again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Outcome {
+enum ReloadOutcome {
     /// The new content is in force.
     Loaded,
-    /// The new content is bad; the old stays in force.
+    /// The new content is invalid; the old stays in force.
     Failed,
 }
 
-/// One review, for the log. Never carries any part of the object but its names.
+/// One review, for the log. Contains no part of the object except its names.
 #[derive(Debug, Clone, Copy)]
 pub struct Reviewed<'a> {
-    /// Which endpoint was asked.
+    /// The endpoint of the request.
     pub endpoint: Endpoint,
     /// `request.uid`.
     pub uid: &'a str,
@@ -157,13 +157,13 @@ pub struct Reviewed<'a> {
     pub namespace: &'a str,
     /// `request.name`, else `metadata.generateName`, or empty.
     pub name: &'a str,
-    /// What is being done; `None` if the word is unknown.
+    /// The operation; `None` if it is unknown.
     pub operation: Option<Operation>,
     /// `request.dryRun`.
     pub dry_run: bool,
-    /// What became of it.
+    /// The decision.
     pub decision: Decision,
-    /// From the first byte in hand to the answer.
+    /// From the complete body to the response.
     pub took: Duration,
 }
 
@@ -207,7 +207,7 @@ struct PolicyLabels {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OutcomeLabels {
-    outcome: Outcome,
+    outcome: ReloadOutcome,
 }
 
 impl Default for Metrics {
@@ -223,7 +223,7 @@ impl fmt::Debug for Metrics {
 }
 
 impl Metrics {
-    /// All at zero, of a process without policy files.
+    /// All at zero, for a process without policy files.
     pub fn new() -> Self {
         Self::with(None)
     }
@@ -241,12 +241,12 @@ impl Metrics {
             durations: Family::new_with_constructor(durations),
             findings: Arc::new(Tally::new(
                 "rule_findings",
-                "Findings, by what came of them, or under mode Audit would have; none of dry runs",
+                "Findings by outcome; under mode Audit, by the outcome they would have; without dry runs",
                 "rule",
             )),
             placements: Arc::new(Tally::new(
                 "placements",
-                "Objects that were given nodes of an operating system, or under mode Audit would have been; none of dry runs",
+                "Objects that Mullion placed on nodes of an operating system, or would have placed under mode Audit; without dry runs",
                 "os",
             )),
             panics: Counter::default(),
@@ -277,9 +277,9 @@ impl Metrics {
         Ok(text)
     }
 
-    /// What a review's findings, by their codes, and its placement came to. Not for dry runs: whoever compares a
-    /// repository with the cluster every minute would be all there is to see.
-    pub fn came_to(
+    /// Counts the outcomes of a review's findings, by their codes, and of its placement. Not for dry runs: a tool that compares
+    /// a repository with the cluster every minute would dominate the counts.
+    pub fn count_outcomes(
         &self,
         namespace: &str,
         findings: &[(&'static str, CountedOutcome)],
@@ -291,13 +291,14 @@ impl Metrics {
         }
     }
 
-    /// Forgets what was counted of namespaces that are gone.
-    pub fn forget_namespaces(&self, stands: impl Fn(&str) -> bool) {
-        self.0.findings.keep(&stands);
-        self.0.placements.keep(&stands);
+    /// Drops the counts of namespaces that no longer exist.
+    pub(crate) fn forget_namespaces(&self, exists: impl Fn(&str) -> bool) {
+        self.0.findings.keep(&exists);
+        self.0.placements.keep(&exists);
     }
 
-    /// One review was answered; `findings` are their codes. Logged at info if anything came of it, else at debug.
+    /// Counts and logs one review; `findings` are their codes. The event is at info if there is a finding, a patch or a denial,
+    /// else at debug.
     pub fn reviewed(&self, reviewed: &Reviewed<'_>, findings: impl Iterator<Item = &'static str>) {
         let endpoint = reviewed.endpoint.name();
         self.0
@@ -324,23 +325,23 @@ impl Metrics {
         reviewed.log(&codes);
     }
 
-    /// A review panicked, and was answered as allowed.
-    pub fn review_panicked(&self, uid: &str) {
+    /// Counts a review that panicked; its request was allowed.
+    pub(crate) fn review_panicked(&self, uid: &str) {
         self.0.panics.inc();
         tracing::error!(uid = short(uid), "the review panicked; the request is allowed unreviewed");
     }
 
-    /// A review wanted to know an image.
+    /// Counts an image that a review needs.
     pub fn image_lookup(&self, outcome: LookupOutcome) {
         self.0.lookups.get_or_create(&LookupLabels { outcome }).inc();
     }
 
-    /// A namespace was asked for that the watch had not brought yet.
+    /// Counts a look-up of a namespace that the watch had not brought yet.
     pub fn namespace_lookup(&self, outcome: NamespaceOutcome) {
         self.0.namespaces.get_or_create(&NamespaceLabels { outcome }).inc();
     }
 
-    /// How often registries, and the cache before them, gave each kind of answer. They count for themselves.
+    /// Sets how often registries, and the cache before them, gave each kind of answer. The registry module counts.
     pub fn registry_answers(&self, answers: impl IntoIterator<Item = (&'static str, u64)>) {
         for (outcome, number) in answers {
             let counter = self.0.registry_answers.get_or_create(&AnswerLabels { outcome });
@@ -348,59 +349,62 @@ impl Metrics {
         }
     }
 
-    /// A request got no review. Why in words is told to whoever sent it, and not logged: it quotes the body.
+    /// Counts a request that got no review. The text goes only to the client, because it quotes the body.
     pub fn bad_request(&self, reason: BadRequest) {
         self.0.bad_requests.get_or_create(&BadRequestLabels { reason }).inc();
-        tracing::debug!(reason = reason.name(), "request not understood");
+        tracing::debug!(reason = reason.name(), "malformed request");
     }
 
-    /// A connection was accepted. It counts until the guard is dropped.
+    /// Counts an open connection until the guard is dropped.
     #[must_use]
     pub fn connection(&self) -> ConnectionGuard {
         self.0.connections.inc();
         ConnectionGuard(self.0.connections.clone())
     }
 
-    /// A connection did not get through its TLS handshake. Debug only: every port scan and TCP health check is one.
-    pub fn handshake_failed(&self, peer: std::net::SocketAddr, error: &dyn fmt::Display) {
+    /// Counts a failed TLS handshake. Logged at debug only: every port scan and TCP health check is one.
+    pub(crate) fn handshake_failed(&self, peer: std::net::SocketAddr, error: &dyn fmt::Display) {
         self.0.handshake_failures.inc();
         tracing::debug!(%peer, %error, "TLS handshake failed");
     }
 
-    /// `accept` failed, most often for want of file descriptors.
-    pub fn accept_failed(&self, error: &std::io::Error) {
+    /// Counts a failed `accept`, most often because file descriptors ran out.
+    pub(crate) fn accept_failed(&self, error: &std::io::Error) {
         self.0.accept_errors.inc();
-        tracing::warn!(%error, "cannot accept connections for now; trying again");
+        tracing::warn!(%error, "cannot accept connections now; trying again");
     }
 
-    /// A ConfigMap with policies was judged at admission; `places` are those of its faults, never their texts.
+    /// Counts and logs the review of a ConfigMap with policies; `places` are those of its faults, never their texts.
     pub fn policies_reviewed(&self, uid: &str, outcome: PolicyOutcome, places: &str) {
         self.0.policy_reviews.get_or_create(&PolicyLabels { outcome }).inc();
-        tracing::info!(uid = short(uid), outcome = outcome.name(), places, "judged a ConfigMap with policies");
+        tracing::info!(uid = short(uid), outcome = outcome.name(), places, "reviewed a ConfigMap with policies");
     }
 
-    /// The policies have registries asked, in a way that is not possible; reviews go on without.
+    /// Logs that the registry settings of the policies cannot be used; reviews continue without registries.
     pub fn registries_unasked(&self, problem: &str) {
-        tracing::error!(problem, "registries are not asked, and images judged by name, until this is corrected");
+        tracing::error!(
+            problem,
+            "no registry is asked, and Mullion uses only the names of images, until this is corrected"
+        );
     }
 
-    /// From when to when the certificate in force is valid, in seconds since 1970; `None`: there is none, which counts as
-    /// ended.
-    pub fn tls_valid(&self, valid: Option<&Range<i64>>) {
+    /// Sets the validity of the certificate in force, in seconds since 1970; `None`: there is no certificate, which counts as
+    /// expired.
+    pub(crate) fn tls_valid(&self, valid: Option<&Range<i64>>) {
         self.0.certificates.set("serving", valid);
     }
 
-    /// A changed certificate pair is served from now on.
+    /// Counts a new certificate pair, now in use.
     pub fn tls_loaded(&self, valid: Option<&Range<i64>>) {
         self.tls_valid(valid);
-        self.0.tls_reloads.get_or_create(&OutcomeLabels { outcome: Outcome::Loaded }).inc();
+        self.0.tls_reloads.get_or_create(&OutcomeLabels { outcome: ReloadOutcome::Loaded }).inc();
         tracing::info!("serving a new certificate");
     }
 
-    /// A changed certificate pair is bad or gone; the old one stays.
+    /// Counts a new certificate pair that is invalid or missing; the old one stays.
     pub fn tls_failed(&self, error: &dyn fmt::Display) {
-        self.0.tls_reloads.get_or_create(&OutcomeLabels { outcome: Outcome::Failed }).inc();
-        tracing::error!(%error, "certificate not usable; the one before, if any, is still served");
+        self.0.tls_reloads.get_or_create(&OutcomeLabels { outcome: ReloadOutcome::Failed }).inc();
+        tracing::error!(%error, "certificate unusable; the previous one, if any, stays in use");
     }
 }
 
@@ -417,13 +421,13 @@ impl Drop for ConnectionGuard {
 impl Inner {
     fn register(&self, r: &mut Registry) {
         r.register("admission_reviews", "Admission reviews answered", self.reviews.clone());
-        let help = "Time from the whole body in hand to the answer";
+        let help = "Time from the complete body to the response";
         r.register_with_unit("review_duration", help, Unit::Seconds, self.durations.clone());
         r.register_collector(Box::new(Arc::clone(&self.findings)));
         r.register_collector(Box::new(Arc::clone(&self.placements)));
-        r.register("review_panics", "Reviews that panicked and were answered as allowed", self.panics.clone());
-        r.register("image_lookups", "Images that reviews wanted to know, by what came of it", self.lookups.clone());
-        let help = "Namespaces that were asked for, since reviews came before the watch told of them";
+        r.register("review_panics", "Reviews that panicked; their requests were allowed", self.panics.clone());
+        r.register("image_lookups", "Images that reviews needed, by outcome of the look-up", self.lookups.clone());
+        let help = "Namespaces that were read because a review came before the watch event";
         r.register("namespace_lookups", help, self.namespaces.clone());
         let help = "Answers of registries and of the cache before them";
         r.register("registry_answers", help, self.registry_answers.clone());
@@ -431,7 +435,7 @@ impl Inner {
         r.register("tls_handshake_failures", "Failed TLS handshakes", self.handshake_failures.clone());
         r.register("accept_errors", "Failures to accept a connection", self.accept_errors.clone());
         r.register("connections", "Open connections", self.connections.clone());
-        let help = "ConfigMaps with policies that were judged at admission";
+        let help = "ConfigMaps with policies that were reviewed at admission";
         r.register("policy_reviews", help, self.policy_reviews.clone());
         r.register("tls_reload", "Changes of the certificate files or Secret", self.tls_reloads.clone());
         self.certificates.register(r);
@@ -527,7 +531,7 @@ impl PolicyOutcome {
     }
 }
 
-impl Outcome {
+impl ReloadOutcome {
     fn name(self) -> &'static str {
         match self {
             Self::Loaded => "loaded",
@@ -545,7 +549,7 @@ macro_rules! label_by_name {
         }
     )+};
 }
-label_by_name!(Decision, BadRequest, LookupOutcome, NamespaceOutcome, PolicyOutcome, Outcome);
+label_by_name!(Decision, BadRequest, LookupOutcome, NamespaceOutcome, PolicyOutcome, ReloadOutcome);
 
 fn operation_name(operation: Option<Operation>) -> &'static str {
     match operation {
@@ -557,7 +561,7 @@ fn operation_name(operation: Option<Operation>) -> &'static str {
     }
 }
 
-/// The longest name Kubernetes has, in bytes: whoever reaches the port chooses these texts.
+/// The longest name in Kubernetes, in bytes: any client of the port can choose these texts.
 const LONGEST_NAME: usize = 253;
 
 fn short(text: &str) -> &str {
@@ -588,10 +592,10 @@ mod tests {
     }
 
     #[test]
-    fn names_are_the_documented_ones_and_nobody_chose_a_label() {
+    fn names_are_the_documented_ones_and_labels_contain_no_names_of_users() {
         let metrics = Metrics::new();
         metrics.reviewed(&reviewed(Decision::Patched), ["MUL201"].into_iter());
-        metrics.came_to(
+        metrics.count_outcomes(
             "team",
             &[("MUL201", CountedOutcome::WouldDeny)],
             Some((Os::Windows, CountedOutcome::WouldPlace)),

@@ -1,18 +1,19 @@
-//! What Mullion says about itself while it runs.
+//! Logs and metrics.
 //!
 //! | module | contains |
 //! |---|---|
-//! | `certificate_validity` | from when to when certificates are valid, in both servers |
-//! | `error_text` | errors of the cluster as text |
-//! | `logs` | where events go, in which form, and from which level on; the level changes while it runs |
+//! | `certificate_validity` | validity of certificates as metrics, in both servers |
+//! | `error_text` | errors of the Kubernetes API as text |
+//! | `logs` | output, format and level of the log; the level can change while a server runs |
 //! | `metrics` | the webhook's metrics and events (the controller's are in `controller::metrics`) |
-//! | `process` | what the process takes, and its version, in both servers |
-//! | `watch_health` | how the watches of the cluster are doing, in both servers |
+//! | `namespace_counts` | counts by namespace, with a limit |
+//! | `process` | CPU, memory and version of the process, in both servers |
+//! | `watch_health` | health of the watches, in both servers |
 
-pub mod certificate_validity;
-pub mod error_text;
-pub mod logs;
+pub(crate) mod certificate_validity;
+pub(crate) mod error_text;
+pub(crate) mod logs;
 pub mod metrics;
-pub mod namespace_counts;
-pub mod process;
+pub(crate) mod namespace_counts;
+pub(crate) mod process;
 pub mod watch_health;

@@ -1,8 +1,8 @@
-//! Counts by namespace, with a bound.
+//! Counts by namespace, with a limit.
 //!
 //! A family of counters of `prometheus_client` costs about 150 bytes for each combination of labels and never shrinks; a
-//! cluster has thousands of namespaces that come and go. Here one costs 32, adding allocates nothing where it was counted
-//! before, and beyond the bound everything counts for namespace `OTHERS`.
+//! cluster has thousands of namespaces that come and go. Here one costs 32, counting the
+//! same again allocates nothing, and beyond the limit everything counts for namespace `OTHERS`.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,14 +14,14 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 
-/// Namespaces with counts of their own, as many as the webhook is measured with.
+/// Namespaces with counts of their own; the benchmarks of the webhook have as many.
 const MOST_NAMESPACES: usize = 2_000;
-/// Counts of all namespaces together: 160 KB, and half a megabyte of text for whoever reads them.
+/// Counts of all namespaces together: 160 KB, and half a megabyte of text for each scrape.
 const MOST_COUNTS: usize = 5_000;
-/// Stands for all namespaces that have no counts of their own. No namespace can be called so.
+/// The name for all namespaces without counts of their own. It is not a valid name of a namespace.
 const OTHERS: &str = "_others";
 
-/// Counts by namespace, by one more label, and by [`Effect`].
+/// Counts by namespace, by one more label, and by [`CountedOutcome`].
 #[derive(Debug)]
 pub(crate) struct Tally {
     name: &'static str,
@@ -33,9 +33,9 @@ pub(crate) struct Tally {
 #[derive(Debug, Default)]
 struct Counts {
     by_namespace: HashMap<Box<str>, Vec<Count>>,
-    /// Of those that have none of their own.
+    /// The counts of namespaces without counts of their own.
     others: Vec<Count>,
-    /// How many there are in `by_namespace`.
+    /// The number of counts in `by_namespace`.
     number: usize,
 }
 
@@ -63,10 +63,10 @@ impl Tally {
         }
     }
 
-    /// Drops the counts of namespaces that do not stand any more.
-    pub(crate) fn keep(&self, stands: impl Fn(&str) -> bool) {
+    /// Drops the counts of namespaces that no longer exist.
+    pub(crate) fn keep(&self, exists: impl Fn(&str) -> bool) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        counts.by_namespace.retain(|name, _| stands(name));
+        counts.by_namespace.retain(|name, _| exists(name));
         counts.number = counts.by_namespace.values().map(Vec::len).sum();
     }
 }
@@ -83,7 +83,7 @@ impl Counts {
             Some(own) => match own.iter_mut().find(is_it) {
                 Some(known) => known.times += 1,
                 None if room => {
-                    // Most namespaces have one or two; room for four would be most of what this takes.
+                    // Most namespaces have one or two counts; a capacity of four would double the memory.
                     own.reserve_exact(1);
                     own.push(once);
                     self.number += 1;
@@ -94,7 +94,7 @@ impl Counts {
         }
     }
 
-    /// These are as many as there are rules and effects.
+    /// There is one for each rule and outcome at most.
     fn add_to_others(&mut self, once: Count) {
         let is_it = |count: &&mut Count| count.effect == once.effect && count.value == once.value;
         match self.others.iter_mut().find(is_it) {
@@ -129,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    const REFUSED: (&str, CountedOutcome) = ("MUL201", CountedOutcome::Denied);
+    const DENIED: (&str, CountedOutcome) = ("MUL201", CountedOutcome::Denied);
 
     fn text(tally: &Tally) -> Vec<String> {
         let mut registry = Registry::default();
@@ -150,12 +150,12 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_counted_where_it_was() {
+    fn counts_are_by_namespace() {
         let tally = tally();
         tally.add("a", &[]);
         assert!(text(&tally).is_empty());
-        tally.add("a", &[REFUSED, REFUSED, ("MUL202", CountedOutcome::WouldRepair)]);
-        tally.add("b", &[REFUSED]);
+        tally.add("a", &[DENIED, DENIED, ("MUL202", CountedOutcome::WouldRepair)]);
+        tally.add("b", &[DENIED]);
         assert_eq!(
             text(&tally),
             [
@@ -169,11 +169,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_counts_for_the_others() {
+    fn beyond_the_limit_counts_are_for_others() {
         let tally = tally();
         let many: Vec<String> = (0..3 * MOST_NAMESPACES).map(|at| format!("n{at}")).collect();
         for namespace in &many {
-            tally.add(namespace, &[REFUSED]);
+            tally.add(namespace, &[DENIED]);
         }
         let lines = text(&tally);
         assert_eq!(lines.len(), MOST_NAMESPACES + 1);
@@ -189,9 +189,9 @@ mod tests {
         }
         assert_eq!(tally.counts.lock().unwrap().number, MOST_COUNTS);
         assert_eq!(text(&tally).len(), MOST_COUNTS + 1 + codes.len());
-        // What went makes room.
+        // A removed namespace makes room.
         tally.keep(|name| name == "n0");
-        tally.add("new", &[REFUSED]);
+        tally.add("new", &[DENIED]);
         assert!(text(&tally).iter().any(|line| line.contains("\"new\"")));
     }
 }

@@ -1,4 +1,4 @@
-//! What the process itself takes, under the names that every Prometheus client library uses, and which version it is.
+//! CPU time, memory, start time and version of the process, under the names that every Prometheus client library uses.
 
 use std::fmt;
 
@@ -11,19 +11,19 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
-/// Of `utime` and `stime` in `/proc/self/stat`: `USER_HZ`, which is 100 on every architecture that Linux and this
+/// The unit of `utime` and `stime` in `/proc/self/stat`: `USER_HZ`, which is 100 on every architecture that Linux and this
 /// program run on (include/asm-generic/param.h).
 const TICKS_PER_SECOND: f64 = 100.0;
-/// Every metric of Mullion's own begins with it.
+/// The prefix of Mullion's own metrics.
 const PREFIX: &str = "mullion";
 
-/// A registry with what every process shows, and in it the part for its own metrics.
+/// A registry with the metrics of every process and, under the prefix, those that `fill` registers.
 pub(crate) fn registry(fill: impl FnOnce(&mut Registry)) -> Registry {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Process { started: Timestamp::now().as_second() }));
     let own = registry.sub_registry_with_prefix(PREFIX);
     let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
-    own.register("build", "The version that runs", version);
+    own.register("build", "The running version", version);
     fill(own);
     registry
 }
@@ -33,9 +33,9 @@ struct Process {
     started: i64,
 }
 
-/// What `/proc` says; nothing where there is none.
+/// Values from `/proc`; `None` on systems without it.
 #[derive(Debug, Default, PartialEq)]
-struct Taken {
+struct ProcessUsage {
     cpu_seconds: Option<f64>,
     resident_bytes: Option<i64>,
 }
@@ -45,7 +45,7 @@ impl Collector for Process {
         let read = |file| std::fs::read_to_string(file).unwrap_or_default();
         let taken = taken(&read("/proc/self/stat"), &read("/proc/self/status"));
         if let Some(seconds) = taken.cpu_seconds {
-            let help = "User and system time taken, in seconds";
+            let help = "User and system CPU time, in seconds";
             let unit = Some(&Unit::Seconds);
             ConstCounter::new(seconds).encode(encoder.encode_descriptor(
                 "process_cpu",
@@ -65,13 +65,13 @@ impl Collector for Process {
 }
 
 /// From `/proc/self/stat` and `/proc/self/status`, proc(5).
-fn taken(stat: &str, status: &str) -> Taken {
-    // The second field is the program's name in brackets, and may hold anything, brackets too.
+fn taken(stat: &str, status: &str) -> ProcessUsage {
+    // The second field is the program's name in brackets, and can contain any text, also brackets.
     let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
     let mut times = after_name.split(' ').skip(11).map_while(|ticks| ticks.parse::<u32>().ok());
     let ticks = times.next().zip(times.next()).map(|(user, system)| f64::from(user) + f64::from(system));
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));
-    Taken {
+    ProcessUsage {
         cpu_seconds: ticks.map(|ticks| ticks / TICKS_PER_SECOND),
         resident_bytes: resident.and_then(|kibibytes| kibibytes.parse::<i64>().ok()?.checked_mul(1024)),
     }
@@ -87,19 +87,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_proc_says_is_read_and_what_it_does_not_say_is_left_out() {
+    fn values_of_proc_are_read_and_missing_ones_left_out() {
         let stat = "7 (a) b) c) S 1 7 7 0 -1 4194304 100 0 0 0 150 50 0 0 20 0 9 0 12345 1 2 3";
         let status = "Name:\tmullion\nVmRSS:\t   20480 kB\nThreads:\t9\n";
-        let all = Taken { cpu_seconds: Some(2.0), resident_bytes: Some(20_971_520) };
+        let all = ProcessUsage { cpu_seconds: Some(2.0), resident_bytes: Some(20_971_520) };
         assert_eq!(taken(stat, status), all);
         for (stat, status) in [("", ""), ("7 (a) S 1", "VmRSS:\t-"), ("7 (a) S 1 7 7 0 -1 0 0 0 0 0 x 1 ", "VmRSS: kB")]
         {
-            assert_eq!(taken(stat, status), Taken::default(), "{stat}");
+            assert_eq!(taken(stat, status), ProcessUsage::default(), "{stat}");
         }
     }
 
     #[test]
-    fn names_are_those_of_every_other_process() {
+    fn metric_names_are_the_standard_ones() {
         let registry =
             registry(|own| own.register("x", "X", prometheus_client::metrics::gauge::Gauge::<i64>::default()));
         let mut text = String::new();

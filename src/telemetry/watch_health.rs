@@ -1,8 +1,7 @@
-//! How the watches of the cluster are doing.
+//! Health of the watches of the cluster, as metrics.
 //!
-//! The numbers are of the process, as its logs are: every watch counts, whoever started it, and both servers show them.
-//! The webhook stays ready while a watch fails, because pods must be admitted even with facts that may be old; these
-//! numbers say that they may be.
+//! The numbers are global in a process, as its log is: they include every watch, and both servers export them. The webhook
+//! stays ready while a watch fails, because pods must be admitted even with facts that may be old; these numbers show it.
 
 use std::sync::LazyLock;
 
@@ -17,7 +16,7 @@ static NUMBERS: LazyLock<Numbers> = LazyLock::new(Numbers::default);
 
 #[derive(Default)]
 struct Numbers {
-    heard: Family<Labels, Gauge>,
+    last_event: Family<Labels, Gauge>,
     failing: Family<Labels, Gauge>,
     failures: Family<Labels, Counter>,
     restarts: Family<Labels, Counter>,
@@ -28,17 +27,17 @@ struct Labels {
     resource: String,
 }
 
-/// Shows the numbers of all watches in a server's metrics.
+/// Adds the numbers of all watches to a server's metrics.
 pub(crate) fn register(registry: &mut Registry) {
-    let Numbers { heard, failing, failures, restarts } = &*NUMBERS;
-    let help = "When a watch last brought a change or a whole list, in seconds since 1970";
-    registry.register("watch_last_event_timestamp", help, heard.clone());
-    registry.register("watch_failing", "Watches that fail now: what is known of these may be old", failing.clone());
-    registry.register("watch_failures", "Failed lists and watches, each tried again", failures.clone());
-    registry.register("watch_restarts", "Times that everything was listed anew", restarts.clone());
+    let Numbers { last_event, failing, failures, restarts } = &*NUMBERS;
+    let help = "When a watch last received a change or a whole list, in seconds since 1970";
+    registry.register("watch_last_event_timestamp", help, last_event.clone());
+    registry.register("watch_failing", "Watches that fail now: their objects may be out of date", failing.clone());
+    registry.register("watch_failures", "Failed lists and watches; each is tried again", failures.clone());
+    registry.register("watch_restarts", "Times that all objects were listed again", restarts.clone());
 }
 
-/// The numbers of one watch. Dropping it takes it out of the failing ones.
+/// The numbers of one watch. Dropping it removes it from the failing ones.
 #[derive(Debug)]
 pub struct WatchHealth {
     labels: Labels,
@@ -47,32 +46,32 @@ pub struct WatchHealth {
 }
 
 impl WatchHealth {
-    /// Of a resource by its plural name, `nodes`.
+    /// The watch of a resource by its plural name, `nodes`.
     pub fn of(resource: &str) -> Self {
         let labels = Labels { resource: resource.to_owned() };
         // All four are there from the start: a rate over a counter that appears with its first failure misses that one.
         drop(NUMBERS.failing.get_or_create(&labels));
         drop(NUMBERS.failures.get_or_create(&labels));
         drop(NUMBERS.restarts.get_or_create(&labels));
-        drop(NUMBERS.heard.get_or_create(&labels));
+        drop(NUMBERS.last_event.get_or_create(&labels));
         Self { labels, failing: false, lists: 0 }
     }
 
-    /// A change came, or the end of a list.
-    pub fn heard(&mut self) {
-        NUMBERS.heard.get_or_create(&self.labels).set(Timestamp::now().as_second());
-        self.works();
+    /// Records a change, or the end of a list.
+    pub fn received(&mut self) {
+        NUMBERS.last_event.get_or_create(&self.labels).set(Timestamp::now().as_second());
+        self.recovered();
     }
 
-    /// A list begins.
-    pub fn lists(&mut self) {
+    /// Records the begin of a list.
+    pub(crate) fn list_started(&mut self) {
         if self.lists > 0 {
             NUMBERS.restarts.get_or_create(&self.labels).inc();
         }
         self.lists = self.lists.saturating_add(1);
     }
 
-    /// An attempt failed.
+    /// Records a failed attempt.
     pub fn failed(&mut self) {
         NUMBERS.failures.get_or_create(&self.labels).inc();
         if !self.failing {
@@ -81,23 +80,23 @@ impl WatchHealth {
         self.failing = true;
     }
 
-    /// The attempt under way works, even if nothing has changed since.
-    pub fn works(&mut self) {
+    /// Records that the present attempt works, even if nothing has changed since.
+    pub(crate) fn recovered(&mut self) {
         if self.failing {
             NUMBERS.failing.get_or_create(&self.labels).dec();
         }
         self.failing = false;
     }
 
-    /// Whether the last attempt failed, and nothing shows yet that the present one works.
-    pub fn failing(&self) -> bool {
+    /// Whether the last attempt failed, and the present one is not known to work.
+    pub(crate) fn is_failing(&self) -> bool {
         self.failing
     }
 }
 
 impl Drop for WatchHealth {
     fn drop(&mut self) {
-        self.works();
+        self.recovered();
     }
 }
 
@@ -128,21 +127,21 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_fails_until_it_is_heard_of_and_never_after_its_end() {
+    fn a_watch_fails_until_an_event_or_its_end() {
         let names = ["last_event_timestamp", "failing", "failures_total", "restarts_total"];
         let mut one = WatchHealth::of("tests");
         let found: Vec<String> = shown("tests").into_iter().map(|(name, _)| name).collect();
         assert!(names.iter().all(|name| found.iter().any(|found| found == name)), "{found:?}");
         let mut other = WatchHealth::of("tests");
-        one.lists();
-        one.heard();
+        one.list_started();
+        one.received();
         assert!(number("tests", "last_event_timestamp") > 1_700_000_000);
         other.failed();
         other.failed();
         one.failed();
         assert_eq!((number("tests", "failing"), number("tests", "failures_total")), (2, 3));
-        one.lists();
-        one.heard();
+        one.list_started();
+        one.received();
         assert_eq!((number("tests", "failing"), number("tests", "restarts_total")), (1, 1));
         drop(other);
         assert_eq!(number("tests", "failing"), 0);

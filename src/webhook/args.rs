@@ -10,14 +10,14 @@ use crate::telemetry::logs::LogArgs;
 
 /// Serve admission reviews over HTTPS
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
+pub struct WebhookArgs {
     /// Address of the HTTPS port: POST /mutate, POST /validate
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:9443")]
     pub bind: SocketAddr,
     /// Address of the admin port: /healthz, /readyz, /metrics, /policies, /log-level
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
     pub admin_bind: SocketAddr,
-    /// Directory with policy files; may be given several times. Without it, the built-in defaults hold
+    /// Directory with policy files; may be given several times. Without it, the built-in defaults apply
     #[arg(long, value_name = "DIR")]
     pub policies: Vec<PathBuf>,
     /// Directory with the certificate: tls.crt and tls.key, read again when they change
@@ -37,8 +37,8 @@ pub struct Args {
     /// Nodes, RuntimeClasses and namespaces from a file instead of from a cluster
     #[arg(long, value_name = "FILE")]
     pub snapshot: Option<PathBuf>,
-    /// How long to go on accepting connections after SIGTERM, in seconds: kube-proxies need time to see that this
-    /// replica goes, and a pod that meets a closed port passes unseen
+    /// How long to continue accepting connections after SIGTERM, in seconds: kube-proxies need time to see that this
+    /// replica stops, and a pod whose request meets a closed port is admitted without a review
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     pub drain_delay: Duration,
     /// How often policies and certificate are read again, in seconds

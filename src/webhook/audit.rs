@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Audit annotation: the object could not be read as one of its kind; what was expected.
+/// Audit annotation: the object could not be read as one of its kind; the value is what was expected.
 pub(crate) const UNREADABLE: &str = "unreadable";
 
 /// Audit annotation: the review panicked.

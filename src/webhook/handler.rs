@@ -1,19 +1,19 @@
-//! Bytes to answer: the whole of an admission call but the network.
+//! Handles an admission call, from the bytes of the request to the bytes of the response.
 //!
-//! What comes of what, in one place. Mullion fails open: a review that cannot be made never stops a pod.
+//! The table lists all responses. Mullion fails open: a review that cannot be made never stops a pod.
 //!
-//! | the request | the answer |
+//! | the request | the response |
 //! |---|---|
 //! | no AdmissionReview v1: truncated, garbage, foreign, a member missing, object nested deeper than 127 | 400, text |
-//! | a kind or operation Mullion does not speak to; DELETE and CONNECT | allowed |
-//! | CREATE of a node at /mutate | allowed, with what `nodes` adds |
+//! | a kind or operation that Mullion does not review; DELETE and CONNECT | allowed |
+//! | CREATE of a node at /mutate | allowed, with the taint and labels that `nodes` adds |
 //! | a known kind whose object is missing or no JSON object | allowed, audit annotation `unreadable` |
 //! | the review panics | allowed, warning, audit annotation `panicked` |
-//! | a ConfigMap with policies at /validate | what `policies` says |
-//! | a probe of the controller | what the engine says, and its marks (`probe`) |
-//! | anything else | what the engine says |
+//! | a ConfigMap with policies at /validate | the response of `policies` |
+//! | a probe of the controller | the engine's response, and the marks of `probe` |
+//! | anything else | the engine's response |
 //!
-//! What fails before there are bytes (too long, too slow, wrong type) is the table of [`body`](crate::server::body).
+//! Failures before all bytes are read (too long, too slow, wrong type) are in the table of [`body`](crate::server::body).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
@@ -37,16 +37,16 @@ use crate::webhook::audit::{PANICKED, UNREADABLE, json_type};
 use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse, EnvelopeError};
 use crate::webhook::images::{PlatformSource, PullSecrets};
 use crate::webhook::route::{Route, WorkloadRequest};
-use crate::webhook::state::State;
+use crate::webhook::state::WebhookState;
 use crate::webhook::{images, nodes, policies, probe};
 
-/// Audit annotation: nothing is known of the namespace, and what follows from that.
-const NAMESPACE: &str = "namespace-unknown";
+/// Audit annotation: the namespace is unknown; the value is the consequence.
+const NAMESPACE_UNKNOWN: &str = "namespace-unknown";
 
-/// Answers the AdmissionReview in `body`, asked at `endpoint`, before the caller's `deadline`: the body of a 200. Never panics;
-/// takes microseconds, unless a policy lets it wait for registries, or policies are what is to be judged.
+/// Answers the AdmissionReview in `body`, sent to `endpoint`, before the caller's `deadline`: the body of a 200. Never panics.
+/// Takes microseconds, unless a policy lets it wait for registries, or the object is a ConfigMap with policies.
 pub async fn handle(
-    state: &State,
+    state: &WebhookState,
     endpoint: Endpoint,
     body: &[u8],
     deadline: tokio::time::Instant,
@@ -55,22 +55,22 @@ pub async fn handle(
     let request = AdmissionRequest::parse(body)?;
     let now = tokio::time::Instant::now();
     let whole = deadline.saturating_duration_since(now);
-    let deadline = now + images::patience(whole);
+    let deadline = now + images::wait_limit(whole);
     let outcome = match Route::of(endpoint, &request) {
         Route::Workload(workload) => workload_outcome(state, endpoint, &request, &workload, deadline).await,
-        Route::NodeCreate => RequestOutcome::nothing(Decision::Skipped).with_patch(nodes::patch(state, &request)),
+        Route::NodeCreate => RequestOutcome::empty(Decision::Skipped).with_patch(nodes::patch(state, &request)),
         Route::PolicyConfigMap => {
-            // Boxed, as below: every request would carry the space, and few come here.
+            // Boxed, as below: the future of every request would contain this one, and few requests need it.
             let (decision, response) = Box::pin(policies::review(state, &request, whole)).await;
-            RequestOutcome { response, ..RequestOutcome::nothing(decision) }
+            RequestOutcome { response, ..RequestOutcome::empty(decision) }
         }
-        Route::Skip => RequestOutcome::nothing(Decision::Skipped),
+        Route::Skip => RequestOutcome::empty(Decision::Skipped),
     };
-    let answer = outcome.response.encode(&request)?;
+    let response = outcome.response.encode(&request)?;
     let generate_name = outcome.generate_name.as_deref().unwrap_or("");
     let dry_run = request.dry_run.unwrap_or(false);
     if !dry_run {
-        state.metrics.came_to(request.namespace(), &outcome.outcomes, outcome.placement);
+        state.metrics.count_outcomes(request.namespace(), &outcome.outcomes, outcome.placement);
     }
     state.metrics.reviewed(
         &Reviewed {
@@ -88,10 +88,10 @@ pub async fn handle(
         },
         outcome.findings.iter().map(|finding| finding.code),
     );
-    Ok(answer)
+    Ok(response)
 }
 
-/// What came of one request.
+/// The outcome of one request.
 struct RequestOutcome {
     decision: Decision,
     response: AdmissionResponse,
@@ -100,7 +100,7 @@ struct RequestOutcome {
     outcomes: Vec<(&'static str, CountedOutcome)>,
     placement: Option<(Os, CountedOutcome)>,
     generate_name: Option<String>,
-    /// Images of which more could be known, and whether to wait for that.
+    /// Images for which a look-up can tell more, and whether to wait for it.
     wanted: Vec<String>,
     lookup: Lookup,
     /// See [`Review::namespace_unknown`](mullion_engine::admission::review::Review::namespace_unknown).
@@ -108,20 +108,20 @@ struct RequestOutcome {
 }
 
 async fn workload_outcome(
-    state: &State,
+    state: &WebhookState,
     endpoint: Endpoint,
     request: &AdmissionRequest<'_>,
     workload: &WorkloadRequest<'_>,
     deadline: tokio::time::Instant,
 ) -> RequestOutcome {
     if !workload.object.is_object() {
-        let mut outcome = RequestOutcome::nothing(Decision::Unreadable);
+        let mut outcome = RequestOutcome::empty(Decision::Unreadable);
         let text = format!("request.object is {}, expected a {}", json_type(workload.object), workload.kind.name());
         outcome.response.audit.insert(UNREADABLE, text);
         return outcome;
     }
-    // Once for all of it: they may change while a namespace or a registry is asked.
-    let (policies, source) = state.images.beside(&state.policies);
+    // Loaded once for the request: both can change while a namespace or a registry is looked up.
+    let (policies, source) = state.images.with_policies(&state.policies);
     let reviewer = Reviewer { state, policies: &policies, endpoint, request, workload };
     let mut outcome = reviewer.review(LateFacts::default());
     let mut namespace = None;
@@ -134,26 +134,26 @@ async fn workload_outcome(
         }
     }
     if let Some(value) = probe::value(request, workload.object) {
-        probe::answer(endpoint, value, &mut outcome.response);
+        probe::mark_response(endpoint, value, &mut outcome.response);
     } else if !outcome.wanted.is_empty()
         && let Some(source) = source
-        && let Some(known) = Box::pin(reviewer.ask_images(source.as_ref(), &outcome, deadline)).await
+        && let Some(known) = Box::pin(reviewer.look_up_images(source.as_ref(), &outcome, deadline)).await
     {
         outcome = reviewer.review(LateFacts { images: Some(&known), namespace: namespace.as_deref() });
     }
     outcome
 }
 
-/// What is found out for one request beside the cluster snapshot, once a first review wants it.
+/// Facts that are looked up for one request beside the cluster snapshot, if a first review needs them.
 #[derive(Default, Clone, Copy)]
 struct LateFacts<'a> {
     images: Option<&'a KnownImages>,
     namespace: Option<&'a Namespace>,
 }
 
-/// Reviews one workload, as often as more is known.
+/// Reviews one workload, again when more is known.
 struct Reviewer<'a> {
-    state: &'a State,
+    state: &'a WebhookState,
     policies: &'a PolicySet,
     endpoint: Endpoint,
     request: &'a AdmissionRequest<'a>,
@@ -161,8 +161,8 @@ struct Reviewer<'a> {
 }
 
 impl Reviewer<'_> {
-    /// What can be known by `deadline` of the images that the review wants; `None` if nothing can.
-    async fn ask_images(
+    /// The platforms, by `deadline`, of the images that the review needs; `None` if there are none by then.
+    async fn look_up_images(
         &self,
         source: &dyn PlatformSource,
         outcome: &RequestOutcome,
@@ -171,19 +171,19 @@ impl Reviewer<'_> {
         let pod = Pod::of(self.workload.kind, self.workload.object)?;
         let secrets = PullSecrets::of(&pod, self.workload.namespace);
         let metrics = &self.state.metrics;
-        let known = images::ask(source, &outcome.wanted, &secrets, outcome.lookup, deadline, metrics).await;
+        let known = images::look_up(source, &outcome.wanted, &secrets, outcome.lookup, deadline, metrics).await;
         (!known.is_empty()).then_some(known)
     }
 
     fn review(&self, facts: LateFacts<'_>) -> RequestOutcome {
         let Self { state, policies, endpoint, request, workload } = *self;
         let WorkloadRequest { kind, operation, namespace, object, old } = *workload;
-        // What is judged at /validate is the object as it would be stored, by the policies in force now, even if others
-        // placed it at /mutate: a moment ago, or by a replica that got the same files a minute or so apart. What these deny
-        // is refused. Nothing on the object that says under which policies it was placed can be believed, for its author
-        // can write that, too; nothing that Mullion wrote is ever the reason; pods of controllers are warned of as always;
-        // and the next try is placed by what refused this one.
-        let question = ReviewRequest {
+        // /validate reviews the object as it would be stored, by the policies in force now, even if other policies placed it
+        // at /mutate: a moment ago, or on a replica that got the same files about a minute apart. What the present policies
+        // deny is denied. No mark on the object can prove under which policies it was placed, because its author can write
+        // the mark, too. Nothing that Mullion wrote is a reason to deny; pods of controllers get warnings as always; and the
+        // policies that denied this attempt place the next one.
+        let review_request = ReviewRequest {
             operation,
             subresource: request.subresource(),
             workload: WorkloadObject { kind, namespace, object },
@@ -194,26 +194,27 @@ impl Reviewer<'_> {
             namespace: facts.namespace,
         };
         let snapshot = state.snapshot.load();
-        // Sound to go on after: the question and both snapshots are only read, and the result is dropped.
-        let judged = catch_unwind(AssertUnwindSafe(|| (state.judge)(&question, &snapshot, policies, endpoint)));
-        let Ok((review, answer)) = judged else {
+        // Continuing after a panic is sound: the request and both snapshots are only read, and the result is dropped.
+        let reviewed =
+            catch_unwind(AssertUnwindSafe(|| (state.review)(&review_request, &snapshot, policies, endpoint)));
+        let Ok((review, response)) = reviewed else {
             state.metrics.review_panicked(&request.uid);
             let mut outcome =
-                RequestOutcome { generate_name: generate_name(object), ..RequestOutcome::nothing(Decision::Panicked) };
+                RequestOutcome { generate_name: generate_name(object), ..RequestOutcome::empty(Decision::Panicked) };
             outcome
                 .response
                 .warnings
-                .push("mullion: internal error; this object was not checked, please report it".to_owned());
+                .push("mullion: internal error; this object was not checked; please report this".to_owned());
             outcome.response.audit.insert(PANICKED, "the review failed; the request was allowed unreviewed".to_owned());
             return outcome;
         };
-        let mut audit = answer.audit;
+        let mut audit = response.audit;
         if review.namespace_unknown {
             let text = "no policy with a namespaceSelector applied, and its annotations were not read";
-            audit.insert(NAMESPACE, text.to_owned());
+            audit.insert(NAMESPACE_UNKNOWN, text.to_owned());
         }
-        let patch = if endpoint == Endpoint::Mutate { answer.patch } else { Vec::new() };
-        let decision = match (&answer.denial, patch.is_empty()) {
+        let patch = if endpoint == Endpoint::Mutate { response.patch } else { Vec::new() };
+        let decision = match (&response.denial, patch.is_empty()) {
             (Some(_), _) => Decision::Denied,
             (None, false) => Decision::Patched,
             (None, true) => Decision::Allowed,
@@ -221,15 +222,15 @@ impl Reviewer<'_> {
         RequestOutcome {
             decision,
             response: AdmissionResponse {
-                denial: answer.denial,
+                denial: response.denial,
                 patch,
-                warnings: answer.warnings,
+                warnings: response.warnings,
                 audit,
                 ..AdmissionResponse::default()
             },
             findings: review.findings,
-            outcomes: answer.outcomes,
-            placement: answer.placement,
+            outcomes: response.outcomes,
+            placement: response.placement,
             generate_name: generate_name(object),
             wanted: review.wanted,
             lookup: review.settings.lookup,
@@ -243,7 +244,7 @@ fn generate_name(object: &Value) -> Option<String> {
 }
 
 impl RequestOutcome {
-    /// The same with a patch, if there is any.
+    /// The same outcome with `patch`, unless it is empty.
     fn with_patch(mut self, patch: Vec<PatchOperation>) -> Self {
         if !patch.is_empty() {
             (self.decision, self.response.patch) = (Decision::Patched, patch);
@@ -251,7 +252,7 @@ impl RequestOutcome {
         self
     }
 
-    fn nothing(decision: Decision) -> Self {
+    fn empty(decision: Decision) -> Self {
         Self {
             decision,
             response: AdmissionResponse::default(),

@@ -1,10 +1,10 @@
-//! What a review wants to know of images, and who is asked for it.
+//! Platforms of images that a review needs, and the source that looks them up.
 //!
 //! | `detect.registry.lookup` | the review |
 //! |---|---|
-//! | `Never` | nobody is asked; nothing of this is reached |
-//! | `Background` | is answered at once from what is known; the rest is asked for afterwards, and counts for the next pod |
-//! | `Inline` | waits for what is not known, until its [deadline](patience); what is late counts for the next pod |
+//! | `Never` | uses no source |
+//! | `Background` | gets its response at once from what is known; the rest is looked up afterwards, for the next pod |
+//! | `Inline` | waits for unknown images until its [deadline](wait_limit); a late answer counts for the next pod |
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,98 +26,105 @@ use crate::telemetry::metrics::{LookupOutcome, Metrics};
 /// The longest that a review waits for registries.
 const LONGEST: Duration = Duration::from_millis(800);
 
-/// Most pull secrets of one pod that are looked at, and their longest name, which is Kubernetes' own limit.
+/// Most pull secrets of one pod that are read, and their longest name, which is the limit of Kubernetes.
 const MOST_SECRETS: usize = 16;
 const LONGEST_NAME: usize = 253;
 
-/// An answer that takes its time.
-pub type Answering<'a> = Pin<Box<dyn Future<Output = Option<Arc<Platforms>>> + Send + 'a>>;
+/// The platforms of one image, once a registry has answered.
+pub type PlatformFuture<'a> = Pin<Box<dyn Future<Output = Option<Arc<Platforms>>> + Send + 'a>>;
 
-/// Who knows what images are, or can find out. A seam, so that tests can see what becomes of answers that come late or
-/// never.
+/// A source of the platforms of images. A trait, so that tests can check answers that come late or never.
 pub trait PlatformSource: fmt::Debug + Send + Sync {
-    /// What is known now to whoever has these secrets. Takes no time.
+    /// The platforms known now for a pod with these secrets. Does not wait.
     fn known(&self, image: &ImageRef<'_>, secrets: &PullSecrets) -> Option<Arc<Platforms>>;
 
-    /// What was known last, which may have changed since. Takes no time.
+    /// The platforms known last, which may have changed since. Does not wait.
     fn last_known(&self, image: &ImageRef<'_>, secrets: &PullSecrets) -> Option<Arc<Platforms>>;
 
-    /// Asks for an image that a later review will want. Takes no time.
+    /// Looks an image up for later reviews. Does not wait.
     fn want(&self, image: &ImageRef<'_>, secrets: &PullSecrets);
 
-    /// Asks, and waits for the answer, until the deadline at most; `None` if there is none by then, or none at all. An
-    /// answer that comes later is known then.
-    fn resolve<'a>(&'a self, image: &'a ImageRef<'a>, secrets: &'a PullSecrets, deadline: Instant) -> Answering<'a>;
+    /// Looks an image up and waits for the answer, until the deadline at most; `None` if there is none by then. A later
+    /// answer is known to later reviews.
+    fn resolve<'a>(
+        &'a self,
+        image: &'a ImageRef<'a>,
+        secrets: &'a PullSecrets,
+        deadline: Instant,
+    ) -> PlatformFuture<'a>;
 
-    /// How often each kind of answer was given so far, for metrics.
+    /// How often each kind of answer was given since the start, for metrics.
     fn outcomes(&self) -> Vec<(&'static str, u64)>;
 }
 
-/// The pull secrets that a pod names, by whose leave its images are asked for. What one pod may see is never told to
-/// another that names other secrets.
+/// The pull secrets that a pod names, with which its images are looked up. A pod that names other secrets never gets the
+/// answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PullSecrets {
-    /// Where they are.
+    /// The namespace of the secrets.
     pub namespace: String,
     /// `spec.imagePullSecrets`, those of its service account included, which the API server has added by then.
     pub names: Vec<String>,
 }
 
-/// Makes who is asked from how the policies say it is done.
-pub type Maker = Box<dyn Fn(&RegistryPolicy) -> anyhow::Result<Arc<dyn PlatformSource>> + Send + Sync>;
+/// Makes the source that a RegistryPolicy describes.
+pub type SourceFactory = Box<dyn Fn(&RegistryPolicy) -> anyhow::Result<Arc<dyn PlatformSource>> + Send + Sync>;
 
-/// Who is asked; [nobody](Self::default) at first.
+/// The present source of platforms; [none](Self::default) at first.
 #[derive(Default)]
-pub struct Images {
-    /// The newest first. While policies are replaced, there are those of the old ones and those of the new ones.
-    made: ArcSwap<Vec<Made>>,
-    maker: Option<Maker>,
-    /// Held while they are replaced.
-    following: Mutex<()>,
+pub struct ImageSources {
+    /// The newest first. While policies are replaced, the source of the old ones and that of the new ones.
+    sources: ArcSwap<Vec<PolicySource>>,
+    factory: Option<SourceFactory>,
+    /// Held while `sources` are replaced.
+    replacing: Mutex<()>,
 }
 
-/// Who is asked under some policies.
+/// The source under one set of policies.
 #[derive(Debug, Clone)]
-struct Made {
+struct PolicySource {
     /// [`PolicySet::hash`] of these.
     hash: String,
-    /// How they have it asked; `None`: not at all.
+    /// The settings of the source; `None`: no registry is asked.
     policy: Option<RegistryPolicy>,
     source: Option<Arc<dyn PlatformSource>>,
 }
 
-impl fmt::Debug for Images {
+impl fmt::Debug for ImageSources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Images").field(&self.made).finish()
+        f.debug_tuple("ImageSources").field(&self.sources).finish()
     }
 }
 
-impl Images {
-    /// Always the same.
+impl ImageSources {
+    /// The same source under all policies.
     pub fn fixed(source: Arc<dyn PlatformSource>) -> Self {
-        let made = Made { hash: String::new(), policy: None, source: Some(source) };
-        Self { made: ArcSwap::from_pointee(vec![made]), ..Self::default() }
+        let fixed = PolicySource { hash: String::new(), policy: None, source: Some(source) };
+        Self { sources: ArcSwap::from_pointee(vec![fixed]), ..Self::default() }
     }
 
-    /// As the policies say, once they were [followed](Self::follow).
-    pub fn made_by(maker: Maker) -> Self {
-        Self { maker: Some(maker), ..Self::default() }
+    /// The source that the policies set, once they were [followed](Self::follow).
+    pub fn made_by(factory: SourceFactory) -> Self {
+        Self { factory: Some(factory), ..Self::default() }
     }
 
-    /// Who is asked now.
+    /// The source in use now.
     pub fn source(&self) -> Option<Arc<dyn PlatformSource>> {
-        self.made.load().first().and_then(|made| made.source.clone())
+        self.sources.load().first().and_then(|newest| newest.source.clone())
     }
 
-    /// The policies in force, and who is asked while they are: what one review works with to its end.
-    pub fn beside(&self, policies: &ArcSwap<PolicySet>) -> (Arc<PolicySet>, Option<Arc<dyn PlatformSource>>) {
+    /// The policies in force and their source: one review uses both to its end.
+    pub(crate) fn with_policies(
+        &self,
+        policies: &ArcSwap<PolicySet>,
+    ) -> (Arc<PolicySet>, Option<Arc<dyn PlatformSource>>) {
         let mut set = policies.load_full();
         loop {
-            let made = self.made.load();
-            if let Some(found) = made.iter().find(|made| self.maker.is_none() || made.hash == set.hash) {
+            let sources = self.sources.load();
+            if let Some(found) = sources.iter().find(|one| self.factory.is_none() || one.hash == set.hash) {
                 return (set, found.source.clone());
             }
-            // Replaced between the two looks; or nobody was ever to be asked.
+            // Replaced between the two loads; or there was never a source.
             let newest = policies.load_full();
             if Arc::ptr_eq(&newest, &set) {
                 return (set, None);
@@ -126,36 +133,36 @@ impl Images {
         }
     }
 
-    /// Sees to it that registries are asked as these policies say, once `put` has put them in force, and until then as those
-    /// before say. What is known so far is kept, unless they are asked in another way. After an error nobody is asked.
+    /// Uses the source that these policies set, once `put` has put them in force, and that of the earlier policies until then.
+    /// What is known so far is kept, unless the settings of the source differ. After an error there is no source.
     pub fn follow(&self, policies: &PolicySet, put: impl FnOnce()) -> anyhow::Result<()> {
-        let Some(maker) = &self.maker else {
+        let Some(factory) = &self.factory else {
             put();
             return Ok(());
         };
-        let _following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
-        let standing = self.made.load_full();
+        let _replacing = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        let present = self.sources.load_full();
         let wanted = Some(&policies.registries).filter(|_| policies.asks_registries());
-        // Who could not be made is tried again.
-        let same = |made: &&Made| made.policy.as_ref() == wanted && (wanted.is_none() || made.source.is_some());
-        let (source, outcome) = match standing.iter().find(same) {
-            Some(made) => (made.source.clone(), Ok(())),
-            None => match wanted.map(maker).transpose() {
+        // A source that could not be made is tried again.
+        let same = |one: &&PolicySource| one.policy.as_ref() == wanted && (wanted.is_none() || one.source.is_some());
+        let (source, outcome) = match present.iter().find(same) {
+            Some(one) => (one.source.clone(), Ok(())),
+            None => match wanted.map(factory).transpose() {
                 Ok(source) => (source, Ok(())),
                 Err(error) => (None, Err(error)),
             },
         };
-        let made = Made { hash: policies.hash.clone(), policy: wanted.cloned(), source };
-        let both = iter::once(made.clone()).chain(standing.iter().cloned()).collect();
-        self.made.store(Arc::new(both));
+        let new = PolicySource { hash: policies.hash.clone(), policy: wanted.cloned(), source };
+        let both = iter::once(new.clone()).chain(present.iter().cloned()).collect();
+        self.sources.store(Arc::new(both));
         put();
-        self.made.store(Arc::new(vec![made]));
+        self.sources.store(Arc::new(vec![new]));
         outcome
     }
 }
 
 impl PullSecrets {
-    /// Those of a pod, or of a template's pods.
+    /// The pull secrets of a pod, or of a template's pods.
     pub fn of(pod: &Pod<'_>, namespace: &str) -> Self {
         let mut names: Vec<String> = Vec::new();
         for name in pod.items("/spec/imagePullSecrets").iter().filter_map(|item| item.get("name")?.as_str()) {
@@ -168,13 +175,14 @@ impl PullSecrets {
     }
 }
 
-/// How long a review may wait for registries: half of what its caller gives it, because there is more to do than to wait.
-pub fn patience(budget: Duration) -> Duration {
+/// How long a review may wait for registries: half of the time that its caller gives it, because the review itself also
+/// takes time.
+pub fn wait_limit(budget: Duration) -> Duration {
     (budget / 2).min(LONGEST)
 }
 
-/// Finds out what it can of the `wanted` references: at once, or until `deadline` if the mode lets it wait.
-pub(crate) async fn ask(
+/// The platforms of the `wanted` references, at once, or by `deadline` if the mode lets the review wait.
+pub(crate) async fn look_up(
     source: &dyn PlatformSource,
     wanted: &[String],
     secrets: &PullSecrets,
@@ -206,8 +214,8 @@ pub(crate) async fn ask(
             source.want(image, secrets);
         }
     }
-    // What was right a while ago is better than nothing: or a pod that comes more seldom than tags are kept would never
-    // profit from the background, and a registry that is down would leave its images unknown.
+    // An earlier answer is better than none: otherwise a pod that is created less often than tags expire would never use the
+    // answer of a background look-up, and images of a registry that is down would be unknown.
     for (text, image) in missing {
         if !found.contains_key(text) {
             found.extend(source.last_known(&image, secrets).map(|platforms| (text.clone(), platforms)));
@@ -222,9 +230,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_of_the_time_and_never_long() {
+    fn a_review_waits_half_of_its_time_and_at_most_800_ms() {
         for (budget, expected) in [(1_000, 500), (2_000, 800), (10_000, 800), (30_000, 800), (100, 50), (0, 0)] {
-            assert_eq!(patience(Duration::from_millis(budget)), Duration::from_millis(expected));
+            assert_eq!(wait_limit(Duration::from_millis(budget)), Duration::from_millis(expected));
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Namespaces that are too new for the watch: `kubectl apply` of a namespace and a pod takes less time than the news of
-//! the namespace.
+//! Look-ups of namespaces that are too new for the watch: `kubectl apply` of a namespace and a pod takes less time than the
+//! watch event of the namespace.
 //!
-//! Each is asked for once, whoever waits for it, and the answer is kept until the watch has surely brought it. That there
-//! is none is kept too: who reaches the port can name any namespace, and what is asked per second has a bound.
+//! Each namespace is read once for all waiting reviews, and the answer is kept until the watch has certainly brought it. A
+//! missing namespace is remembered, too: a client of the port can name any namespace, so the reads per second are limited.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,94 +18,94 @@ use crate::cluster::live::namespace_entry;
 use crate::telemetry::error_text::in_words;
 use crate::telemetry::metrics::{Metrics, NamespaceOutcome};
 
-/// The longest that a review waits, and that is asked for.
+/// The longest that a review waits, and that a read may take.
 const PATIENCE: Duration = Duration::from_millis(200);
 /// How long a namespace is kept. The watch brings it in a fraction of a second (`GATHER` of `snapshot::live`).
 const KEPT: Duration = Duration::from_secs(5);
-/// How long it is kept that there is none, or that nobody could say.
+/// How long a missing namespace, or a failed read, is remembered.
 const MISSING: Duration = Duration::from_secs(1);
-/// How many are kept at once; of more, nothing is known. So at most as many are asked for in a second.
+/// How many are kept at once; further namespaces stay unknown. So at most this many are read in a second.
 const MOST: usize = 256;
 /// The longest name: namespaces are DNS labels (`ValidateNamespaceName`, apimachinery `pkg/api/validation/generic.go`).
 const LONGEST_NAME: usize = 63;
 
-/// What is known of one; the outer `None`: nothing yet.
+/// The answer for one namespace; the outer `None`: there is none yet.
 type Answer = Option<Option<Arc<Namespace>>>;
 
-/// Who is asked for namespaces, and what was answered lately.
+/// The API of namespaces, and its recent answers.
 #[derive(Debug)]
 pub struct Namespaces {
     api: Api<core::Namespace>,
-    asked: Mutex<HashMap<Box<str>, Asked>>,
+    lookups: Mutex<HashMap<Box<str>, Lookup>>,
 }
 
 #[derive(Debug)]
-struct Asked {
+struct Lookup {
     since: Instant,
     answer: channel::Receiver<Answer>,
 }
 
-impl Asked {
-    /// Whether it is still to be relied on; what is not answered yet is answered within [`PATIENCE`], or never.
-    fn holds(&self) -> bool {
+impl Lookup {
+    /// Whether the answer is still valid; a look-up without an answer gets one within [`PATIENCE`], or never.
+    fn is_valid(&self) -> bool {
         let kept = if matches!(&*self.answer.borrow(), Some(Some(_))) { KEPT } else { MISSING };
         self.since.elapsed() < kept
     }
 }
 
 impl Namespaces {
-    /// Those of this cluster. Needs `get` on namespaces; without, none is found, and the log says so.
+    /// The namespaces of this cluster. Needs `get` on namespaces; without it, none is found, and a warning is logged.
     pub fn of(client: Client) -> Self {
-        Self { api: Api::all(client), asked: Mutex::default() }
+        Self { api: Api::all(client), lookups: Mutex::default() }
     }
 
-    /// The namespace of that name, waiting until `deadline` and no longer than 200 ms; `None` if there is none, or
-    /// nobody says so in time. Needs a tokio runtime.
+    /// The namespace of that name. Waits until `deadline` and no longer than 200 ms; `None` if there is no such namespace, or
+    /// no answer in time. Needs a tokio runtime.
     pub async fn get(&self, name: &str, deadline: Instant, metrics: &Metrics) -> Option<Arc<Namespace>> {
-        let mut answer = self.asked(name, metrics)?;
+        let mut answer = self.lookup(name, metrics)?;
         let deadline = deadline.min(Instant::now() + PATIENCE);
         let answered = timeout_at(deadline, answer.wait_for(Option::is_some)).await;
         answered.ok()?.ok()?.clone().flatten()
     }
 
-    /// Where the answer is, or will be.
-    fn asked(&self, name: &str, metrics: &Metrics) -> Option<channel::Receiver<Answer>> {
+    /// The channel that has the answer, or will have it.
+    fn lookup(&self, name: &str, metrics: &Metrics) -> Option<channel::Receiver<Answer>> {
         if !is_name(name) {
             return None;
         }
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = asked.get(name).filter(|known| known.holds()) {
+        let mut lookups = self.lookups.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lookups.get(name).filter(|known| known.is_valid()) {
             return Some(known.answer.clone());
         }
-        if asked.len() >= MOST {
-            asked.retain(|_, one| one.holds());
+        if lookups.len() >= MOST {
+            lookups.retain(|_, one| one.is_valid());
         }
-        if asked.len() >= MOST {
+        if lookups.len() >= MOST {
             return None;
         }
-        let (say, answer) = channel::channel(None);
-        asked.insert(name.into(), Asked { since: Instant::now(), answer: answer.clone() });
-        // On its own: nobody who stops waiting takes the answer from others.
+        let (sender, answer) = channel::channel(None);
+        lookups.insert(name.into(), Lookup { since: Instant::now(), answer: answer.clone() });
+        // A task of its own: a review that stops waiting does not cancel the read for others.
         let (api, name, metrics) = (self.api.clone(), name.to_owned(), metrics.clone());
         tokio::spawn(async move {
-            let found = find(&api, &name, &metrics).await;
-            say.send_replace(Some(found));
+            let found = read(&api, &name, &metrics).await;
+            sender.send_replace(Some(found));
         });
         Some(answer)
     }
 }
 
-/// Asks the API server.
-async fn find(api: &Api<core::Namespace>, name: &str, metrics: &Metrics) -> Option<Arc<Namespace>> {
+/// Reads a namespace from the API server.
+async fn read(api: &Api<core::Namespace>, name: &str, metrics: &Metrics) -> Option<Arc<Namespace>> {
     let (found, outcome) = match timeout(PATIENCE, api.get_metadata_opt(name)).await {
         Ok(Ok(Some(namespace))) => (namespace_entry(namespace).1.map(Arc::new), NamespaceOutcome::Found),
         Ok(Ok(None)) => (None, NamespaceOutcome::Missing),
         Ok(Err(error)) => {
-            tracing::warn!(namespace = name, error = in_words(&error), "cannot read a namespace that is new");
+            tracing::warn!(namespace = name, error = in_words(&error), "cannot read a new namespace");
             (None, NamespaceOutcome::Failed)
         }
         Err(_) => {
-            tracing::warn!(namespace = name, "the API server does not say in time what a namespace that is new has");
+            tracing::warn!(namespace = name, "the API server did not return a new namespace in time");
             (None, NamespaceOutcome::Failed)
         }
     };
@@ -113,7 +113,7 @@ async fn find(api: &Api<core::Namespace>, name: &str, metrics: &Metrics) -> Opti
     found
 }
 
-/// Whether a namespace can have the name; anything else would be a path of its own.
+/// Whether a namespace can have the name; other texts would change the path of the request.
 fn is_name(name: &str) -> bool {
     let label = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(label)
@@ -137,13 +137,12 @@ mod tests {
 
     use super::*;
     use crate::webhook::handler::handle;
-    use crate::webhook::state::State;
+    use crate::webhook::state::WebhookState;
 
-    /// A server that takes `delay` for each answer: a namespace with an annotation, or `status`. And how often it was
-    /// asked.
+    /// A server that takes `delay` for each response, a namespace with an annotation, or `status`; and the number of requests.
     fn server(delay: Duration, status: u16) -> (Namespaces, Arc<AtomicUsize>) {
-        let asked = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&asked);
+        let requests = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&requests);
         let service = tower::service_fn(move |request: Request<Body>| {
             count.fetch_add(1, Ordering::SeqCst);
             let name = request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();
@@ -159,7 +158,7 @@ mod tests {
                 Ok::<_, Infallible>(Response::builder().status(status).body(body).expect("a response"))
             }
         });
-        (Namespaces::of(Client::new(service, "default")), asked)
+        (Namespaces::of(Client::new(service, "default")), requests)
     }
 
     const QUICK: Duration = Duration::from_millis(20);
@@ -169,70 +168,70 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn all_who_want_it_wait_for_one_answer() {
-        let (namespaces, asked) = server(QUICK, 200);
+    async fn concurrent_reviews_share_one_read() {
+        let (namespaces, requests) = server(QUICK, 200);
         let found = join_all((0..50).map(|_| get(&namespaces, "shop"))).await;
         assert!(found.iter().all(|one| one.as_ref().is_some_and(|one| one.annotations.len() == 1)), "{found:?}");
-        assert_eq!(asked.load(Ordering::SeqCst), 1);
+        assert_eq!(requests.load(Ordering::SeqCst), 1);
         get(&namespaces, "other").await.unwrap();
-        assert_eq!(asked.load(Ordering::SeqCst), 2);
+        assert_eq!(requests.load(Ordering::SeqCst), 2);
         tokio::time::advance(KEPT).await;
         get(&namespaces, "shop").await.unwrap();
-        assert_eq!(asked.load(Ordering::SeqCst), 3, "it may be another by then");
+        assert_eq!(requests.load(Ordering::SeqCst), 3, "the namespace can have changed");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn that_there_is_none_is_known_for_a_while() {
+    async fn a_missing_namespace_is_remembered_for_a_second() {
         for status in [404, 403] {
-            let (namespaces, asked) = server(QUICK, status);
+            let (namespaces, requests) = server(QUICK, status);
             for _ in 0..1_000 {
                 assert!(get(&namespaces, "shop").await.is_none());
             }
-            assert_eq!(asked.load(Ordering::SeqCst), 1);
+            assert_eq!(requests.load(Ordering::SeqCst), 1);
             tokio::time::advance(MISSING).await;
             get(&namespaces, "shop").await;
-            assert_eq!(asked.load(Ordering::SeqCst), 2);
+            assert_eq!(requests.load(Ordering::SeqCst), 2);
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_waits_longer_than_is_due() {
-        let (namespaces, asked) = server(Duration::from_secs(60), 200);
+    async fn a_review_waits_until_its_deadline_and_at_most_200_ms() {
+        let (namespaces, requests) = server(Duration::from_secs(60), 200);
         let start = Instant::now();
         assert!(get(&namespaces, "shop").await.is_none());
         assert_eq!(start.elapsed().as_millis() / 10, PATIENCE.as_millis() / 10);
-        // Others neither ask nor wait anew while it is known that nobody answers.
+        // Others neither read nor wait again while the failure is remembered.
         assert!(get(&namespaces, "shop").await.is_none());
-        assert_eq!((start.elapsed().as_millis() / 10, asked.load(Ordering::SeqCst)), (PATIENCE.as_millis() / 10, 1));
+        assert_eq!((start.elapsed().as_millis() / 10, requests.load(Ordering::SeqCst)), (PATIENCE.as_millis() / 10, 1));
 
         let (namespaces, _) = server(QUICK, 200);
         let late = Instant::now() + QUICK / 2;
         assert!(namespaces.get("shop", late, &Metrics::new()).await.is_none());
         assert_eq!(Instant::now(), late);
-        // What came too late for one is there for the next.
+        // An answer that is too late for one review is there for the next.
         tokio::time::advance(QUICK).await;
         assert!(namespaces.get("shop", Instant::now() + QUICK, &Metrics::new()).await.is_some());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_flood_of_names_has_an_end() {
-        let (namespaces, asked) = server(QUICK, 404);
+    async fn many_names_cause_a_limited_number_of_reads() {
+        let (namespaces, requests) = server(QUICK, 404);
         let names: Vec<_> = (0..4 * MOST).map(|at| format!("n{at}")).collect();
         for _ in 0..3 {
             join_all(names.iter().map(|name| get(&namespaces, name))).await;
         }
-        assert_eq!(asked.load(Ordering::SeqCst), MOST);
-        // And is over when it is over.
+        assert_eq!(requests.load(Ordering::SeqCst), MOST);
+        // Afterwards, new names are read again.
         tokio::time::advance(MISSING).await;
         get(&namespaces, "shop").await;
-        assert_eq!(asked.load(Ordering::SeqCst), MOST + 1);
-        assert_eq!(namespaces.asked.lock().unwrap().len(), 1);
+        assert_eq!(requests.load(Ordering::SeqCst), MOST + 1);
+        assert_eq!(namespaces.lookups.lock().unwrap().len(), 1);
     }
 
-    /// What comes of an opaque pod in a namespace that the snapshot does not have.
+    /// The response for a pod of unknown system in a namespace that the snapshot does not contain.
     async fn reviewed(namespaces: Option<Namespaces>, deadline: Duration, policy: &str) -> serde_json::Value {
         let policies = PolicySet::from_files(&[("x.yaml", policy)]).unwrap();
-        let mut state = State::fixed(ClusterSnapshot::default(), policies);
+        let mut state = WebhookState::fixed(ClusterSnapshot::default(), policies);
         state.namespaces = namespaces;
         let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
             "uid": "u", "kind": {"group": "", "version": "v1", "kind": "Pod"}, "operation": "CREATE",
@@ -245,16 +244,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_review_waits_for_its_namespace() {
         let all = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec: {mode: Enforce}\n";
-        // Where policies speak to chosen namespaces only, an unknown one may be among them.
+        // If policies select namespaces, they can select an unknown one.
         let chosen = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec: {mode: Disabled}\n---\n\
             apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: b}\n\
             spec: {priority: 1, mode: Enforce, match: {namespaceSelector: {matchExpressions: [{key: x, operator: DoesNotExist}]}}}\n";
         for policy in [all, chosen] {
-            let (namespaces, asked) = server(QUICK, 200);
+            let (namespaces, requests) = server(QUICK, 200);
             let answer = reviewed(Some(namespaces), PATIENCE, policy).await;
             assert!(answer["auditAnnotations"]["decision"].as_str().unwrap().starts_with("windows"), "{answer}");
             assert!(answer["auditAnnotations"].get("namespace-unknown").is_none(), "{answer}");
-            assert_eq!(asked.load(Ordering::SeqCst), 1);
+            assert_eq!(requests.load(Ordering::SeqCst), 1);
         }
         let (slow, _) = server(QUICK, 200);
         let (missing, _) = server(QUICK, 404);
@@ -269,15 +268,15 @@ mod tests {
         }
         let disabled = all.replace("Enforce", "Disabled");
         let answer = reviewed(None, PATIENCE, &disabled).await;
-        assert_eq!(answer, json!({"uid": "u", "allowed": true}), "silence is silence");
+        assert_eq!(answer, json!({"uid": "u", "allowed": true}), "a disabled policy adds nothing");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_no_name_is_not_asked_for() {
-        let (namespaces, asked) = server(QUICK, 200);
+    async fn an_invalid_name_is_not_read() {
+        let (namespaces, requests) = server(QUICK, 200);
         for name in ["", "a/../../nodes", "A", "a b", "a%2fb", "é", &"a".repeat(64)] {
             assert!(get(&namespaces, name).await.is_none(), "{name}");
         }
-        assert_eq!(asked.load(Ordering::SeqCst), 0);
+        assert_eq!(requests.load(Ordering::SeqCst), 0);
     }
 }

@@ -1,8 +1,8 @@
-//! A Windows node's taint in the moment of its CREATE, before the first pod can land on it.
+//! The taint of a Windows node at its CREATE, before the first pod can be scheduled to it.
 //!
-//! Only at CREATE: in a kubelet's UPDATE a changed taint makes the API server refuse the kubelet's own request
-//! (`admitNode` in plugin/pkg/admission/noderestriction/admission.go), and the node could report nothing more. And only
-//! where the controller has found that it harms nobody. Everything else about nodes is the controller's.
+//! Only at CREATE: if a taint changes in a kubelet's UPDATE, the API server rejects the kubelet's own request
+//! (`admitNode` in plugin/pkg/admission/noderestriction/admission.go), and the node cannot report its status any more. And
+//! only if the controller has found that the taint blocks no pod. The controller keeps everything else about nodes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -18,13 +18,13 @@ use serde_json::Value;
 
 use crate::cluster::live::SlimNode;
 use crate::webhook::envelope::AdmissionRequest;
-use crate::webhook::state::State;
+use crate::webhook::state::WebhookState;
 
-/// What a node that is being created gets; most often nothing, and nothing at all if it cannot be read.
-pub(crate) fn patch(state: &State, request: &AdmissionRequest<'_>) -> Vec<PatchOperation> {
+/// The patch for a node that is being created; most often empty, and always empty if the node cannot be read.
+pub(crate) fn patch(state: &WebhookState, request: &AdmissionRequest<'_>) -> Vec<PatchOperation> {
     let Some(allowed) = allowed(state) else { return Vec::new() };
     let policies = state.policies.load();
-    // As with reviews: sound to go on after, since everything is only read.
+    // Continuing after a panic is sound, as for reviews: everything is only read.
     let planned = catch_unwind(AssertUnwindSafe(|| plan(&request.object, &policies.nodes, &allowed)));
     planned.unwrap_or_else(|_| {
         state.metrics.review_panicked(&request.uid);
@@ -33,10 +33,10 @@ pub(crate) fn patch(state: &State, request: &AdmissionRequest<'_>) -> Vec<PatchO
 }
 
 /// The taint that ConfigMap `mullion-state` allows; none until it was read.
-fn allowed(state: &State) -> Option<Taint> {
-    let kept = state.kept.as_ref()?.borrow();
-    let kept = kept.as_ref().filter(|kept| kept.withdrawn.is_none())?;
-    kept.taint_on_create.clone()
+fn allowed(state: &WebhookState) -> Option<Taint> {
+    let stored = state.mullion_state.as_ref()?.borrow();
+    let stored = stored.as_ref().filter(|stored| stored.withdrawn.is_none())?;
+    stored.taint_on_create.clone()
 }
 
 fn plan(object: &Value, policy: &NodeSettings, allowed: &Taint) -> Vec<PatchOperation> {
@@ -44,7 +44,7 @@ fn plan(object: &Value, policy: &NodeSettings, allowed: &Taint) -> Vec<PatchOper
     patch.map_or_else(Vec::new, |patch| compile(object, &changes(&patch)))
 }
 
-/// `None` for what the API server would not take for a node either.
+/// `None` for an object that the API server would reject as a node, too.
 fn facts(object: &Value) -> Option<NodeFacts> {
     // serde takes a list for a struct.
     let well_formed = ["", "/metadata", "/spec", "/status"].iter().all(|pointer| {
@@ -76,14 +76,14 @@ mod tests {
     use tokio::sync::watch as channel;
 
     use super::*;
-    use crate::cluster::state::document::State as Kept;
+    use crate::cluster::state::document::State as MullionState;
     use crate::webhook::handler::handle;
 
-    fn kept(change: impl FnOnce(&mut Kept)) -> Kept {
+    fn stored(change: impl FnOnce(&mut MullionState)) -> MullionState {
         let taint_on_create = Taint::parse("os=windows:NoSchedule");
-        let mut kept = Kept { found: true, taint_on_create, ..Kept::default() };
-        change(&mut kept);
-        kept
+        let mut stored = MullionState { found: true, taint_on_create, ..MullionState::default() };
+        change(&mut stored);
+        stored
     }
 
     fn windows() -> Value {
@@ -94,16 +94,16 @@ mod tests {
         })
     }
 
-    /// The object after the answer to a request, and the whole answer.
-    async fn ask(
-        kept: Option<Kept>,
+    /// The object after the response to a request, and the whole response.
+    async fn create_node(
+        stored: Option<MullionState>,
         endpoint: Endpoint,
         change: impl FnOnce(&mut Value),
         object: Value,
     ) -> (Value, Value) {
-        let (_say, follow) = channel::channel(kept.map(Arc::new));
-        let mut state = State::fixed(ClusterSnapshot::default(), PolicySet::built_in());
-        state.kept = Some(follow);
+        let (_sender, receiver) = channel::channel(stored.map(Arc::new));
+        let mut state = WebhookState::fixed(ClusterSnapshot::default(), PolicySet::built_in());
+        state.mullion_state = Some(receiver);
         let mut review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
             "uid": "u", "kind": {"group": "", "version": "v1", "kind": "Node"}, "operation": "CREATE", "name": "w",
             "object": object}});
@@ -125,33 +125,33 @@ mod tests {
     async fn a_new_windows_node_is_tainted_and_labelled() {
         for dry_run in [false, true] {
             let dry = |request: &mut Value| request["dryRun"] = json!(dry_run);
-            let (after, answer) = ask(Some(kept(|_| ())), Endpoint::Mutate, dry, windows()).await;
+            let (after, answer) = create_node(Some(stored(|_| ())), Endpoint::Mutate, dry, windows()).await;
             assert_eq!((&answer["allowed"], &answer["patchType"]), (&json!(true), &json!("JSONPatch")));
             assert_eq!(after["spec"]["taints"][1], json!({"key": "os", "value": "windows", "effect": "NoSchedule"}));
             assert_eq!(after["metadata"]["labels"]["mullion.dev/windows-revision"], "2655");
-            // A second look, as with reinvocation, changes nothing.
-            let (again, answer) = ask(Some(kept(|_| ())), Endpoint::Mutate, dry, after.clone()).await;
+            // A second call, as with reinvocation, changes nothing.
+            let (again, answer) = create_node(Some(stored(|_| ())), Endpoint::Mutate, dry, after.clone()).await;
             assert_eq!((again, answer.get("patch")), (after, None));
         }
     }
 
     #[tokio::test]
-    async fn nothing_is_done_without_leave() {
+    async fn without_permission_in_mullion_state_a_node_is_unchanged() {
         let states = [
             None,
-            Some(Kept::default()),
-            Some(kept(|kept| kept.taint_on_create = None)),
-            Some(kept(|kept| kept.taint_on_create = Taint::parse("other=windows:NoSchedule"))),
-            Some(kept(|kept| kept.withdrawn = Some("2026-01-01T00:00:00Z".to_owned()))),
+            Some(MullionState::default()),
+            Some(stored(|state| state.taint_on_create = None)),
+            Some(stored(|state| state.taint_on_create = Taint::parse("other=windows:NoSchedule"))),
+            Some(stored(|state| state.withdrawn = Some("2026-01-01T00:00:00Z".to_owned()))),
         ];
         for state in states {
-            let (after, answer) = ask(state.clone(), Endpoint::Mutate, |_| (), windows()).await;
+            let (after, answer) = create_node(state.clone(), Endpoint::Mutate, |_| (), windows()).await;
             assert_eq!((after, answer), (windows(), json!({"uid": "u", "allowed": true})), "{state:?}");
         }
     }
 
     #[tokio::test]
-    async fn only_a_nodes_create_is_ever_changed() {
+    async fn only_create_of_a_node_gets_a_patch() {
         type Change = fn(&mut Value);
         let changes: [Change; 6] = [
             |request| request["operation"] = json!("UPDATE"),
@@ -162,15 +162,15 @@ mod tests {
             |request| request["kind"]["kind"] = json!("NodeMetrics"),
         ];
         for (at, change) in changes.into_iter().enumerate() {
-            let (_, answer) = ask(Some(kept(|_| ())), Endpoint::Mutate, change, windows()).await;
+            let (_, answer) = create_node(Some(stored(|_| ())), Endpoint::Mutate, change, windows()).await;
             assert_eq!(answer, json!({"uid": "u", "allowed": true}), "case {at}");
         }
-        let (_, answer) = ask(Some(kept(|_| ())), Endpoint::Validate, |_| (), windows()).await;
+        let (_, answer) = create_node(Some(stored(|_| ())), Endpoint::Validate, |_| (), windows()).await;
         assert_eq!(answer, json!({"uid": "u", "allowed": true}));
     }
 
     #[tokio::test]
-    async fn what_is_no_node_is_allowed_as_it_is() {
+    async fn a_malformed_node_is_allowed_without_a_patch() {
         let labels = |labels: Value| json!({"metadata": {"name": "w", "labels": labels}});
         let deep = (0..100).fold(json!("x"), |inner, _| json!([inner]));
         for object in [
@@ -187,7 +187,7 @@ mod tests {
             json!({"metadata": {"labels": {"kubernetes.io/os": "windows"}}, "spec": {"taints": "none"}}),
             json!({"metadata": {"labels": {"kubernetes.io/os": "windows"}, "annotations": [deep]}}),
         ] {
-            let (_, answer) = ask(Some(kept(|_| ())), Endpoint::Mutate, |_| (), object.clone()).await;
+            let (_, answer) = create_node(Some(stored(|_| ())), Endpoint::Mutate, |_| (), object.clone()).await;
             assert_eq!(answer, json!({"uid": "u", "allowed": true}), "{object}");
         }
     }

@@ -24,7 +24,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::telemetry::metrics::{Decision, PolicyOutcome};
 use crate::webhook::audit::{PANICKED, UNREADABLE, json_type};
 use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse, DenialStatus};
-use crate::webhook::state::State;
+use crate::webhook::state::WebhookState;
 
 /// Audit annotation: where the faults are, as `default.yaml:12:5`.
 const FAULTS: &str = "policy-faults";
@@ -58,7 +58,7 @@ enum Unreviewed {
 
 /// Reviews a ConfigMap that is written, well within `budget`.
 pub(crate) async fn review(
-    state: &State,
+    state: &WebhookState,
     request: &AdmissionRequest<'_>,
     budget: Duration,
 ) -> (Decision, AdmissionResponse) {
@@ -140,7 +140,7 @@ pub(crate) async fn review(
 
 /// Runs `job` beside the threads that answer for pods, once it is its turn; it is not waited for after `deadline`.
 async fn run<T: Send + 'static>(
-    state: &State,
+    state: &WebhookState,
     request: &AdmissionRequest<'_>,
     deadline: Instant,
     job: impl FnOnce() -> T + Send + 'static,

@@ -1,8 +1,8 @@
-//! The mark on the controller's probes, by which it sees that the API server reaches this webhook.
+//! Marks in the responses to the controller's probes, by which the controller sees that the API server reaches this webhook.
 //!
-//! A probe is a dry run of a pod with annotation `ASKED`: nothing is stored, whatever is answered, so the mark is made
-//! under every policy, beside what the engine says. Each endpoint adds a warning, which arrives even if the pod is refused
-//! by somebody else; `/mutate` also adds annotation `SEEN`, to show that its patches arrive.
+//! A probe is a dry run of a pod with annotation `ASKED`: nothing is stored, whatever the response is. So every policy lets
+//! the mark be added to the engine's response. Each endpoint adds a warning, which arrives even if another webhook denies
+//! the pod; `/mutate` also adds annotation `SEEN`, to show that its patches arrive.
 
 use mullion_engine::admission::response::Endpoint;
 use mullion_engine::model::json_pointer::escape;
@@ -13,31 +13,31 @@ use serde_json::{Value, json};
 use crate::admission_probe::{ASKED, SEEN, mark};
 use crate::webhook::envelope::{AdmissionRequest, AdmissionResponse};
 
-/// The longest value that is taken up, in bytes. The controller's have 32.
+/// The longest value that is accepted, in bytes. The controller's have 32.
 const MAX_VALUE: usize = 64;
 
-/// The value of the probe that a request is, if it is one.
+/// The value of the probe, if the request is one.
 pub(crate) fn value<'a>(request: &AdmissionRequest<'_>, object: &'a Value) -> Option<&'a str> {
-    // Every request comes here, and most end at the first of these.
-    let probes = request.dry_run == Some(true)
+    // Every request passes here, and most fail the first condition.
+    let is_probe = request.dry_run == Some(true)
         && request.known_kind() == Some(WorkloadKind::Pod)
         && request.operation() == Some(Operation::Create)
         && request.subresource().is_none();
-    if !probes {
+    if !is_probe {
         return None;
     }
     // `get` and not `pointer`, which allocates for each part of the path.
     let value = object.get("metadata")?.get("annotations")?.get(ASKED)?.as_str()?;
-    // Anybody may send one: what is repeated is short, and can stand in a header.
-    let fit = (1..=MAX_VALUE).contains(&value.len()) && value.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    fit.then_some(value)
+    // Anybody can send a probe: a repeated value must be short and valid in a header.
+    let valid = (1..=MAX_VALUE).contains(&value.len()) && value.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    valid.then_some(value)
 }
 
-/// Marks the answer to a probe.
-pub(crate) fn answer(endpoint: Endpoint, value: &str, response: &mut AdmissionResponse) {
+/// Marks the response to a probe.
+pub(crate) fn mark_response(endpoint: Endpoint, value: &str, response: &mut AdmissionResponse) {
     response.warnings.push(mark(endpoint, value));
     if endpoint == Endpoint::Mutate {
-        // `add` to a map replaces as well: a second round changes nothing.
+        // `add` to a map also replaces: a second call changes nothing.
         let at = format!("/metadata/annotations/{}", escape(SEEN));
         let added = json!([{"op": "add", "path": at, "value": value}]);
         response.patch.extend(serde_json::from_value::<Vec<_>>(added).unwrap_or_default());
@@ -60,7 +60,7 @@ mod tests {
         json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).to_string()
     }
 
-    fn seen(change: impl FnOnce(&mut Value)) -> Option<String> {
+    fn probe_value(change: impl FnOnce(&mut Value)) -> Option<String> {
         let text = review(change);
         let request = AdmissionRequest::parse(text.as_bytes()).unwrap();
         value(&request, &request.object).map(str::to_owned)
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn only_dry_runs_of_new_pods_are_probes() {
-        assert_eq!(seen(|_| ()).as_deref(), Some("0123456789abcdef"));
+        assert_eq!(probe_value(|_| ()).as_deref(), Some("0123456789abcdef"));
         let others: [fn(&mut Value); 9] = [
             |request| request["dryRun"] = json!(false),
             |request| request["dryRun"] = Value::Null,
@@ -81,15 +81,15 @@ mod tests {
             |request| request["object"]["metadata"]["annotations"][ASKED] = json!("a".repeat(65)),
         ];
         for (at, other) in others.into_iter().enumerate() {
-            assert_eq!(seen(other), None, "{at}");
+            assert_eq!(probe_value(other), None, "{at}");
         }
     }
 
     #[test]
-    fn each_endpoint_marks_in_its_way() {
+    fn both_endpoints_add_a_warning_and_mutate_adds_a_patch() {
         for (endpoint, patches) in [(Endpoint::Mutate, 1), (Endpoint::Validate, 0)] {
             let mut response = AdmissionResponse { warnings: vec!["first".to_owned()], ..AdmissionResponse::default() };
-            answer(endpoint, "abc", &mut response);
+            mark_response(endpoint, "abc", &mut response);
             assert_eq!(response.warnings, ["first".to_owned(), mark(endpoint, "abc")]);
             assert_eq!(response.patch.len(), patches);
         }

@@ -1,7 +1,7 @@
-//! Registries as the source of what reviews want to know, with the pull secrets of the pods that ask.
+//! The registries as a source of platforms, with the pull secrets of the pods under review.
 //!
-//! Secrets are read from the API server when an image is wanted, never while a review is answered from what is known;
-//! read ones are kept, so that a review in the background mode knows at once by whose leave it may know.
+//! Secrets are read from the API server when an image is looked up, never while a review uses known answers. They are kept,
+//! so that a review in the background mode knows at once which answers its pod may see.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,45 +21,45 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::registry::credentials::Credentials;
 use crate::registry::lookup::Registries;
 use crate::registry::settings::RegistrySettings;
-use crate::webhook::images::{Answering, Maker, PlatformSource, PullSecrets};
+use crate::webhook::images::{PlatformFuture, PlatformSource, PullSecrets, SourceFactory};
 
-/// How long credentials are used unseen; then they are read again, and meanwhile used on. Those of a registry in a cloud
-/// last for hours.
+/// How long credentials are used before they are read again; they stay in use meanwhile. Those of a registry in a cloud
+/// are valid for hours.
 const KEPT: Duration = Duration::from_secs(5 * 60);
 /// Most sets of pull secrets whose credentials are kept: a namespace has few, and a set some hundred bytes.
 const MOST_KEPT: usize = 2_000;
 /// How long the API server may take for a Secret.
 const READ: Duration = Duration::from_secs(5);
-/// Images at one time that wait for their Secrets; what comes on top is wanted again by the next pod.
+/// Images that can wait for their Secrets at one time; the next pod asks for further ones again.
 const WAITING: usize = 64;
 
 /// Makes sources that ask registries; without a client for the API server they send no pull secrets.
-pub fn maker(client: Option<Client>) -> Maker {
+pub fn source_factory(client: Option<Client>) -> SourceFactory {
     Box::new(move |policy| {
         let registries = Registries::new(RegistrySettings::from(policy))?;
         let keyring = match (policy.pull_secrets, &client) {
             (PullSecretsMode::Never, _) => None,
             (PullSecretsMode::Pods, Some(client)) => Some(Keyring::new(client.clone())),
             (PullSecretsMode::Pods, None) => {
-                anyhow::bail!("spec.pullSecrets is Pods, and there is no cluster to read Secrets from; write Never")
+                anyhow::bail!("spec.pullSecrets is Pods, but there is no cluster to read Secrets from; set it to Never")
             }
         };
-        Ok(Arc::new(Asking(Arc::new(Shared { registries, keyring, waiting: Semaphore::new(WAITING) }))))
+        Ok(Arc::new(RegistrySource(Arc::new(Shared { registries, keyring, waiting: Semaphore::new(WAITING) }))))
     })
 }
 
 #[derive(Debug)]
-struct Asking(Arc<Shared>);
+struct RegistrySource(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     registries: Registries,
-    /// `None`: nobody's credentials are sent.
+    /// `None`: no credentials are sent.
     keyring: Option<Keyring>,
     waiting: Semaphore,
 }
 
-impl PlatformSource for Asking {
+impl PlatformSource for RegistrySource {
     fn known(&self, image: &ImageRef<'_>, secrets: &PullSecrets) -> Option<Arc<Platforms>> {
         self.0.registries.known(image, &self.0.credentials(secrets)?)
     }
@@ -81,14 +81,19 @@ impl PlatformSource for Asking {
         });
     }
 
-    fn resolve<'a>(&'a self, image: &'a ImageRef<'a>, secrets: &'a PullSecrets, deadline: Instant) -> Answering<'a> {
+    fn resolve<'a>(
+        &'a self,
+        image: &'a ImageRef<'a>,
+        secrets: &'a PullSecrets,
+        deadline: Instant,
+    ) -> PlatformFuture<'a> {
         Box::pin(async move {
             let credentials = match self.0.credentials(secrets) {
                 Some(credentials) => credentials,
                 None => timeout_at(deadline, self.0.read(secrets)).await.ok().flatten()?,
             };
             let answer = self.0.registries.resolve(image, &credentials, deadline).await;
-            answer.inspect_err(|error| tracing::debug!(image = %image.normalized(), %error, "image not known")).ok()
+            answer.inspect_err(|error| tracing::debug!(image = %image.normalized(), %error, "image unknown")).ok()
         })
     }
 
@@ -98,7 +103,7 @@ impl PlatformSource for Asking {
 }
 
 impl Shared {
-    /// What these secrets hold, without reading any; but it may have them read anew.
+    /// The credentials in these secrets, as read last; starts reading them again if they are due.
     fn credentials(self: &Arc<Self>, secrets: &PullSecrets) -> Option<Credentials> {
         let Some(keyring) = self.keyring.as_ref().filter(|_| !secrets.names.is_empty()) else {
             return Some(Credentials::anonymous());
@@ -110,7 +115,7 @@ impl Shared {
         Some(credentials)
     }
 
-    /// Reads secrets while nobody waits.
+    /// Reads secrets in the background.
     fn read_aside(self: &Arc<Self>, secrets: &PullSecrets, then: impl FnOnce(&Self, Credentials) + Send + 'static) {
         let (shared, secrets) = (Arc::clone(self), secrets.clone());
         tokio::spawn(async move {
@@ -129,12 +134,12 @@ impl Shared {
     }
 }
 
-/// Credentials of pull secrets that were read lately.
+/// Credentials of pull secrets that were read recently.
 struct Keyring {
     client: Client,
     kept: Mutex<BTreeMap<PullSecrets, (Credentials, Instant)>>,
-    /// Whether it was said that Secrets may not be read: it is the same for all of them.
-    said: AtomicBool,
+    /// Whether the log has the warning that Secrets may not be read: one is enough for all of them.
+    warned: AtomicBool,
 }
 
 impl fmt::Debug for Keyring {
@@ -145,23 +150,23 @@ impl fmt::Debug for Keyring {
 
 impl Keyring {
     fn new(client: Client) -> Self {
-        Self { client, kept: Mutex::default(), said: AtomicBool::new(false) }
+        Self { client, kept: Mutex::default(), warned: AtomicBool::new(false) }
     }
 
-    /// What they held when they were last read, and whether it is up to this caller to have them read again.
+    /// The credentials when they were last read, and whether this caller must read them again.
     fn kept(&self, secrets: &PullSecrets) -> Option<(Credentials, bool)> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let (credentials, until) = kept.get_mut(secrets)?;
         let now = Instant::now();
         let due = *until <= now;
         if due {
-            // The others go on with what there is, until it has been tried.
+            // Other callers use the present ones until the read has ended.
             *until = now + READ;
         }
         Some((credentials.clone(), due))
     }
 
-    /// Reads the secrets that can be read, as the kubelet does: one that is missing is left out. `None` if the API server
+    /// Reads the secrets that can be read, as the kubelet does: a missing one is left out. `None` if the API server
     /// gives no answer.
     async fn read(&self, secrets: &PullSecrets) -> Option<Credentials> {
         let api: Api<Secret> = Api::namespaced(self.client.clone(), &secrets.namespace);
@@ -171,11 +176,11 @@ impl Keyring {
             match answer {
                 Ok(Ok(secret)) => found.extend(secret.as_ref().and_then(of_secret)),
                 Ok(Err(kube::Error::Api(denial))) if matches!(denial.code, 401 | 403) => {
-                    if !self.said.swap(true, Ordering::Relaxed) {
+                    if !self.warned.swap(true, Ordering::Relaxed) {
                         tracing::warn!(
                             namespace = secrets.namespace,
-                            "pull secrets may not be read; let the webhook's service account get Secrets, \
-                             or write pullSecrets: Never in the RegistryPolicy"
+                            "pull secrets may not be read; allow the webhook's service account to get Secrets, \
+                             or set pullSecrets: Never in the RegistryPolicy"
                         );
                     }
                 }
@@ -195,7 +200,7 @@ impl Keyring {
     }
 }
 
-/// What a Secret holds; nothing, if it is no pull secret.
+/// The credentials in a Secret; none, if it is not a pull secret.
 fn of_secret(secret: &Secret) -> Option<Credentials> {
     let data = secret.data.as_ref()?;
     let credentials = match (data.get(".dockerconfigjson"), data.get(".dockercfg")) {
@@ -205,5 +210,5 @@ fn of_secret(secret: &Secret) -> Option<Credentials> {
     };
     let name = secret.metadata.name.as_deref().unwrap_or_default();
     let namespace = secret.metadata.namespace.as_deref().unwrap_or_default();
-    credentials.inspect_err(|error| tracing::debug!(namespace, name, %error, "pull secret not usable")).ok()
+    credentials.inspect_err(|error| tracing::debug!(namespace, name, %error, "pull secret unusable")).ok()
 }

@@ -1,4 +1,4 @@
-//! The route of an admission request: what it is about, and so who answers it.
+//! The route of an admission request: which part of the program handles it.
 
 use mullion_engine::admission::response::Endpoint;
 use mullion_engine::model::json_pointer::member;
@@ -8,20 +8,20 @@ use serde_json::Value;
 
 use crate::webhook::envelope::AdmissionRequest;
 
-/// Who answers a request.
+/// The part of the program that handles a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Route<'r> {
     /// CREATE or UPDATE of a workload, at either endpoint: the engine.
     Workload(WorkloadRequest<'r>),
-    /// CREATE of a node at `/mutate`: its taint.
+    /// CREATE of a node at `/mutate`: the taint of the node.
     NodeCreate,
-    /// A ConfigMap that is written, at `/validate`: its policies, if it contains any.
+    /// CREATE or UPDATE of a ConfigMap at `/validate`: its policies, if it contains any.
     PolicyConfigMap,
     /// Anything else is allowed as it is.
     Skip,
 }
 
-/// What a request says about a workload.
+/// The workload of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WorkloadRequest<'r> {
     /// Its kind.
@@ -30,9 +30,9 @@ pub(crate) struct WorkloadRequest<'r> {
     pub(crate) operation: Operation,
     /// Its namespace: of the request, else of the object; empty if unknown.
     pub(crate) namespace: &'r str,
-    /// As it would be. It may be anything: the webhook does not decode it.
+    /// The object as it would be stored. It can be any JSON: the webhook does not decode it.
     pub(crate) object: &'r Value,
-    /// As it was; on UPDATE.
+    /// The stored object; on UPDATE.
     pub(crate) old: Option<&'r Value>,
 }
 

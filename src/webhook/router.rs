@@ -1,4 +1,4 @@
-//! `POST /mutate` and `POST /validate`.
+//! Routes of the HTTPS port: `POST /mutate` and `POST /validate`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,20 +12,20 @@ use mullion_engine::admission::response::Endpoint;
 use tokio::time::Instant;
 
 use crate::server::body;
-use crate::server::body::{Limits, Pool, Unread};
+use crate::server::body::{BodyLimits, Pool, UnreadBody};
 use crate::telemetry::metrics::BadRequest;
 use crate::webhook::handler;
-use crate::webhook::state::State;
+use crate::webhook::state::WebhookState;
 
-/// What the routes share.
+/// State shared by the routes.
 struct Shared {
-    state: Arc<State>,
-    limits: Limits,
+    state: Arc<WebhookState>,
+    limits: BodyLimits,
     pool: Pool,
 }
 
 /// The routes of the TLS port. Other methods get 405, other paths 404.
-pub fn router(state: Arc<State>, limits: Limits) -> Router {
+pub fn router(state: Arc<WebhookState>, limits: BodyLimits) -> Router {
     let shared = Arc::new(Shared { state, limits, pool: Pool::default() });
     Router::new()
         .route("/mutate", post(|shared, request| answer(shared, Endpoint::Mutate, request)))
@@ -33,7 +33,7 @@ pub fn router(state: Arc<State>, limits: Limits) -> Router {
         .with_state(shared)
 }
 
-async fn answer(Extract(shared): Extract<Arc<Shared>>, endpoint: Endpoint, request: Request) -> Response {
+pub(crate) async fn answer(Extract(shared): Extract<Arc<Shared>>, endpoint: Endpoint, request: Request) -> Response {
     let arrived = Instant::now();
     let (parts, body) = request.into_parts();
     let read = body::read(&parts.headers, parts.uri.query(), body, &shared.limits, &shared.pool).await;
@@ -42,12 +42,12 @@ async fn answer(Extract(shared): Extract<Arc<Shared>>, endpoint: Endpoint, reque
         Ok((bytes, _share)) => {
             let deadline = arrived + body::budget(parts.uri.query(), &shared.limits);
             let answer = handler::handle(&shared.state, endpoint, &bytes, deadline).await;
-            answer.map_err(|error| Unread { reason: BadRequest::Malformed, text: error.to_string(), close: false })
+            answer.map_err(|error| UnreadBody { reason: BadRequest::Malformed, text: error.to_string(), close: false })
         }
     };
     let (mut response, close) = match outcome {
         Ok(json) => (([(header::CONTENT_TYPE, "application/json")], json).into_response(), false),
-        Err(unread) => (refuse(&shared.state, &unread), unread.close),
+        Err(unread) => (error_response(&shared.state, &unread), unread.close),
     };
     // A client that reconnects reaches another replica. HTTP/2 has no such header; its connections get a GOAWAY.
     let close = close || shared.state.draining.load(Ordering::Acquire);
@@ -57,7 +57,7 @@ async fn answer(Extract(shared): Extract<Arc<Shared>>, endpoint: Endpoint, reque
     response
 }
 
-fn refuse(state: &State, unread: &Unread) -> Response {
+fn error_response(state: &WebhookState, unread: &UnreadBody) -> Response {
     state.metrics.bad_request(unread.reason);
     let status = unread.status();
     let mut response = (status, format!("mullion: {}\n", unread.text)).into_response();

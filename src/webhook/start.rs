@@ -1,4 +1,4 @@
-//! From flags to a running server, and down again.
+//! Starts the webhook from its flags, and stops it.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -19,26 +19,26 @@ use crate::cluster::state::store::last_good;
 use crate::cluster::{connect, live};
 use crate::policy_files::reload::{Source, begin};
 use crate::server::accept::{ConnectionLimits, run_to_end, serve};
-use crate::server::body::Limits;
+use crate::server::body::BodyLimits;
 use crate::server::tls::certificate::Certificate;
 use crate::server::tls::secret;
-use crate::shutdown_signals::{Ask, Signals};
-use crate::webhook::args::Args;
-use crate::webhook::images::Images;
+use crate::shutdown_signals::{Signals, StopRequest};
+use crate::webhook::args::WebhookArgs;
+use crate::webhook::images::ImageSources;
 use crate::webhook::namespaces::Namespaces;
-use crate::webhook::registries::maker;
-use crate::webhook::state::State;
+use crate::webhook::registries::source_factory;
+use crate::webhook::state::WebhookState;
 use crate::webhook::{admin, reload, router};
 
-/// Runs until SIGTERM or SIGINT. An error means that it could not start, and says what to do: exit code 2; or that a
-/// part of it broke, and that it is better started anew than left with a snapshot that stands still. It logs
-/// to standard error from several threads, so the caller must not hold its lock.
-pub fn run(args: &Args) -> anyhow::Result<()> {
+/// Runs until SIGTERM or SIGINT. An error means that it could not start, and contains what to do: exit code 2; or that a
+/// part of it ended, and that a restart is better than a snapshot that no longer changes. It logs to standard error from
+/// several threads, so the caller must not hold the lock of standard error.
+pub(crate) fn run(args: &WebhookArgs) -> anyhow::Result<()> {
     run_to_end(&args.log, start(args))
 }
 
-async fn start(args: &Args) -> anyhow::Result<()> {
-    // First of all: a signal during the start must not find the default action.
+async fn start(args: &WebhookArgs) -> anyhow::Result<()> {
+    // First: a signal during the start must not find the default action.
     let mut signals = Signals::install().context("cannot listen for signals")?;
     let stop = CancellationToken::new();
     let (certificate, seen) = match &args.tls_dir {
@@ -46,18 +46,18 @@ async fn start(args: &Args) -> anyhow::Result<()> {
         None => (Arc::default(), 0),
     };
     let config = Arc::new(certificate.server_config()?);
-    let Facts { snapshot, synced, live, kept, client } = snapshot(args).await?;
-    let mut state = State::new(snapshot, synced, Arc::new(ArcSwap::from_pointee(PolicySet::built_in())));
-    state.kept = kept.as_ref().map(|kept| kept.state.clone());
+    let ClusterFacts { snapshot, synced, live, follower, client } = snapshot(args).await?;
+    let mut state = WebhookState::new(snapshot, synced, Arc::new(ArcSwap::from_pointee(PolicySet::built_in())));
+    state.mullion_state = follower.as_ref().map(|follower| follower.state.clone());
     state.namespace = client.as_ref().map(|client| namespace(args, client));
     state.namespaces = client.clone().map(Namespaces::of);
-    state.images = images(client.clone());
+    state.images = ImageSources::made_by(source_factory(client.clone()));
     let state = Arc::new(state);
     state.metrics.tls_valid(certificate.valid().as_ref());
     let source = tokio::select! {
         source = policies(args, &state, client.clone()) => source?,
         _ = signals.next() => {
-            tracing::info!("asked to stop while the policies were being read");
+            tracing::info!("stopping before the policies were read");
             return Ok(());
         }
     };
@@ -75,7 +75,7 @@ async fn start(args: &Args) -> anyhow::Result<()> {
     let admin_stop = CancellationToken::new();
     let admin_limits = ConnectionLimits { connections: 64, drain: Duration::from_secs(1), ..limits.clone() };
     let mut admin = tokio::spawn(serve(admin, None, admin_routes, admin_limits, metrics.clone(), admin_stop.clone()));
-    let main_routes = router::router(Arc::clone(&state), Limits::default());
+    let main_routes = router::router(Arc::clone(&state), BodyLimits::default());
     let mut main = tokio::spawn(serve(main, Some(config), main_routes, limits, metrics, stop.clone()));
 
     let watches = async {
@@ -85,28 +85,28 @@ async fn start(args: &Args) -> anyhow::Result<()> {
         }
     };
     tokio::select! {
-        () = asked_to_stop(signals, &state, args.drain_delay) => {}
-        _ = &mut main => bail!("the HTTPS server ended by itself"),
-        _ = &mut admin => bail!("the admin server ended by itself"),
-        () = watches => bail!("the watches of the cluster ended by themselves"),
+        () = stop_requested(signals, &state, args.drain_delay) => {}
+        _ = &mut main => bail!("the HTTPS server ended unexpectedly"),
+        _ = &mut admin => bail!("the admin server ended unexpectedly"),
+        () = watches => bail!("the watches of the cluster ended unexpectedly"),
     }
     stop.cancel();
     main.await.context("the HTTPS server ended early")?;
-    // Last, so that probes and scrapes are answered to the end.
+    // Last, so that probes and scrapes get responses until the end.
     admin_stop.cancel();
     admin.await.context("the admin server ended early")?;
-    drop(kept);
+    drop(follower);
     tracing::info!("stopped");
     Ok(())
 }
 
-/// Keeps `certificate`, which was loaded from the content `seen` if there is a `--tls-dir`, as new as its source.
+/// Starts to follow the source of `certificate`; with `--tls-dir` it was loaded from the content `seen`.
 fn follow_certificate(
-    args: &Args,
+    args: &WebhookArgs,
     client: Option<kube::Client>,
     certificate: Arc<Certificate>,
     seen: u64,
-    state: &Arc<State>,
+    state: &Arc<WebhookState>,
     stop: &CancellationToken,
 ) -> anyhow::Result<()> {
     state.certificate.store(certificate.is_loaded(), Ordering::Release);
@@ -120,8 +120,8 @@ fn follow_certificate(
             tokio::spawn(secret::follow(client, secret.clone(), certificate, shared, stop));
         }
         (None, Some(secret), None) => bail!(
-            "the Secret {secret} of --tls-secret is in a cluster, and with --snapshot FILE there is none; \
-             give the certificate as files by --tls-dir DIR"
+            "the Secret {secret} of --tls-secret is in a cluster, but --snapshot FILE uses no cluster; \
+             pass the certificate as files with --tls-dir DIR"
         ),
         (None, None, _) => bail!("there is no certificate to serve with; pass --tls-secret NS/NAME or --tls-dir DIR"),
     }
@@ -133,28 +133,34 @@ async fn listen(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> 
     listener.with_context(|| format!("cannot listen on {address}; choose another address with {flag}"))
 }
 
-/// What the cluster tells.
-struct Facts {
+/// What is read from the cluster.
+struct ClusterFacts {
     snapshot: Arc<ArcSwap<ClusterSnapshot>>,
     /// Whether `snapshot` is complete.
     synced: Arc<AtomicBool>,
-    /// What must live as long as the facts are wanted.
+    /// The watches; dropping them ends the updates.
     live: Option<Arc<live::Live>>,
-    /// As does this.
-    kept: Option<Follower>,
-    /// For what is asked beside them.
+    /// Updates of ConfigMap `mullion-state`; dropping it ends them.
+    follower: Option<Follower>,
+    /// For further reads.
     client: Option<kube::Client>,
 }
 
-async fn snapshot(args: &Args) -> anyhow::Result<Facts> {
+async fn snapshot(args: &WebhookArgs) -> anyhow::Result<ClusterFacts> {
     if let Some(path) = &args.snapshot {
         let snapshot = Arc::new(ArcSwap::from_pointee(read_snapshot(path)?));
-        return Ok(Facts { snapshot, synced: Arc::new(AtomicBool::new(true)), live: None, kept: None, client: None });
+        return Ok(ClusterFacts {
+            snapshot,
+            synced: Arc::new(AtomicBool::new(true)),
+            live: None,
+            follower: None,
+            client: None,
+        });
     }
     let client = connect::client(args.kubeconfig.as_deref()).await;
     let client = client.context("no cluster to watch (--snapshot FILE needs none)")?;
-    let kept = follow(client.clone(), &namespace(args, &client), true);
-    let live = Arc::new(live::Live::start(client.clone(), kept.state.clone()));
+    let follower = follow(client.clone(), &namespace(args, &client), true);
+    let live = Arc::new(live::Live::start(client.clone(), follower.state.clone()));
     let synced = Arc::new(AtomicBool::new(false));
     let (waiter, flag) = (Arc::clone(&live), Arc::clone(&synced));
     tokio::spawn(async move {
@@ -162,18 +168,13 @@ async fn snapshot(args: &Args) -> anyhow::Result<Facts> {
         flag.store(true, Ordering::Release);
     });
     let snapshot = Arc::clone(&live.snapshot);
-    Ok(Facts { snapshot, synced, live: Some(live), kept: Some(kept), client: Some(client) })
+    Ok(ClusterFacts { snapshot, synced, live: Some(live), follower: Some(follower), client: Some(client) })
 }
 
-/// Mullion's own: where its certificate is, if nothing else is said.
-fn namespace(args: &Args, client: &kube::Client) -> String {
+/// Mullion's own namespace: that of `--namespace`, else that of its certificate, else that of the client.
+fn namespace(args: &WebhookArgs, client: &kube::Client) -> String {
     let of_secret = || args.tls_secret.as_ref().map(|secret| secret.namespace.clone());
     args.namespace.clone().or_else(of_secret).unwrap_or_else(|| client.default_namespace().to_owned())
-}
-
-/// Who is asked for images, once policies have them asked for.
-fn images(client: Option<kube::Client>) -> Images {
-    Images::made_by(maker(client))
 }
 
 fn read_snapshot(path: &Path) -> anyhow::Result<ClusterSnapshot> {
@@ -184,7 +185,11 @@ fn read_snapshot(path: &Path) -> anyhow::Result<ClusterSnapshot> {
 }
 
 /// The policies of `--policies`, in force in `state`, and the source of later ones; `None` without directories.
-async fn policies(args: &Args, state: &State, client: Option<kube::Client>) -> anyhow::Result<Option<Source>> {
+async fn policies(
+    args: &WebhookArgs,
+    state: &WebhookState,
+    client: Option<kube::Client>,
+) -> anyhow::Result<Option<Source>> {
     if args.policies.is_empty() {
         return Ok(None);
     }
@@ -200,13 +205,13 @@ async fn policies(args: &Args, state: &State, client: Option<kube::Client>) -> a
     Ok(Some(source))
 }
 
-/// Returns when it is time to stop accepting: at once on SIGINT (a person waits) or a second signal, else `delay` after
-/// SIGTERM, unready meanwhile.
-async fn asked_to_stop(mut signals: Signals, state: &State, delay: Duration) {
-    let ask = signals.next().await;
+/// Returns when the server must stop accepting: at once on SIGINT (a person waits) or a second signal, else `delay` after
+/// SIGTERM. The server is not ready meanwhile.
+async fn stop_requested(mut signals: Signals, state: &WebhookState, delay: Duration) {
+    let request = signals.next().await;
     state.draining.store(true, Ordering::Release);
-    if ask == Ask::Terminate {
-        tracing::info!(seconds = delay.as_secs_f64(), "asked to stop; still accepting for a while");
+    if request == StopRequest::Terminate {
+        tracing::info!(seconds = delay.as_secs_f64(), "stopping; connections are still accepted for the drain delay");
         tokio::select! {
             () = tokio::time::sleep(delay) => {}
             _ = signals.next() => {}

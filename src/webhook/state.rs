@@ -1,4 +1,4 @@
-//! What every request reads: the facts, the policies, and what is still missing before requests are welcome.
+//! State that every request reads: cluster snapshot, policies, images, and the conditions of readiness.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,47 +8,46 @@ use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_policy::policy_set::PolicySet;
 use tokio::sync::{Semaphore, watch as channel};
 
-use crate::cluster::state::document::State as Kept;
+use crate::cluster::state::document::State as MullionState;
 use crate::policy_files::report::PolicyReporter;
 use crate::telemetry::metrics::Metrics;
-use crate::webhook::images::Images;
-use crate::webhook::judge;
-use crate::webhook::judge::Judge;
+use crate::webhook::engine_review::{ReviewFunction, review_and_respond};
+use crate::webhook::images::ImageSources;
 use crate::webhook::namespaces::Namespaces;
 
-/// Shared by all connections; nothing in it is ever locked for longer than a pointer swap.
+/// Shared by all connections; no lock in it is held for longer than a pointer swap.
 #[derive(Debug)]
-pub struct State {
-    /// What is known of the cluster; replaced whole.
+pub struct WebhookState {
+    /// The cluster snapshot; replaced whole.
     pub snapshot: Arc<ArcSwap<ClusterSnapshot>>,
-    /// Whether `snapshot` is complete: the first listing of everything watched is in.
+    /// Whether `snapshot` is complete: the first lists of all watches have arrived.
     pub snapshot_synced: Arc<AtomicBool>,
     /// The policies in force; replaced whole.
     pub policies: Arc<ArcSwap<PolicySet>>,
     /// The report about the policy files.
     pub policy_reporter: PolicyReporter,
-    /// What the controller keeps in ConfigMap `mullion-state`, as it changes; `None` without a cluster.
-    pub kept: Option<channel::Receiver<Option<Arc<Kept>>>>,
+    /// ConfigMap `mullion-state`, which the controller writes; `None` without a cluster.
+    pub mullion_state: Option<channel::Receiver<Option<Arc<MullionState>>>>,
     /// Mullion's own namespace, whose ConfigMaps can be mounted; `None` without a cluster.
     pub namespace: Option<String>,
-    /// Whose turn it is to have policies judged.
+    /// Held while the policies of a ConfigMap are reviewed, one at a time.
     pub policy_turn: Arc<Semaphore>,
-    /// Who is asked for namespaces that `snapshot` does not have yet; `None` without a cluster.
+    /// Look-ups of namespaces that `snapshot` does not contain yet; `None` without a cluster.
     pub namespaces: Option<Namespaces>,
-    /// Who is asked what images are.
-    pub images: Images,
+    /// The source of the platforms of images.
+    pub images: ImageSources,
     /// Whether a certificate is loaded.
     pub certificate: AtomicBool,
-    /// Whether the process is about to stop: no longer ready, and HTTP/1 clients are asked to reconnect.
+    /// Whether the process is about to stop: it is not ready, and HTTP/1 connections are closed after the response.
     pub draining: AtomicBool,
-    /// The engine.
-    pub judge: Judge,
-    /// Numbers and events.
+    /// The review of one workload.
+    pub review: ReviewFunction,
+    /// Metrics and events.
     pub metrics: Metrics,
 }
 
-impl State {
-    /// Over a snapshot and policies that others keep up to date.
+impl WebhookState {
+    /// State with a snapshot and policies that the caller updates.
     pub fn new(
         snapshot: Arc<ArcSwap<ClusterSnapshot>>,
         snapshot_synced: Arc<AtomicBool>,
@@ -61,18 +60,18 @@ impl State {
             policies,
             metrics: Metrics::about(policy_reporter.clone()),
             policy_reporter,
-            kept: None,
+            mullion_state: None,
             namespace: None,
             policy_turn: Arc::new(Semaphore::new(1)),
             namespaces: None,
-            images: Images::default(),
+            images: ImageSources::default(),
             certificate: AtomicBool::new(false),
             draining: AtomicBool::new(false),
-            judge: judge::engine,
+            review: review_and_respond,
         }
     }
 
-    /// Over facts that never change: `--snapshot FILE`, and tests.
+    /// State with a snapshot and policies that never change: `--snapshot FILE`, and tests.
     pub fn fixed(snapshot: ClusterSnapshot, policies: PolicySet) -> Self {
         Self::new(
             Arc::new(ArcSwap::from_pointee(snapshot)),
@@ -81,8 +80,7 @@ impl State {
         )
     }
 
-    /// What is missing before requests are welcome; empty: ready. Policies are there from the start, or the process
-    /// is not.
+    /// What is missing for readiness; empty: ready. Policies are never missing: without them the process does not start.
     pub fn missing(&self) -> Vec<&'static str> {
         let checks = [
             (self.certificate.load(Ordering::Acquire), "no certificate is loaded"),

@@ -1,4 +1,4 @@
-//! The real API server takes every object, and Pod Security `restricted` every pod.
+//! Every object of the chart on a real API server, and every pod under Pod Security `restricted`.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::json;
@@ -6,21 +6,21 @@ use serde_json::json;
 use crate::rendered::{Rendered, text};
 use crate::server::Server;
 
-/// As a server-side dry run that refuses unknown fields; the server's own defaults and checks apply.
+/// By a server-side dry run that rejects unknown fields; the server's own defaults and checks apply.
 pub async fn every_object_is_accepted(server: &Server, file: &Rendered) -> Result<()> {
     let namespace = format!("accepted-{}", file.name);
     server.namespace(&namespace, json!({})).await?;
-    let mut refused = Vec::new();
+    let mut rejected = Vec::new();
     for object in file.chart().namespace(&namespace).objects()? {
         if let Err(why) = server.dry_run(&object).await {
-            refused.push(format!("{why:#}"));
+            rejected.push(format!("{why:#}"));
         }
     }
-    ensure!(refused.is_empty(), "{}", refused.join("\n"));
+    ensure!(rejected.is_empty(), "{}", rejected.join("\n"));
     Ok(())
 }
 
-/// Deployments are never refused for their pods, so the pods are sent themselves, as their owners would make them.
+/// Deployments are never rejected for their pods, so the pods themselves are sent, as their owners would create them.
 pub async fn pods_pass_pod_security(server: &Server, file: &Rendered) -> Result<()> {
     for (level, version) in [("restricted", "latest"), ("privileged", "latest")] {
         let namespace = format!("{level}-{}", file.name);
@@ -30,7 +30,7 @@ pub async fn pods_pass_pod_security(server: &Server, file: &Rendered) -> Result<
         });
         server.namespace(&namespace, labels).await?;
         let objects = file.chart().namespace(&namespace).objects()?;
-        // Some values files have somebody else make the accounts.
+        // Some values files use existing accounts.
         for account in ["mullion-webhook", "mullion-controller", "mullion-withdraw"] {
             let metadata = json!({"name": account, "namespace": namespace});
             let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata});
@@ -42,7 +42,7 @@ pub async fn pods_pass_pod_security(server: &Server, file: &Rendered) -> Result<
             pod["metadata"]["name"] = owner["metadata"]["name"].clone();
             pod["metadata"]["namespace"] = json!(namespace);
             pod["spec"] = owner["spec"]["template"]["spec"].clone();
-            // Of the whole cluster, and other trials' business.
+            // Objects of the whole cluster, which other trials check.
             pod["spec"]["priorityClassName"] = json!("chart-test");
             let on_host = pod["spec"]["hostNetwork"] == true;
             let outcome = server.dry_run(&pod).await;
@@ -56,16 +56,15 @@ pub async fn pods_pass_pod_security(server: &Server, file: &Rendered) -> Result<
     Ok(())
 }
 
-/// The host's network and its ports are all that Pod Security holds against such a pod.
-fn only_for_the_network(refusal: &str) -> Result<()> {
-    let (_, reasons) =
-        refusal.rsplit_once("violates PodSecurity \"restricted:latest\": ").context(refusal.to_owned())?;
+/// Only the host's network and its ports violate Pod Security.
+fn only_for_the_network(denial: &str) -> Result<()> {
+    let (_, reasons) = denial.rsplit_once("violates PodSecurity \"restricted:latest\": ").context(denial.to_owned())?;
     let known =
         |reason: &str| reason.starts_with("host namespaces (hostNetwork=true)") || reason.starts_with("hostPort (");
-    // Reasons read `name (details)`, and commas stand in details too.
+    // Reasons have the form `name (details)`, and details can contain commas.
     for reason in reasons.split_inclusive("), ") {
         if !known(reason) {
-            bail!("{reason}: {refusal}");
+            bail!("{reason}: {denial}");
         }
     }
     Ok(())

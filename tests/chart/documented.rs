@@ -1,4 +1,4 @@
-//! `values.yaml` and `values.schema.json` are about the same values, and both say what each is.
+//! `values.yaml` and `values.schema.json` contain the same values, with a description of each.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::rendered::read;
 
-/// Not Mullion's values: what Helm gives to a chart below another.
+/// Values that Helm adds to a subchart.
 const OF_HELM: [&str; 2] = ["global", "enabled"];
 
 pub fn schema_and_values_agree() -> Result<()> {
@@ -18,9 +18,7 @@ pub fn schema_and_values_agree() -> Result<()> {
     let (mut wrong, mut known) = (Vec::new(), BTreeSet::new());
     compare("", &schema, &read(&path)?, &mut known, &mut wrong);
     let commented = commented(&std::fs::read_to_string(&path)?)?;
-    wrong.extend(
-        known.difference(&commented).map(|value| format!("{value}: no comment in values.yaml says what it is")),
-    );
+    wrong.extend(known.difference(&commented).map(|value| format!("{value}: no comment in values.yaml describes it")));
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
     ensure!(known.len() > 70, "{} values", known.len());
     Ok(())
@@ -31,7 +29,7 @@ fn compare(at: &str, schema: &Value, value: &Value, known: &mut BTreeSet<String>
         wrong.push(format!("{at}: no description in values.schema.json"));
     }
     let Some(properties) = schema["properties"].as_object().filter(|_| schema["additionalProperties"] == false) else {
-        // What passes through to Kubernetes, and plain values.
+        // Values that are passed to Kubernetes, and plain values.
         if schema["type"].is_null() && schema["enum"].is_null() {
             wrong.push(format!("{at}: the schema takes anything"));
         }
@@ -41,7 +39,7 @@ fn compare(at: &str, schema: &Value, value: &Value, known: &mut BTreeSet<String>
         wrong.push(format!("{at} is no object in values.yaml"));
         return;
     };
-    // An object that is empty by default has its keys named in the comment.
+    // The comment of an object that is empty by default names its keys.
     if values.is_empty() {
         return;
     }
@@ -65,25 +63,25 @@ fn compare(at: &str, schema: &Value, value: &Value, known: &mut BTreeSet<String>
     }
 }
 
-/// The keys that a comment is about: the one right above, which keys of the same object that follow without an empty line
+/// The keys that a comment describes: the one right above, which keys of the same object that follow without an empty line
 /// share, or that of the object they are in (but not that of a whole part, as `webhook`, unless it is for the switch).
 fn commented(content: &str) -> Result<BTreeSet<String>> {
     let (mut found, mut parents): (BTreeSet<String>, Vec<(usize, String)>) = (BTreeSet::new(), Vec::new());
-    let mut said: BTreeSet<usize> = BTreeSet::new();
+    let mut described: BTreeSet<usize> = BTreeSet::new();
     for (number, line) in content.lines().enumerate() {
         let text = line.trim_start();
         let indent = line.len() - text.len();
         if text.is_empty() {
-            said.clear();
+            described.clear();
         } else if text.starts_with('#') {
-            said.insert(indent);
+            described.insert(indent);
         } else if !text.starts_with("- ") {
             let Some((key, _)) = text.split_once(':') else { bail!("values.yaml:{}: {line}", number + 1) };
-            said.retain(|other| *other <= indent);
+            described.retain(|other| *other <= indent);
             parents.retain(|(other, _)| *other < indent);
             let parent = parents.last().map_or("", |(_, path)| path);
             let path = format!("{parent}.{key}");
-            if said.contains(&indent) || (parents.len() > 1 || key == "enabled") && found.contains(parent) {
+            if described.contains(&indent) || (parents.len() > 1 || key == "enabled") && found.contains(parent) {
                 found.insert(path.clone());
             }
             parents.push((indent, path));

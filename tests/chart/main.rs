@@ -1,5 +1,5 @@
-//! The chart under every values file of `charts/mullion/ci`: what Helm renders, what the API server says to it, and what
-//! an upgrade from one to another leaves.
+//! The chart under every values file of `charts/mullion/ci`: the rendered objects, the responses of the API server, and
+//! upgrades from one values file to another.
 //!
 //! One trial for each check and values file; `cargo test --test chart eks` runs those of one file. One control plane is
 //! shared by the checks that need one. Needs the control-plane tools, of which Helm is one: `make test` builds them.
@@ -37,19 +37,22 @@ use mullion_cluster::{Shared, Suite};
 use crate::rendered::Rendered;
 use crate::server::Server;
 
-/// What must hold for the chart whatever the values are, or for values that no file has.
+/// Checks of the chart without a values file.
 const VALUES: &[(&str, OfValues)] = &[
-    ("values::missing_ones_are_named", values::missing_ones_are_named),
-    ("values::wrong_ones_are_refused_in_words", values::wrong_ones_are_refused_in_words),
-    ("values::right_ones_are_taken", values::right_ones_are_taken),
-    ("values::old_servers_are_refused", values::old_servers_are_refused),
+    ("values::missing_values_are_named", values::missing_values_are_named),
+    ("values::wrong_values_are_rejected_with_a_message", values::wrong_values_are_rejected_with_a_message),
+    ("values::valid_values_are_accepted", values::valid_values_are_accepted),
+    ("values::old_servers_are_rejected", values::old_servers_are_rejected),
     ("values::schema_and_values_agree", documented::schema_and_values_agree),
-    ("templates::no_template_asks_for_chance_clock_or_cluster", repeated::no_template_asks_for_chance_clock_or_cluster),
+    (
+        "templates::no_template_uses_random_values_clock_or_cluster",
+        repeated::no_template_uses_random_values_clock_or_cluster,
+    ),
 ];
 
-/// What must hold for the chart under each values file, without a cluster.
+/// Checks of each values file without a cluster.
 const OFFLINE: &[(&str, Check)] = &[
-    ("lint", repeated::helm_lint_has_nothing_to_say),
+    ("lint", repeated::helm_lint_reports_nothing),
     ("same", repeated::rendered_again_it_is_the_same),
     ("generated", repeated::nothing_is_generated),
     ("known", meaning::only_known_kinds_are_installed),
@@ -65,7 +68,7 @@ const OFFLINE: &[(&str, Check)] = &[
     ("disruption", pods::budgets_leave_a_way),
     ("spread", pods::replicas_spread),
     ("service", network::services_reach_their_pods),
-    ("network-policy", network::policies_let_in_who_must),
+    ("network-policy", network::policies_allow_required_clients),
     ("monitors", network::monitors_find_their_services),
     ("flags", program::every_flag_is_known),
     ("check", program::check_finds_nothing),
@@ -75,19 +78,19 @@ const OFFLINE: &[(&str, Check)] = &[
     ("no-more", rights::no_wildcards_and_no_writes_of_the_webhook),
 ];
 
-/// What the API server says, for each values file.
-const ASKED: &[(&str, Asked)] = &[
+/// Checks of each values file on the API server.
+const SERVER_CHECKS: &[(&str, ServerCheck)] = &[
     ("accepted", |server, file| Box::pin(admitted::every_object_is_accepted(server, file))),
     ("pod-security", |server, file| Box::pin(admitted::pods_pass_pod_security(server, file))),
 ];
 
 type OfValues = fn() -> Result<()>;
 type Check = fn(&Rendered) -> Result<()>;
-type Asked = for<'a> fn(&'a Server, &'a Rendered) -> BoxFuture<'a, Result<()>>;
-type AskedOfAll = for<'a> fn(&'a Server, &'a [Arc<Rendered>]) -> BoxFuture<'a, Result<()>>;
+type ServerCheck = for<'a> fn(&'a Server, &'a Rendered) -> BoxFuture<'a, Result<()>>;
+type AllFilesCheck = for<'a> fn(&'a Server, &'a [Arc<Rendered>]) -> BoxFuture<'a, Result<()>>;
 
-/// What the API server says to all of them.
-const ASKED_OF_ALL: &[(&str, AskedOfAll)] = &[
+/// Checks of all values files on the API server.
+const ALL_FILES_CHECKS: &[(&str, AllFilesCheck)] = &[
     ("upgrades::from_and_to_each_file_the_bundle_stays", |server, files| {
         Box::pin(upgrades::from_and_to_each_file_the_bundle_stays(server, files))
     }),
@@ -105,14 +108,14 @@ fn main() -> ExitCode {
     // Helm and the API server keep the processors busy: more at the same time take longer.
     let mut suite = Suite::new("chart", 3);
     let server = Shared::new(Server::start);
-    for (name, check) in ASKED_OF_ALL {
+    for (name, check) in ALL_FILES_CHECKS {
         let (files, check) = (files.clone(), *check);
         suite.shared_trial(&server, (*name).to_owned(), move |server| {
             Box::pin(async move { check(&server, &files).await })
         });
     }
     for file in &files {
-        for (name, check) in ASKED {
+        for (name, check) in SERVER_CHECKS {
             let (file, check) = (Arc::clone(file), *check);
             suite.shared_trial(&server, format!("{}::{name}", file.name), move |server| {
                 Box::pin(async move { check(&server, &file).await })

@@ -1,4 +1,4 @@
-//! What is installed, as a whole: kinds, names, hooks, webhook configurations, policies.
+//! Installed objects as a whole: kinds, names, hooks, webhook configurations, policies.
 
 use std::collections::BTreeSet;
 
@@ -45,7 +45,7 @@ pub fn only_known_kinds_are_installed(file: &Rendered) -> Result<()> {
     Ok(())
 }
 
-/// Rendered with `helm template` and applied without `-n`, everything still goes where it belongs.
+/// Rendered with `helm template` and applied without `-n`, every object is in its namespace.
 pub fn names_labels_and_namespaces(file: &Rendered) -> Result<()> {
     let mut elsewhere = vec![file.value("/controller/probeNamespace").as_str().unwrap_or_default(), "mullion-system"];
     elsewhere.extend(list(&file.values, "/rbac/pullSecrets").iter().filter_map(Value::as_str));
@@ -71,7 +71,7 @@ pub fn names_labels_and_namespaces(file: &Rendered) -> Result<()> {
     Ok(())
 }
 
-/// The only hook is what takes Mullion off the nodes before it goes, and it may not wait for ever.
+/// The only hook removes Mullion from the nodes before it is uninstalled, and it has a time limit.
 pub fn hooks_are_those_of_the_withdrawal(file: &Rendered) -> Result<()> {
     let mut jobs = 0;
     for object in file.objects()? {
@@ -87,7 +87,7 @@ pub fn hooks_are_those_of_the_withdrawal(file: &Rendered) -> Result<()> {
         ensure!(file.value("/withdraw/deadlineSeconds").as_u64() == Some(deadline), "{deadline} s");
         let policy = object["metadata"]["annotations"]["helm.sh/hook-delete-policy"].as_str().unwrap_or_default();
         ensure!(policy.contains("before-hook-creation") && policy.contains("hook-succeeded"), "{policy}");
-        // It must give up by itself before it is killed, or nobody hears what is left.
+        // It must stop before it is killed, or it does not report what is left.
         let arguments = list(object, "/spec/template/spec/containers/0/args");
         ensure!(arguments.first() == Some(&json!("withdraw")), "{arguments:?}");
         let own = arguments.iter().filter_map(Value::as_str).find_map(|one| one.strip_prefix("--timeout="));
@@ -148,16 +148,16 @@ pub fn configurations_follow_the_values(file: &Rendered) -> Result<()> {
                 wanted.extend(list(&file.values, "/admission/excludedNamespaces").iter().cloned());
                 ensure!(excluded == wanted, "{endpoint} {name}: {excluded:?}");
             }
-            let settled = list(webhook, "/matchConditions").iter().any(|one| one["name"] == "not-settled-on-linux");
+            let condition = list(webhook, "/matchConditions").iter().any(|one| one["name"] == "not-settled-on-linux");
             let may_skip = ["pods.mullion.dev", "templates.mullion.dev", "other-pods.mullion.dev"].contains(&name);
             let skips = file.is_on("/admission/skipSettledLinux") && may_skip && !may_fail;
-            ensure!(settled == skips, "{endpoint} {name}: settled Linux");
+            ensure!(condition == skips, "{endpoint} {name}: explicitly Linux");
         }
     }
     Ok(())
 }
 
-/// A ConfigMap of the chart or of the values; never a single file of it, which a kubelet would not bring up to date.
+/// A ConfigMap of the chart or of the values; never a single file of it, which a kubelet would not update.
 pub fn policies_are_mounted_whole(file: &Rendered) -> Result<()> {
     let theirs = file.value("/policies/configMap").as_str().unwrap_or_default();
     for owner in file.templates()? {

@@ -1,4 +1,4 @@
-//! Who reaches whom: Services, network policies, monitors.
+//! Connections: Services, network policies, monitors.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -43,9 +43,9 @@ pub fn services_reach_their_pods(file: &Rendered) -> Result<()> {
     Ok(())
 }
 
-/// Where the API server comes from nobody can say (a node, a tunnel's pod, an address outside): the webhook's port is
-/// open to all, or the policy cuts it off.
-pub fn policies_let_in_who_must(file: &Rendered) -> Result<()> {
+/// The address of the API server is unknown (a node, a tunnel's pod, an address outside): the webhook's port must be open to
+/// all, or the policy would block it.
+pub fn policies_allow_required_clients(file: &Rendered) -> Result<()> {
     let all: Vec<_> = file.of_kind("NetworkPolicy")?.collect();
     ensure!(all.is_empty() != file.is_on("/networkPolicy/enabled"), "{} policies", all.len());
     for policy in &all {

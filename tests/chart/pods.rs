@@ -1,33 +1,33 @@
-//! What every pod of the chart has.
+//! Requirements of every pod of the chart.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::rendered::{Rendered, list, selects, text};
 
-/// Mullion's own pods never depend on Mullion: where it is not asked about its own namespace, they place themselves.
+/// Mullion's own pods never depend on Mullion: the webhook does not review its own namespace, so they select Linux themselves.
 pub fn pinned_to_linux(file: &Rendered) -> Result<()> {
     for owner in file.templates()? {
         let spec = owner.spec();
         ensure!(spec["nodeSelector"]["kubernetes.io/os"] == "linux", "{}: {}", owner.name(), spec["nodeSelector"]);
-        // A program for another processor ends at once.
+        // A program for another processor fails at once.
         let architecture = &spec["nodeSelector"]["kubernetes.io/arch"];
         ensure!(architecture == file.value("/image/architecture"), "{}: {architecture}", owner.name());
-        // Rancher's taint of Linux nodes, in whatever words.
+        // Rancher's taint of Linux nodes, in any form.
         let tolerated = list(spec, "/tolerations").iter().any(|one| {
             one["key"] == "cattle.io/os"
                 && (one["operator"] == "Exists" || one["value"] == "linux")
                 && (one["effect"].is_null() || one["effect"] == "NoSchedule")
         });
         ensure!(tolerated, "{}: {}", owner.name(), spec["tolerations"]);
-        // Everything tolerated would bring them onto nodes that are to be empty.
+        // A toleration of all taints would allow nodes that should be empty.
         let all = list(spec, "/tolerations").iter().any(|one| one["operator"] == "Exists" && one.get("key").is_none());
         ensure!(!all, "{} tolerates everything", owner.name());
     }
     Ok(())
 }
 
-/// A CPU limit makes an admission webhook wait for its next period, which every pod of the cluster then waits for.
+/// A CPU limit can pause an admission webhook, and every pod of the cluster then waits.
 pub fn requests_and_no_cpu_limit(file: &Rendered) -> Result<()> {
     for owner in file.templates()? {
         for container in owner.containers() {
@@ -41,7 +41,7 @@ pub fn requests_and_no_cpu_limit(file: &Rendered) -> Result<()> {
     Ok(())
 }
 
-/// Pod Security `restricted`; the API server says so, too, and names no field that it does not know.
+/// Pod Security `restricted`; the API server checks it, too, and reports unknown fields.
 pub fn nothing_that_pod_security_restricts(file: &Rendered) -> Result<()> {
     for owner in file.templates()? {
         let (name, spec) = (owner.name(), owner.spec());
@@ -50,7 +50,7 @@ pub fn nothing_that_pod_security_restricts(file: &Rendered) -> Result<()> {
             pod["runAsNonRoot"] == true && pod["seccompProfile"] == json!({"type": "RuntimeDefault"}),
             "{name}: {pod}"
         );
-        // OpenShift gives each namespace its own range of users, and refuses any other: null has none named.
+        // OpenShift gives each namespace its own range of users, and rejects any other: null sets none.
         for user in ["runAsUser", "runAsGroup"] {
             ensure!(pod[user] == *file.value("/runAsUser"), "{name}: {user} {}", pod[user]);
         }
@@ -68,7 +68,7 @@ pub fn nothing_that_pod_security_restricts(file: &Rendered) -> Result<()> {
             || name.ends_with("-controller") && file.is_on("/controller/hostNetwork");
         ensure!((spec["hostNetwork"] == true) == host, "{name}: hostNetwork {}", spec["hostNetwork"]);
         if host {
-            // Else it asks the node's resolver, which knows no Service.
+            // Otherwise it uses the node's resolver, which does not resolve Services.
             ensure!(spec["dnsPolicy"] == "ClusterFirstWithHostNet", "{name}: dnsPolicy {}", spec["dnsPolicy"]);
         }
         for never in ["hostPID", "hostIPC", "shareProcessNamespace", "nodeName"] {
@@ -96,7 +96,7 @@ pub fn probes_ask_the_admin_port(file: &Rendered) -> Result<()> {
             let get = &container[probe]["httpGet"];
             ensure!(get["path"] == path && port_of(&get["port"]) == *admin, "{part}: {probe} {get}, port {admin}");
         }
-        // No more than what a slow start takes may kill it: a webhook waits in readiness, not in liveness.
+        // A slow start must not kill it: a webhook that waits is not ready, but alive.
         let bind =
             list(container, "/args").iter().filter_map(Value::as_str).find_map(|one| one.strip_prefix("--admin-bind="));
         let bind: std::net::SocketAddr = bind.context("no --admin-bind")?.parse()?;
@@ -125,14 +125,14 @@ pub fn volumes_are_there_and_used(file: &Rendered) -> Result<()> {
         ensure!(class == text(&file.values, "/priorityClass/name"), "{name}: priority class {class:?}");
         if file.is_on("/priorityClass/create") {
             let value = file.named("PriorityClass", class)?["value"].as_i64().context("no value")?;
-            // Higher ones are Kubernetes' own; system-cluster-critical is 2000000000 and is refused outside kube-system on GKE.
+            // Higher ones are Kubernetes' own; system-cluster-critical is 2000000000 and is rejected outside kube-system on GKE.
             ensure!(value <= 1_000_000_000 && !class.starts_with("system-"), "{class} {value}");
         }
     }
     Ok(())
 }
 
-/// A drain takes one replica after the other: neither both nor none.
+/// A drain evicts one replica after the other: neither both nor none.
 pub fn budgets_leave_a_way(file: &Rendered) -> Result<()> {
     for owner in file.deployments()? {
         let part = owner.name().replace("Deployment mullion-", "");
@@ -159,7 +159,7 @@ pub fn budgets_leave_a_way(file: &Rendered) -> Result<()> {
                 "{part}: a broken pod holds up a drain: {spec}"
             );
         }
-        // A selector of one part that takes another's pods would count them.
+        // A selector of one component that selects another's pods would count them.
         for other in file.deployments()?.iter().filter(|other| other.name() != owner.name()) {
             let selector = &owner.owner["spec"]["selector"]["matchLabels"];
             ensure!(selects(selector, labels), "{part}: {selector} does not take {labels}");
@@ -176,13 +176,13 @@ pub fn replicas_spread(file: &Rendered) -> Result<()> {
         let keys: Vec<_> = constraints.iter().map(|one| text(one, "/topologyKey")).collect();
         ensure!(keys.contains(&"kubernetes.io/hostname"), "{}: {keys:?}", owner.name());
         for one in constraints {
-            // A cluster with one Linux node, or one that is half up, still gets both replicas.
+            // A cluster with one Linux node, or one that is starting, still gets both replicas.
             ensure!(one["whenUnsatisfiable"] == "ScheduleAnyway", "{}: {one}", owner.name());
             ensure!(selects(&one["labelSelector"]["matchLabels"], labels), "{}: {one}", owner.name());
         }
         let strategy = &owner.owner["spec"]["strategy"];
         if owner.spec()["hostNetwork"] == true {
-            // On as many nodes as replicas a third pod finds no free port until another goes.
+            // If there are as many nodes as replicas, a third pod has no free port until another ends.
             ensure!(strategy["rollingUpdate"]["maxUnavailable"] == 1, "{}: {strategy}", owner.name());
         } else if owner.name().ends_with("-webhook") {
             ensure!(strategy["rollingUpdate"]["maxUnavailable"] == 0, "{}: {strategy}", owner.name());

@@ -1,4 +1,4 @@
-//! What the program itself says to the chart: its flags, `mullion check`, the engine, the policies.
+//! The chart checked by the program: flags, `mullion check`, the engine, the policies.
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
@@ -19,7 +19,7 @@ fn mullion(arguments: &[&str], input: &str) -> Result<Output> {
         .context("run mullion")?;
     let mut stdin = child.stdin.take().context("its input")?;
     let input = input.to_owned();
-    // It may end without reading everything.
+    // It may end before it has read everything.
     let feed = std::thread::spawn(move || stdin.write_all(input.as_bytes()).is_ok());
     let output = child.wait_with_output()?;
     feed.join().map_err(|_panic| anyhow::anyhow!("the input was not written"))?;
@@ -30,7 +30,7 @@ fn mullion(arguments: &[&str], input: &str) -> Result<Output> {
 pub fn every_flag_is_known(file: &Rendered) -> Result<()> {
     for owner in file.templates()? {
         for container in owner.containers() {
-            ensure!(container.get("command").is_none(), "{}: the image says what runs", owner.name());
+            ensure!(container.get("command").is_none(), "{}: the image sets the program", owner.name());
             let environment = list(container, "/env");
             let mut arguments = Vec::new();
             for argument in list(container, "/args") {
@@ -53,8 +53,8 @@ pub fn every_flag_is_known(file: &Rendered) -> Result<()> {
 /// `mullion check` as a user runs it over the rendered chart.
 pub fn check_finds_nothing(file: &Rendered) -> Result<()> {
     let done = mullion(&["check", "--fail-on", "warn", "-o", "json", "-"], &file.chart().text()?)?;
-    let said = String::from_utf8(done.stdout)?;
-    let lines: Vec<Value> = said.lines().map(serde_json::from_str).collect::<Result<_, _>>().context("its lines")?;
+    let output = String::from_utf8(done.stdout)?;
+    let lines: Vec<Value> = output.lines().map(serde_json::from_str).collect::<Result<_, _>>().context("its lines")?;
     let findings: Vec<_> = lines.iter().filter(|line| line["type"] == "finding").collect();
     ensure!(
         done.status.code() == Some(0) && findings.is_empty(),
@@ -65,7 +65,7 @@ pub fn check_finds_nothing(file: &Rendered) -> Result<()> {
     Ok(())
 }
 
-/// Verdict Linux by what the chart itself says, and nothing that Mullion would have to add: it is not asked there.
+/// The OS decision is Linux from fields of the chart, without changes by Mullion, which does not review its own namespace.
 pub fn the_engine_leaves_the_pods_on_linux(file: &Rendered) -> Result<()> {
     let templates = file.templates()?;
     let pods: Vec<_> = templates
@@ -79,12 +79,12 @@ pub fn the_engine_leaves_the_pods_on_linux(file: &Rendered) -> Result<()> {
         .collect();
     let input = json!({"apiVersion": "v1", "kind": "List", "items": pods}).to_string();
     let done = mullion(&["check", "-o", "json", "-"], &input)?;
-    let said = String::from_utf8(done.stdout)?;
-    let lines: Vec<Value> = said.lines().map(serde_json::from_str).collect::<Result<_, _>>().context("its lines")?;
-    let subjects: Vec<_> = lines.iter().filter(|line| line["type"] == "subject").collect();
-    ensure!(subjects.len() == pods.len(), "{said}");
-    for subject in subjects {
-        ensure!(subject["os"] == "linux" && list(subject, "/changes").is_empty(), "{subject}");
+    let output = String::from_utf8(done.stdout)?;
+    let lines: Vec<Value> = output.lines().map(serde_json::from_str).collect::<Result<_, _>>().context("its lines")?;
+    let workloads: Vec<_> = lines.iter().filter(|line| line["type"] == "subject").collect();
+    ensure!(workloads.len() == pods.len(), "{output}");
+    for workload in workloads {
+        ensure!(workload["os"] == "linux" && list(workload, "/changes").is_empty(), "{workload}");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The values files, and what Helm makes of each.
+//! The values files, and the objects that Helm renders from each.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -12,12 +12,12 @@ pub struct Rendered {
     /// `eks` of `ci/eks.yaml`.
     pub name: String,
     pub path: PathBuf,
-    /// Those of the file over those of the chart.
+    /// The values of the file over those of the chart.
     pub values: Value,
     objects: OnceLock<std::result::Result<Vec<Value>, String>>,
 }
 
-/// A pod template of the chart, with the object it is of.
+/// A pod template of the chart, with its object.
 pub struct Template<'a> {
     pub owner: &'a Value,
     pub template: &'a Value,
@@ -69,7 +69,7 @@ pub fn read(path: &std::path::Path) -> Result<Value> {
     Ok(if value.is_null() { json!({}) } else { value })
 }
 
-/// As Helm merges: key by key, and a null takes a key away.
+/// Merges as Helm does: key by key, and a null removes a key.
 fn overlay(under: &mut Value, over: &Value) {
     match (under, over) {
         (Value::Object(under), Value::Object(over)) => {
@@ -141,7 +141,7 @@ pub fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
     value.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// Whether an equality-based selector takes these labels.
+/// Whether an equality-based selector selects these labels.
 pub fn selects(selector: &Value, labels: &Value) -> bool {
     selector.as_object().is_some_and(|all| !all.is_empty() && all.iter().all(|(key, value)| labels[key] == *value))
 }

@@ -1,4 +1,4 @@
-//! Rendering again: nothing may differ, or tools that apply Git see drift for ever.
+//! Repeated rendering: nothing may differ, or tools that apply Git always report drift.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use mullion_cluster::{Chart, Tool, Tools};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::rendered::{Rendered, read};
 
-pub fn helm_lint_has_nothing_to_say(file: &Rendered) -> Result<()> {
+pub fn helm_lint_reports_nothing(file: &Rendered) -> Result<()> {
     let done = Tools::locate()?
         .command(Tool::Helm)
         .args(["lint", "--strict", "--namespace", "mullion-system", "--values"])
@@ -14,12 +14,12 @@ pub fn helm_lint_has_nothing_to_say(file: &Rendered) -> Result<()> {
         .arg(Chart::folder())
         .output()
         .context("run helm")?;
-    let said = String::from_utf8(done.stdout)?;
-    ensure!(done.status.success() && !said.contains("[WARNING]") && !said.contains("[ERROR]"), "{said}");
+    let output = String::from_utf8(done.stdout)?;
+    ensure!(done.status.success() && !output.contains("[WARNING]") && !output.contains("[ERROR]"), "{output}");
     Ok(())
 }
 
-/// Byte for byte, and whatever the order in which values are written.
+/// Byte for byte, and with every order of values.
 pub fn rendered_again_it_is_the_same(file: &Rendered) -> Result<()> {
     let first = file.chart().text()?;
     ensure!(file.chart().text()? == first, "another text the second time");
@@ -27,19 +27,19 @@ pub fn rendered_again_it_is_the_same(file: &Rendered) -> Result<()> {
     let own = read(&file.path)?;
     for (name, reversed) in [("sorted.yaml", false), ("reversed.yaml", true)] {
         let path = folder.path().join(name);
-        std::fs::write(&path, written(&own, reversed))?;
+        std::fs::write(&path, json_text(&own, reversed))?;
         ensure!(Chart::default().values(&path).text()? == first, "{name} renders as something else");
     }
     Ok(())
 }
 
 /// As JSON, with the keys of every object in order of name or in the opposite one.
-fn written(value: &Value, reversed: bool) -> String {
+fn json_text(value: &Value, reversed: bool) -> String {
     match value {
         Value::Object(members) => {
             let mut parts: Vec<_> = members
                 .iter()
-                .map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), written(value, reversed)))
+                .map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), json_text(value, reversed)))
                 .collect();
             parts.sort();
             if reversed {
@@ -48,13 +48,13 @@ fn written(value: &Value, reversed: bool) -> String {
             format!("{{{}}}", parts.join(","))
         }
         Value::Array(items) => {
-            format!("[{}]", items.iter().map(|item| written(item, reversed)).collect::<Vec<_>>().join(","))
+            format!("[{}]", items.iter().map(|item| json_text(item, reversed)).collect::<Vec<_>>().join(","))
         }
         scalar => scalar.to_string(),
     }
 }
 
-/// No Secret, no certificate but what the values give, no template function whose answer another run would not repeat.
+/// No Secret, no certificate except from the values, no template function with another result in another run.
 pub fn nothing_is_generated(file: &Rendered) -> Result<()> {
     if let Some(secret) = file.of_kind("Secret")?.next() {
         bail!("a Secret: {}", secret["metadata"]["name"]);
@@ -67,7 +67,7 @@ pub fn nothing_is_generated(file: &Rendered) -> Result<()> {
     Ok(())
 }
 
-/// Functions of Helm's whose answer another run would not repeat.
+/// Functions of Helm with another result in another run.
 const UNREPEATABLE: [&str; 16] = [
     "genCA",
     "genCAWithKey",
@@ -87,8 +87,8 @@ const UNREPEATABLE: [&str; 16] = [
     "now",
 ];
 
-/// Also where no values file comes by. `.Capabilities` differs between a cluster and `helm template`.
-pub fn no_template_asks_for_chance_clock_or_cluster() -> Result<()> {
+/// Also in branches that no values file uses. `.Capabilities` differs between a cluster and `helm template`.
+pub fn no_template_uses_random_values_clock_or_cluster() -> Result<()> {
     let (mut folders, mut read) = (vec![Chart::folder().join("templates")], 0);
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder)? {

@@ -11,7 +11,7 @@ use crate::rendered::{Rendered, list};
 /// A verb on a resource: `patch nodes`, `get configmaps mullion-state in its own namespace`.
 type Rights = BTreeSet<String>;
 
-/// Programs, and the file whose documentation lists their rights.
+/// Programs, and the file with the documentation of their rights.
 const PROGRAMS: [(&str, &str); 3] = [
     ("webhook", "src/webhook/mod.rs"),
     ("controller", "src/controller/mod.rs"),
@@ -78,7 +78,7 @@ fn documented(file: &Rendered, source: &str) -> Result<Rights> {
                     .collect();
                 !places.is_empty()
             }
-            // What a Job of the chart does not need: it knows its namespace.
+            // A right that a Job of the chart does not need, because it knows its namespace.
             "without `--lease-namespace`" => false,
             other => bail!("{source}: {other:?} is no condition that this test knows"),
         };
@@ -95,8 +95,8 @@ fn documented(file: &Rendered, source: &str) -> Result<Rights> {
     Ok(rights)
 }
 
-/// What the chart binds a program's account to.
-fn given(file: &Rendered, program: &str) -> Result<Rights> {
+/// The rights that the chart binds to a program's account.
+fn granted(file: &Rendered, program: &str) -> Result<Rights> {
     let mut rights = Rights::new();
     for (namespace, rule) in file.chart().rules_of(&format!("mullion-{program}"))? {
         let probe = file.value("/controller/probeNamespace");
@@ -137,7 +137,7 @@ pub fn as_documented(file: &Rendered) -> Result<()> {
     for (program, source) in
         PROGRAMS.iter().filter(|(program, _)| *program != "withdraw" || file.is_on("/withdraw/enabled"))
     {
-        let (documented, given) = (documented(file, source)?, given(file, program)?);
+        let (documented, given) = (documented(file, source)?, granted(file, program)?);
         let missing: Vec<_> = documented.difference(&given).collect();
         let more: Vec<_> = given.difference(&documented).collect();
         ensure!(
@@ -148,7 +148,7 @@ pub fn as_documented(file: &Rendered) -> Result<()> {
     Ok(())
 }
 
-/// Whatever the tables say.
+/// Independent of the tables.
 pub fn no_wildcards_and_no_writes_of_the_webhook(file: &Rendered) -> Result<()> {
     let mut accounts = BTreeSet::new();
     for role in
@@ -166,7 +166,7 @@ pub fn no_wildcards_and_no_writes_of_the_webhook(file: &Rendered) -> Result<()> 
             }
             let reads = words("verbs").iter().all(|verb| ["get", "list", "watch"].contains(verb));
             ensure!(reads || !name.starts_with("mullion-webhook"), "{name} writes: {rule}");
-            // Whoever may make pods in a namespace has every Secret there: only where nothing is (a dry run needs it).
+            // Who can create pods in a namespace can read every Secret there: allowed only in an empty namespace (for dry runs).
             let makes_pods = words("resources").contains(&"pods") && words("verbs").contains(&"create");
             ensure!(!makes_pods || role["kind"] == "Role" && name == "mullion-controller-probe", "{name}: {rule}");
             let secrets = words("resources").contains(&"secrets");

@@ -1,4 +1,4 @@
-//! The API server, with the kinds that the chart can use, and one request after the other to it.
+//! The API server with the kinds that the chart can use, and requests to it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -60,36 +60,36 @@ impl Server {
         })
     }
 
-    /// What would be stored, whoever else has a part in it.
+    /// The object as it would be stored, also if others own fields of it.
     pub async fn dry_run(&self, object: &Value) -> Result<Value> {
         self.patch(object, PatchParams::apply("chart-test").force().dry_run()).await
     }
 
-    /// Server-side apply by that manager; what is stored then.
+    /// Server-side apply by that manager; returns the stored object.
     pub async fn apply(&self, object: &Value, manager: &str) -> Result<Value> {
         self.patch(object, PatchParams::apply(manager)).await
     }
 
-    /// The same, whoever else wrote what is in it.
+    /// The same, also over fields of other managers.
     pub async fn apply_forced(&self, object: &Value, manager: &str) -> Result<Value> {
         self.patch(object, PatchParams::apply(manager).force()).await
     }
 
-    /// With an error for every field that the server does not know.
+    /// With an error for every unknown field.
     async fn patch(&self, object: &Value, parameters: PatchParams) -> Result<Value> {
         let api = self.api(self.plane.client(), object).await?;
         let parameters = parameters.validation_strict();
         let name = text(object, "/metadata/name");
         let stored = api.patch(name, &parameters, &Patch::Apply(object)).await;
         let stored = stored.map_err(|why| match why {
-            // The rest of such an error says the same twice more.
+            // The rest of such an error repeats it twice.
             kube::Error::Api(status) => anyhow::anyhow!("{} {name}: {}", text(object, "/kind"), status.message),
             other => anyhow::Error::from(other).context(format!("{} {name}", text(object, "/kind"))),
         })?;
         Ok(serde_json::to_value(stored)?)
     }
 
-    /// What apply would store by that manager.
+    /// The object that apply by that manager would store.
     pub async fn apply_dry(&self, object: &Value, manager: &str) -> Result<Value> {
         self.patch(object, PatchParams::apply(manager).dry_run()).await
     }
@@ -103,7 +103,7 @@ impl Server {
         )?)
     }
 
-    /// The turn of a trial that installs: names are fixed, so one does at a time. What another left is taken away.
+    /// A lock for a trial that installs: names are fixed, so one installs at a time. Removes what another trial left.
     pub async fn alone(&self) -> Result<tokio::sync::MutexGuard<'_, ()>> {
         let turn = self.installing.lock().await;
         let plane = &self.plane;
@@ -128,7 +128,7 @@ impl Server {
         Ok(())
     }
 
-    /// A namespace of that name with labels, whether it was there or not.
+    /// A namespace of that name with labels, which may exist already.
     pub async fn namespace(&self, name: &str, labels: Value) -> Result<()> {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
         self.apply(&namespace, "chart-test").await.map(drop)

@@ -1,4 +1,4 @@
-//! From one values file to another: what the controller filled in stays, nothing drifts, nothing needs to be deleted.
+//! Upgrades from one values file to another: the controller's `caBundle` stays, nothing drifts, nothing must be deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::rendered::{Rendered, list, text};
 use crate::server::Server;
 
-/// Who applies the chart, as Helm 4 and Argo CD name themselves.
+/// Field managers that apply the chart: those of Helm 4 and Argo CD.
 const HELM: &str = "helm";
 const OTHER: &str = "argocd-controller";
 const CONTROLLER: &str = "mullion-controller";
@@ -33,8 +33,8 @@ fn bundles(configuration: &Value) -> BTreeMap<&str, &Value> {
     list(configuration, "/webhooks").iter().map(|one| (text(one, "/name"), &one["clientConfig"]["caBundle"])).collect()
 }
 
-/// From each file to the default and back, and from each to the next. Webhooks that were there keep their bundle, and
-/// those that go come back without one.
+/// From each file to the default and back, and from each to the next. Existing webhooks keep their bundle, and
+/// removed ones return without one.
 pub async fn from_and_to_each_file_the_bundle_stays(server: &Server, files: &[Arc<Rendered>]) -> Result<()> {
     let _alone = server.alone().await?;
     let managed: Vec<_> = files.iter().filter(|file| file.value("/certificates/mode") == "Managed").collect();
@@ -80,8 +80,8 @@ pub async fn from_and_to_each_file_the_bundle_stays(server: &Server, files: &[Ar
 }
 
 /// All objects of each file over those of the one before, as `helm upgrade` applies them: an immutable field that differs
-/// between two files (a Deployment's selector, a role of a binding) would have to be deleted by hand. Applied again, by
-/// whomever, each is as it is stored.
+/// between two files (a Deployment's selector, a role of a binding) would have to be deleted by hand. Applied again by
+/// any manager, each is as it is stored.
 pub async fn no_immutable_field_changes(server: &Server, files: &[Arc<Rendered>]) -> Result<()> {
     let _alone = server.alone().await?;
     server.namespace("mullion-system", json!({})).await?;
@@ -95,7 +95,7 @@ pub async fn no_immutable_field_changes(server: &Server, files: &[Arc<Rendered>]
         let classes = |objects: &[Value]| -> Vec<Value> {
             objects.iter().filter(|object| object["kind"] == "PriorityClass").cloned().collect()
         };
-        // The one immutable field that is a value's: whoever changes it deletes the class first, as its comment says.
+        // The only immutable field from a value: to change it, you delete the class first, as its comment says.
         for old in classes(&installed) {
             if classes(&wanted).iter().any(|new| identity(new) == identity(&old) && new["value"] != old["value"]) {
                 server.delete(&old).await?;
@@ -112,9 +112,11 @@ pub async fn no_immutable_field_changes(server: &Server, files: &[Arc<Rendered>]
             if is_configuration(object) && file.value("/certificates/mode") == "Managed" {
                 fill(server, object).await?;
             }
-            let stored = settled(&server.get(object).await?);
+            let stored = without_metadata_changes(&server.get(object).await?);
             for manager in [HELM, OTHER] {
-                let again = settled(&server.apply_dry(object, manager).await.with_context(|| file.name.clone())?);
+                let again = without_metadata_changes(
+                    &server.apply_dry(object, manager).await.with_context(|| file.name.clone())?,
+                );
                 ensure!(
                     again == stored,
                     "{}: {manager} would change {:?}:\n{stored}\n{again}",
@@ -143,8 +145,8 @@ fn identity(object: &Value) -> [&str; 3] {
     ["/kind", "/metadata/namespace", "/metadata/name"].map(|pointer| text(object, pointer))
 }
 
-/// Without what every write changes, and what controllers report.
-fn settled(object: &Value) -> Value {
+/// Without the fields that every write changes, and without status.
+fn without_metadata_changes(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.remove("managedFields");
@@ -162,7 +164,7 @@ fn settled(object: &Value) -> Value {
     object
 }
 
-/// Helm 4 itself, then kubectl over it, then Helm again, and the way back; the bundles stay, and at the end nothing does.
+/// Helm 4 itself, then kubectl over it, then Helm again, and back; the bundles stay, and at the end nothing is left.
 pub async fn helm_and_kubectl_keep_the_bundle_and_do_not_drift(server: &Server, files: &[Arc<Rendered>]) -> Result<()> {
     let _alone = server.alone().await?;
     let plane = &server.plane;
@@ -234,11 +236,13 @@ pub async fn helm_and_kubectl_keep_the_bundle_and_do_not_drift(server: &Server, 
     Ok(())
 }
 
-/// What is stored is what is rendered: whoever applies that over it changes nothing.
+/// The stored object equals the rendered one: applying it again changes nothing.
 async fn as_rendered(server: &Server, file: &Rendered, what: &str) -> Result<()> {
     for object in file.objects()?.iter().filter(|object| !is_hook(object)) {
-        let stored = settled(&server.get(object).await.with_context(|| format!("after {what}"))?);
-        let again = settled(&server.dry_run(object).await.with_context(|| format!("after {what}, over {stored}"))?);
+        let stored = without_metadata_changes(&server.get(object).await.with_context(|| format!("after {what}"))?);
+        let again = without_metadata_changes(
+            &server.dry_run(object).await.with_context(|| format!("after {what}, over {stored}"))?,
+        );
         ensure!(again == stored, "after {what}, {:?} is\n{stored}\nand not\n{again}", identity(object));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Values that are refused, with the words Helm prints, and those that are taken.
+//! Invalid values, with Helm's messages, and valid ones.
 
 use anyhow::{Result, bail, ensure};
 use mullion_cluster::Chart;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::rendered::read;
 
-/// What is set, and what Helm's answer must say: the value's place, and what it takes.
+/// Invalid values, and texts in Helm's message: the value's path, and what is expected.
 const WRONG: &[(&str, &[&str])] = &[
     // Misspelt, at every depth.
     ("webhok.replicas=3", &["additional properties 'webhok' not allowed"]),
@@ -30,7 +30,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("withdraw.deadlineSeconds=10", &["at '/withdraw/deadlineSeconds'", "got 10, want 30"]),
     ("webhook.drainSeconds=-1", &["at '/webhook/drainSeconds'", "want 0"]),
     ("networkPolicy.apiServerPorts={65536}", &["at '/networkPolicy/apiServerPorts/0'", "want 65,535"]),
-    // Other words than there are.
+    // Unknown words.
     ("admission.failurePolicy=fail", &["at '/admission/failurePolicy'", "'Ignore', 'Fail'"]),
     ("certificates.mode=managed", &["at '/certificates/mode'", "'Managed', 'CertManager', 'Provided'"]),
     ("policies.shipped=Default", &["at '/policies/shipped'", "'default', 'compatible', 'strict', 'audit'"]),
@@ -63,7 +63,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("webhook.podDisruptionBudget.maxUnavailable=0", &["at '/webhook/podDisruptionBudget/maxUnavailable'", "want 1"]),
     ("certificates.certManager.duration=90d", &["at '/certificates/certManager/duration'", "does not match pattern"]),
     ("monitoring.serviceMonitor.interval=30", &["at '/monitoring/serviceMonitor/interval'", "want string"]),
-    // What a schema cannot say.
+    // Rules that a schema cannot express.
     ("policies.shipped=strict,policies.configMap=mine", &["policies.shipped and policies.configMap", "only one"]),
     ("policies.files.readme=x", &["policies.files", "no name of a policy file"]),
     ("controller.probeNamespace=mullion-system", &["controller.probeNamespace is Mullion's own namespace"]),
@@ -83,24 +83,24 @@ const WRONG: &[(&str, &[&str])] = &[
     ("webhook.hostNetwork=true,webhook.port=10250", &["which the kubelet"]),
 ];
 
-pub fn wrong_ones_are_refused_in_words() -> Result<()> {
+pub fn wrong_values_are_rejected_with_a_message() -> Result<()> {
     let mut wrong = Vec::new();
     for (value, words) in WRONG {
         match Chart::default().value(value).text() {
             Ok(_) => wrong.push(format!("{value} is taken")),
-            Err(said) => {
-                let said = format!("{said:#}");
-                let missing: Vec<_> = words.iter().filter(|words| !said.contains(*words)).collect();
+            Err(message) => {
+                let message = format!("{message:#}");
+                let missing: Vec<_> = words.iter().filter(|words| !message.contains(*words)).collect();
                 if !missing.is_empty() {
-                    wrong.push(format!("{value}: {missing:?} is not in:\n{said}"));
+                    wrong.push(format!("{value}: {missing:?} is not in:\n{message}"));
                 }
             }
         }
     }
-    // It would never be asked about what runs there.
+    // The webhook would review no pod there.
     for namespace in ["default", "kube-system"] {
         match Chart::default().namespace(namespace).text() {
-            Err(said) if said.to_string().contains("--namespace mullion-system") => {}
+            Err(message) if message.to_string().contains("--namespace mullion-system") => {}
             other => wrong.push(format!("{namespace}: {other:?}")),
         }
     }
@@ -109,7 +109,7 @@ pub fn wrong_ones_are_refused_in_words() -> Result<()> {
 }
 
 /// At their bounds, in the forms in which people write them, and what Helm itself adds to a chart below another.
-pub fn right_ones_are_taken() -> Result<()> {
+pub fn valid_values_are_accepted() -> Result<()> {
     let right = [
         "admission.timeoutSeconds.mutating=5,admission.timeoutSeconds.validating=1",
         "webhook.port=65535,webhook.adminPort=1",
@@ -127,14 +127,14 @@ pub fn right_ones_are_taken() -> Result<()> {
         "runAsUser=null",
     ];
     for value in right {
-        if let Err(said) = Chart::default().value(value).text() {
-            bail!("{value}: {said:#}");
+        if let Err(message) = Chart::default().value(value).text() {
+            bail!("{value}: {message:#}");
         }
     }
     Ok(())
 }
 
-/// What `null` may take away, by itself or with all that is below: then Kubernetes decides, or there is none.
+/// Values that `null` may remove, alone or with all below: then Kubernetes sets a default, or there is none.
 const TAKEN_AWAY: &[&str] = &[
     "runAsUser",
     "webhook.resources",
@@ -148,9 +148,9 @@ const TAKEN_AWAY: &[&str] = &[
     "monitoring.dashboard.labels",
 ];
 
-/// Each value is taken away, alone or with what it is in, as it is for who upgrades with the values of an older release
-/// (`--reuse-values`): what is rendered is the same, or Helm says which value it wants and how.
-pub fn missing_ones_are_named() -> Result<()> {
+/// Each value is removed, alone or with its parent, as in an upgrade with the values of an older release
+/// (`--reuse-values`): the rendered objects are the same, or Helm's message names the missing value and how to set it.
+pub fn missing_values_are_named() -> Result<()> {
     let optional = ["networkPolicy", "monitoring.serviceMonitor", "monitoring.prometheusRule", "monitoring.dashboard"];
     let chart = || optional.iter().fold(Chart::default(), |chart, key| chart.value(&format!("{key}.enabled=true")));
     let (whole, mut paths, mut wrong) = (chart().text()?, Vec::new(), Vec::new());
@@ -162,14 +162,14 @@ pub fn missing_ones_are_named() -> Result<()> {
             .any(|key| path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')));
         match chart().value(&format!("{path}=null")).text() {
             Ok(text) if may_go || text == whole => {}
-            Ok(_) => wrong.push(format!("without {path} something else is rendered, and nobody is told")),
-            Err(said) => {
-                let said = format!("{said:#}");
+            Ok(_) => wrong.push(format!("without {path} other objects are rendered without a message")),
+            Err(message) => {
+                let message = format!("{message:#}");
                 if may_go
-                    || !said.contains(&format!("no value for {path}"))
-                    || !said.contains("--reset-then-reuse-values")
+                    || !message.contains(&format!("no value for {path}"))
+                    || !message.contains("--reset-then-reuse-values")
                 {
-                    wrong.push(format!("without {path}: {said}"));
+                    wrong.push(format!("without {path}: {message}"));
                 }
             }
         }
@@ -188,13 +188,13 @@ fn below(at: &str, values: &Value, paths: &mut Vec<String>) {
     }
 }
 
-pub fn old_servers_are_refused() -> Result<()> {
+pub fn old_servers_are_rejected() -> Result<()> {
     let rendered = |version: &str| Chart::default().argument("--kube-version").argument(version).text();
     for old in ["1.29.0", "1.29.15", "1.27.3"] {
-        let Err(said) = rendered(old) else { bail!("{old} is taken") };
-        ensure!(said.to_string().contains("chart requires kubeVersion: >=1.30.0-0"), "{old}: {said:#}");
+        let Err(message) = rendered(old) else { bail!("{old} is accepted") };
+        ensure!(message.to_string().contains("chart requires kubeVersion: >=1.30.0-0"), "{old}: {message:#}");
     }
-    // Providers add words of their own to the version.
+    // Providers add suffixes to the version.
     for new in
         ["1.30.0", "v1.30.0-eks-036c24b", "v1.30.4-gke.100", "v1.30.5+k3s1", "v1.33.0+rke2r1", "v1.31.0-rc.1", "1.36.3"]
     {

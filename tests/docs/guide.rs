@@ -1,4 +1,4 @@
-//! `docs/policy.md`: every example of the guide does what the page says.
+//! `docs/policy.md`: every example of the guide does what the page shows.
 //!
 //! Each section is a directory of its own, with `policies/cluster.yaml` of the first one in it. A yaml block is a file, a
 //! console block is run there and prints what the page shows, exit code included; `make rules` writes what is printed
@@ -20,7 +20,7 @@ const PAGE: &str = "docs/policy.md";
 /// In the directory of every section.
 const BASE: &str = "policies/cluster.yaml";
 
-/// A policy that says nothing: in place of one whose effect is to be seen.
+/// An empty policy, to compare with one whose effect is tested.
 const NOTHING: &str = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: nothing}\nspec: {}\n";
 
 /// Lines of `sh` blocks, the case in which each is tried, and what the case has of it.
@@ -114,7 +114,7 @@ impl Section {
     }
 }
 
-// === what is run ===
+// === commands ===
 
 #[test]
 fn every_command_prints_what_the_page_shows() {
@@ -130,8 +130,8 @@ fn every_command_prints_what_the_page_shows() {
     golden::file(PAGE, &made).unwrap_or_else(|complaint| panic!("{complaint}"));
 }
 
-/// What a reader copies works and is warned of nothing, beside the shipped policies as well, and its cases do not all
-/// hold without it.
+/// An example that a reader copies works without warnings, also together with the shipped policies, and some of its cases
+/// fail without it.
 #[test]
 fn every_policy_is_tested_and_its_cases_fail_without_it() {
     let complaints = in_each(|section, directory| {
@@ -143,16 +143,16 @@ fn every_policy_is_tested_and_its_cases_fail_without_it() {
             let folder = file.folder();
             let checked = directory.run(&format!("mullion policy check --fail-on warn {folder}"));
             if checked.code != 0 {
-                complain(file, format!("policy check says\n{checked}"));
+                complain(file, format!("policy check prints\n{checked}"));
             }
             let tested = directory.run(&format!("mullion policy test {folder}"));
             if tested.code != 0 {
-                complain(file, format!("policy test says\n{tested}"));
+                complain(file, format!("policy test prints\n{tested}"));
             }
             directory.write(&file.name, NOTHING);
             let without = directory.run(&format!("mullion policy test {folder}"));
             if without.code != 1 {
-                complain(file, format!("without it policy test says\n{without}"));
+                complain(file, format!("without it policy test prints\n{without}"));
             }
             directory.write(&file.name, &file.text);
             // Which has a NodePolicy of its own.
@@ -160,7 +160,7 @@ fn every_policy_is_tested_and_its_cases_fail_without_it() {
                 let base = directory.replace(&format!("{folder}/cluster.yaml"), &golden::path("policies/default.yaml"));
                 let beside = directory.run(&format!("mullion policy test {folder}"));
                 if beside.code != 0 {
-                    complain(file, format!("beside default.yaml policy test says\n{beside}"));
+                    complain(file, format!("beside default.yaml policy test prints\n{beside}"));
                 }
                 directory.write(&format!("{folder}/cluster.yaml"), &base);
             }
@@ -192,7 +192,7 @@ fn keys_in_the_text_are_those_of_a_policy() {
     assert!(seen > 10, "{seen}");
 }
 
-// === what needs a cluster ===
+// === examples for a cluster ===
 
 fn cases(name: &str) -> String {
     fs::read_to_string(golden::path("tests/cases").join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))

@@ -1,4 +1,4 @@
-//! What the pages say of commands that need no cluster, and which commands are run at all.
+//! Commands on the pages that need no cluster, and the list of commands that are not run.
 
 use std::{fs, thread};
 
@@ -11,7 +11,7 @@ use crate::run::Directory;
 use crate::{all, golden};
 
 #[test]
-fn every_command_does_what_its_page_says() {
+fn every_command_prints_what_its_page_shows() {
     let pages = all_pages();
     let here = |page: &Page| {
         let directory = Directory::empty();
@@ -30,9 +30,9 @@ fn every_command_does_what_its_page_says() {
     assert!(run.count() > 10);
 }
 
-/// What is not run is what somebody has said a reason for, and its targets are there.
+/// Every command that is not run has a reason, and its make targets exist.
 #[test]
-fn nothing_is_left_out_without_need() {
+fn every_exception_is_needed() {
     let pages = all_pages();
     let sections = || pages.iter().flat_map(|page| &page.sections);
     let commands: Vec<_> = sections().flat_map(Section::commands).collect();

@@ -1,4 +1,4 @@
-//! Links inside the repository lead to files and headings that are there.
+//! Links inside the repository lead to existing files and headings.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,9 +1,9 @@
-//! README.md and `docs/`: what they show is what happens, and what they link to is there.
+//! README.md and `docs/`: commands print what the pages show, and links lead to existing places.
 //!
 //! A yaml block is a file of the page's directory, named by its first line. An `sh` or `console` block is run there, line
-//! by line; below a `$ command` of the second stands what it prints, `…` for whatever differs, the exit code as a last
-//! line `[1]`. `make rules` writes into the pages what is printed now. Commands that ask a cluster are run by
-//! `tests/installed`; `places.rs` says which those are, and which nobody runs.
+//! by line; below a `$ command` of the second stands what it prints, `…` for text that differs, the exit code as a last
+//! line `[1]`. `make rules` writes into the pages what is printed now. Commands for a cluster are run by
+//! `tests/installed`; `places.rs` lists these, and those that are not run.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "these read the pages")]
 #![allow(unreachable_pub, reason = "modules of one test program")]
@@ -19,7 +19,7 @@ use pages::page::Shown;
 use pages::{all, golden, page, places, run};
 
 #[test]
-fn nothing_on_a_page_goes_unread() {
+fn every_block_of_a_page_is_read() {
     for (block, why) in [
         ("```yaml\n# ../ours.yaml\n```", "file name"),
         ("```yaml\n# /etc/ours.yaml\n```", "file name"),
@@ -43,7 +43,7 @@ fn nothing_on_a_page_goes_unread() {
 }
 
 #[test]
-fn bare_commands_are_read_as_a_shell_would() {
+fn bare_commands_are_read_like_a_shell() {
     let page = "```sh\n# words\nmullion check a   # exit code 1: denied\n\nhelm install \\\n  b\n```\n";
     let sections = page::read(page).unwrap();
     let read: Vec<_> = sections[0].runs.iter().map(|run| (run.line, run.command.as_str(), run.code())).collect();

@@ -1,4 +1,4 @@
-//! Names on the pages are names in the code.
+//! Names on the pages exist in the code.
 
 use std::fs;
 

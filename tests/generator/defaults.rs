@@ -1,9 +1,9 @@
-//! What the API server makes of a pod before anybody sees it (pkg/apis/core/v1/defaults.go, and what its Go types leave
-//! out when they are written as JSON).
+//! Defaults that the API server sets on a pod before webhooks see it (pkg/apis/core/v1/defaults.go, and the members that its
+//! Go types omit in JSON).
 
 use serde_json::{Value, json};
 
-/// Fields of plain Go types with `omitempty`: their zero value is the same as none.
+/// Fields of plain Go types with `omitempty`: their zero value is omitted.
 const ZERO_IS_NONE: [&str; 6] = ["hostNetwork", "hostPID", "hostIPC", "stdin", "stdinOnce", "tty"];
 
 /// The pod as mutating webhooks see it.
@@ -49,7 +49,7 @@ fn items<'a>(object: &'a mut Value, field: &str) -> impl Iterator<Item = &'a mut
     object.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten()
 }
 
-/// A JSON null is no value.
+/// Removes nulls, which are not values.
 fn without_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -135,7 +135,7 @@ fn requests_from_limits(resources: &mut Value) {
     }
 }
 
-/// As far as it concerns pods whose containers ask for nothing.
+/// Pod-level requests, for pods whose containers have none.
 fn default_pod_requests(spec: &mut Value) {
     if spec["resources"]["limits"].is_object() {
         requests_from_limits(&mut spec["resources"]);

@@ -1,8 +1,8 @@
 //! Pods over every field and value kind that Windows and Linux treat differently, as JSON.
 //!
-//! Pure and seeded: the same seed gives the same pods, for ever. A pod is a [`Base`] (what it says of its operating
-//! system) with some [`Piece`]s (a field and a value each). Everything else in it is what the API server takes, so that
-//! where it refuses one, the reason is the operating system. Each piece stands alone in some pods, then many together.
+//! Pure and seeded: the same seed always gives the same pods. A pod is a [`Base`] (which determines its operating
+//! system) with some [`Piece`]s (a field and a value each). Everything else in it is valid for the API server, so that
+//! if the server rejects a pod, the reason is the operating system. Each piece is alone in some pods, then with others.
 
 mod defaults;
 mod names;
@@ -12,24 +12,24 @@ pub use defaults::defaulted;
 pub use pieces::{Piece, families, pieces};
 use serde_json::{Value, json};
 
-/// The seed of the pods that are put to the API server.
+/// The seed of the pods that are sent to the API server.
 pub const SEED: u64 = 0x004d_756c_6c69_6f6e;
 
 /// A Windows image by its name.
 pub const WINDOWS_IMAGE: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
 /// A Linux image by its tag.
 pub const LINUX_IMAGE: &str = "nginx:1.27-alpine";
-/// An image that says nothing.
+/// An image whose name shows no operating system.
 pub const OPAQUE_IMAGE: &str = "registry.example.com/app:1";
 
-/// A pod, and what is in it.
+/// A pod, and the names of its parts.
 #[derive(Debug, Clone)]
 pub struct Generated {
     pub what: String,
     pub object: Value,
 }
 
-/// What a pod says of its operating system: an image for all its containers, and fields.
+/// What determines the operating system of a pod: an image for all its containers, and fields.
 #[derive(Debug, Clone, Copy)]
 pub struct Base {
     pub name: &'static str,
@@ -50,7 +50,7 @@ fn affinity(operator: &str, os: &str) -> Value {
         {"matchExpressions": [{"key": "kubernetes.io/os", "operator": operator, "values": [os]}]}]}}})
 }
 
-/// Every piece stands alone on so many of the first bases; those of [`Piece::windows_only`] on so many.
+/// The number of first bases on which every piece is alone; the second for those of [`Piece::windows_only`].
 const ALONE: usize = 5;
 const ALONE_ON_WINDOWS: usize = 2;
 
@@ -58,12 +58,12 @@ const SPEC_OS: &str = "/spec/os";
 const SELECTOR: &str = "/spec/nodeSelector";
 const OS_ANNOTATION: &str = "/metadata/annotations/mullion.dev~1os";
 
-/// The bases; every piece stands alone on the first five.
+/// The bases; every piece is alone on the first five.
 pub static BASES: [Base; 18] = [
     base("spec.os windows", OPAQUE_IMAGE, || vec![(SPEC_OS, json!({"name": "windows"}))]),
     base("Windows image", WINDOWS_IMAGE, Vec::new),
-    // Nothing is left to add to this one.
-    base("settled Windows", OPAQUE_IMAGE, || {
+    // Mullion adds nothing to this one.
+    base("explicitly Windows", OPAQUE_IMAGE, || {
         vec![
             (SPEC_OS, json!({"name": "windows"})),
             (SELECTOR, selector("windows")),
@@ -104,7 +104,7 @@ impl Base {
         let container = |name: &&str| json!({"name": name, "image": self.image});
         let containers: Vec<Value> = names.iter().take(containers).map(container).collect();
         let mut object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {
-            // A token's volume has another name every time.
+            // A token's volume has a random name.
             "automountServiceAccountToken": false,
             "initContainers": [{"name": "i", "image": self.image}],
             "containers": containers,
@@ -180,16 +180,16 @@ pub fn pods(seed: u64, count: usize) -> Vec<Generated> {
             }
         }
         let generated = assemble(base, containers, &moved.iter().collect::<Vec<_>>());
-        // A few stay: what the server refuses for another reason must stay refused.
-        if !refused_anyway(&generated.object) || random.below(16) == 0 {
+        // A few stay: pods that the server rejects for another reason must stay rejected.
+        if !rejected_anyway(&generated.object) || random.below(16) == 0 {
             all.push(generated);
         }
     }
     all
 }
 
-/// Whether the API server refuses the pod whatever its operating system, as far as pieces can come to that together.
-pub fn refused_anyway(object: &Value) -> bool {
+/// Whether the API server rejects the pod under every operating system, because of a combination of pieces.
+pub fn rejected_anyway(object: &Value) -> bool {
     let spec = &object["spec"];
     let is = |field: &str, wanted: bool| spec[field] == wanted;
     let containers = || ["initContainers", "containers"].into_iter().filter_map(|list| spec[list].as_array()).flatten();

@@ -1,4 +1,4 @@
-//! The pieces: one field with one value each.
+//! The pieces of generated pods: one field with one value each.
 
 use std::collections::BTreeSet;
 
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use super::names;
 
-/// A field with a value, and whatever else that value needs to be valid.
+/// A field with a value, and all else that the value needs to be valid.
 #[derive(Debug, Clone)]
 pub struct Piece {
     pub what: String,
-    /// Pointers into a Pod and what to put there; `-` at the end of one appends. The field itself comes first.
+    /// Pointers into a Pod and their values; `-` at the end of one appends. The field itself comes first.
     pub sets: Vec<(String, Value)>,
-    /// Whether it stands alone on the Windows bases only: for values that differ in nothing but their syntax.
+    /// Whether it is alone on the Windows bases only: for values that differ only in their syntax.
     pub windows_only: bool,
 }
 
@@ -52,7 +52,7 @@ impl Piece {
     }
 }
 
-/// Every piece there is.
+/// All pieces.
 pub fn pieces() -> Vec<Piece> {
     let mut all: Vec<Piece> = families().into_iter().flatten().collect();
     let mut seen = BTreeSet::new();
@@ -60,7 +60,7 @@ pub fn pieces() -> Vec<Piece> {
     all
 }
 
-/// The pieces by what they are about. Each family is drawn as often as the others, however many pieces it has.
+/// The pieces by topic. Each family is chosen as often as the others, however many pieces it has.
 pub fn families() -> Vec<Vec<Piece>> {
     vec![
         pod_level(),
@@ -74,7 +74,7 @@ pub fn families() -> Vec<Vec<Piece>> {
     ]
 }
 
-/// What `validateWindows` looks at, and what depends on it, in the pod.
+/// Fields of the pod that `validateWindows` checks, and fields that depend on them.
 fn pod_level() -> Vec<Piece> {
     let cases = [
         (POD, "seLinuxChangePolicy", vec![json!("MountOption"), json!("Recursive")]),
@@ -112,7 +112,7 @@ fn pod_level() -> Vec<Piece> {
     all
 }
 
-/// What `validateWindows` looks at in containers alone.
+/// Fields that `validateWindows` checks in containers only.
 fn container_level(place: &str) -> Vec<Piece> {
     let cases = [
         (
@@ -181,7 +181,7 @@ fn security_on_both_levels() -> Vec<Piece> {
     all
 }
 
-/// Fields that the API server takes with any operating system.
+/// Fields that the API server accepts with any operating system.
 fn fields_of_any_os() -> Vec<Piece> {
     let on_container = [
         ("terminationMessagePath", json!("/var/log/end")),
@@ -292,12 +292,12 @@ fn volumes() -> Vec<Piece> {
     all
 }
 
-/// `runAsUserName`, gMSA, and options that say nothing.
+/// `runAsUserName`, gMSA, and empty options.
 fn windows_options() -> Vec<Piece> {
     let mut all = Vec::new();
     let options = |place: &str| format!("{place}/securityContext/windowsOptions");
     for (index, user) in names::users().into_iter().enumerate() {
-        // Windows bases only, but for the first few; every third in a container, where the same check stands.
+        // On Windows bases only, except the first few; every third in a container, which has the same check.
         let place = [SPEC, CONTAINER, INIT][if index % 3 == 0 { index / 3 % 3 } else { 0 }];
         let piece = Piece::new(options(place) + "/runAsUserName", json!(user));
         all.push(if index < 2 { piece } else { piece.only_windows() });
@@ -354,7 +354,7 @@ fn host_process() -> Vec<Piece> {
                     }
                     let what =
                         format!("hostProcess pod {pod:?} container {container:?} init {init:?} network {network}");
-                    // On the other bases windowsOptions are refused, or make the pod a Windows pod: one of each will do.
+                    // On the other bases windowsOptions are rejected, or make the pod a Windows pod: one of each is enough.
                     let windows_only = !(pod.is_some() && container.is_none() && init.is_none());
                     all.push(Piece { what, sets, windows_only });
                 }

@@ -1,4 +1,4 @@
-//! Mullion comes back, or comes twice.
+//! Installing again after an uninstallation, and installing twice.
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -7,14 +7,14 @@ use kube::api::ObjectMeta;
 use kube::{Api, ResourceExt as _};
 use mullion_cluster::{Seen, wait_for};
 
-use crate::people::{at_work, uninstall};
 use crate::site::{DEADLINE, NAMESPACE, Site, chart};
 use crate::traces::{
     But, {self},
 };
+use crate::user_actions::{at_work, uninstall};
 
-/// Nobody waits between uninstalling and installing: the garbage collector still has what was, and controllers of both
-/// run at the same time. The new one is no heir of the withdrawal, and what it makes stays.
+/// There is no pause between uninstalling and installing: the garbage collector has not finished, and controllers of both
+/// run at the same time. The withdrawal does not affect the new one, and its objects stay.
 pub async fn at_once(site: &Site) -> Result<()> {
     site.install(&[]).await?;
     // The Job as well has to be a pod that the strictest standard lets in.
@@ -50,7 +50,7 @@ pub async fn at_once(site: &Site) -> Result<()> {
     traces::none(site, But::Pods).await
 }
 
-/// What the controller makes.
+/// Objects that the controller creates.
 async fn made(site: &Site) -> Result<[ObjectMeta; 4]> {
     let client = site.plane.client();
     let secrets: Api<Secret> = Api::namespaced(client.clone(), NAMESPACE);
@@ -62,21 +62,21 @@ async fn made(site: &Site) -> Result<[ObjectMeta; 4]> {
     ])
 }
 
-/// Names are fixed, so that a second release in a cluster would be the first one's end. Helm refuses it, says whose the
-/// objects are, and has changed nothing; nor does uninstalling what was not installed.
-pub async fn a_second_release_is_refused(site: &Site) -> Result<()> {
+/// Names are fixed, so a second release in a cluster would overwrite the first one. Helm rejects it, names the owner of the
+/// objects, and changes nothing; nor does uninstalling a release that was not installed.
+pub async fn a_second_release_is_rejected(site: &Site) -> Result<()> {
     site.install(&[]).await?;
     at_work(site).await?;
     let chart = chart();
     let chart = chart.to_str().context("a path that is not UTF-8")?;
     for (name, namespace) in [("other", "other-system"), ("mullion", "other-system"), ("other", NAMESPACE)] {
         let tried = ["upgrade", "--install", name, chart, "-n", namespace, "--create-namespace"];
-        let said = site.helm(&tried).await.err().with_context(|| format!("{name} in {namespace}"))?.to_string();
+        let result = site.helm(&tried).await.err().with_context(|| format!("{name} in {namespace}"))?.to_string();
         for words in ["cannot be imported into the current release", "meta.helm.sh/release-"] {
-            ensure!(said.contains(words), "{said}");
+            ensure!(result.contains(words), "{result}");
         }
-        let said = site.helm(&["uninstall", name, "-n", namespace]).await;
-        ensure!(said.is_err_and(|error| error.to_string().contains("not found")), "{name} in {namespace}");
+        let result = site.helm(&["uninstall", name, "-n", namespace]).await;
+        ensure!(result.is_err_and(|error| error.to_string().contains("not found")), "{name} in {namespace}");
     }
     at_work(site).await?;
     let releases = site.helm(&["list", "-A", "-q"]).await?;

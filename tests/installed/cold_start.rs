@@ -1,4 +1,4 @@
-//! A whole cluster comes up from nothing, and Mullion with it: in any order, `failurePolicy: Fail` included.
+//! A cold start of a whole cluster with Mullion: in any order, also with `failurePolicy: Fail`.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use kube::{Api, ResourceExt as _};
 use mullion_cluster::{Image, Seen, TestNamespace, wait_for};
 use serde_json::json;
 
-use crate::people::{WINDOWS, at_work, mullion, running, uninstall, upgrade, values};
 use crate::site::{DEADLINE, NAMESPACE, Site, linux_nodes, windows_nodes};
 use crate::traces::{
     But, {self},
 };
 use crate::uninstall::deploy;
+use crate::user_actions::{WINDOWS, at_work, mullion, running, uninstall, upgrade, values};
 
-/// What stands for every Linux image but Mullion's: it sleeps.
+/// The program for every Linux image except Mullion's: it sleeps.
 const SLEEP: &str = "registry.example.com/linux/sleep:1";
 /// How long certificates last here.
 const LIFETIME: Duration = Duration::from_secs(20);
 const CA_LIFETIME: Duration = Duration::from_secs(30);
 
-/// Every node is drained, no pod is left, all certificates run out, and the API server starts anew. Then the nodes come
-/// back, Windows first: its network plugin, what the cluster itself needs, and everybody's Deployments.
+/// Every node is drained, no pod is left, all certificates run out, and the API server restarts. Then the nodes
+/// return, Windows first: its network plugin, the cluster's own components, and Deployments of users.
 pub async fn everything_comes_up(site: &Site) -> Result<()> {
     site.kubelet.image(SLEEP, Image::new("/bin/sleep"));
     let flags = format!(
@@ -58,7 +58,7 @@ pub async fn everything_comes_up(site: &Site) -> Result<()> {
     site.plane.kubectl(&[&["cordon"], &nodes[..]].concat()).await?;
     power_off(site).await?;
     site.plane.restart_api_server().await?;
-    // Whoever comes back makes certificates that last, so that nothing but the old ones is in its way.
+    // New processes create certificates with a long lifetime, so that only the old ones have expired.
     upgrade(site, &["--set", "admission.failurePolicy=Fail"]).await?;
     // Not for luck: what lasts so long is over then, and nobody is left to renew it.
     tokio::time::sleep(CA_LIFETIME.max(LIFETIME)).await;
@@ -86,7 +86,7 @@ pub async fn everything_comes_up(site: &Site) -> Result<()> {
     traces::none(site, But::Pods).await
 }
 
-/// All pods are gone, Mullion's first, and come back as pods without a node; or not at all, while nobody may admit them.
+/// All pods are gone, Mullion's first, and return as pods without a node; or not at all, while no webhook can admit them.
 async fn power_off(site: &Site) -> Result<()> {
     for namespace in [Some(NAMESPACE), None] {
         let client = site.plane.client();
@@ -100,7 +100,7 @@ async fn power_off(site: &Site) -> Result<()> {
             };
             let (mut left, at_once) = (Vec::new(), DeleteParams::default().grace_period(0));
             for pod in all.into_iter().filter(bound) {
-                // A DaemonSet's pods come back at once: cordons are nothing to them.
+                // A DaemonSet's pods come back at once: they ignore cordons.
                 let owners = pod.metadata.owner_references.as_deref().unwrap_or_default();
                 if !owners.iter().any(|owner| owner.kind == "DaemonSet") {
                     left.push(pod.name_any());

@@ -1,4 +1,4 @@
-//! README.md, the chart's and `docs/`: every command that asks a cluster, run on one in which Mullion is installed as they say.
+//! README.md, the chart's and `docs/`: every command that needs a cluster, run on one with Mullion installed as described.
 //!
 //! A page is a directory with what the repository has, its own files, kubectl, helm and mullion, and a home with a
 //! kubeconfig. Pages that install Mullion begin without it. `UPDATE_DOCS=1` writes what `console` blocks print.
@@ -37,13 +37,13 @@ enum Found {
 const INSTALL: &str =
     "helm upgrade --install mullion charts/mullion --namespace mullion-system --create-namespace --wait";
 
-/// Nothing of Mullion, and nothing of what other pages have left.
+/// Without Mullion, and without objects of other pages.
 const CLEAR: &str = "helm uninstall mullion --namespace mullion-system --ignore-not-found --no-hooks --wait && \
     kubectl delete namespace mullion-system --ignore-not-found && \
     kubectl delete all --all --namespace shop --force --grace-period=0 && \
     kubectl annotate namespace shop legacy mullion.dev/ignore- mullion.dev/os-";
 
-/// Kinds of the Prometheus operator, for who asks whether there are any.
+/// Kinds of the Prometheus operator, for commands that check whether they exist.
 const MONITORING: &str = "
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -56,11 +56,11 @@ spec:
     - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
 ";
 
-pub async fn every_command_for_a_cluster_does_what_its_page_says() -> Result<()> {
+pub async fn commands_for_a_cluster_print_what_their_pages_show() -> Result<()> {
     let plane = ControlPlane::builder().network(Network::up()?).start().await?;
     let images = ["registry.mullion.dev/mullion", "registry.example.com/mullion"].map(|name| (image(name), program()));
     let _kubelet = Kubelet::start(&plane, images)?;
-    // The demo's, of which the pages speak.
+    // The nodes of the demo, which the pages mention.
     let nodes = [
         NodeSpec::linux("linux-1").played(),
         NodeSpec::linux("linux-2").played(),
@@ -110,7 +110,7 @@ fn run_all(plane: &ControlPlane) -> Result<Vec<String>> {
             ensure!(done.code == 0, "for {}: {command}\n{done}", page.name);
             Ok(())
         };
-        // Who installs Mullion himself leaves it as he likes: withdrawn, for instance.
+        // A page that installs Mullion can leave it in any state: withdrawn, for instance.
         if former == Found::Bare && found != Found::Bare {
             set_up(CLEAR)?;
         }
@@ -120,7 +120,7 @@ fn run_all(plane: &ControlPlane) -> Result<Vec<String>> {
             &directory,
             |place| !matches!(place, Place::Nowhere(_)),
             |run| {
-                // How to stop is told before what to look at while it runs.
+                // The page describes how to stop before it describes the running cluster.
                 if found != Found::Bare && run.command.contains("delete mutatingwebhookconfiguration") {
                     directory.run(&installs(found));
                 }
@@ -128,17 +128,17 @@ fn run_all(plane: &ControlPlane) -> Result<Vec<String>> {
         );
         complaints.extend(wrong);
         complaints.extend(page.compare(&printed).err());
-        complaints.extend(refused(&page, &directory));
+        complaints.extend(rejections(&page, &directory));
     }
     Ok(complaints)
 }
 
-/// What the API server says against objects of the page.
-fn refused(page: &Page, directory: &Directory) -> Vec<String> {
+/// Errors of the API server about objects of the page.
+fn rejections(page: &Page, directory: &Directory) -> Vec<String> {
     let files = page.sections.iter().flat_map(|section| &section.files).filter(|file| is_known_to_servers(file));
     let tried = files.map(|file| (file, directory.run(&format!("kubectl apply --dry-run=server -f {}", file.name))));
-    let wrong = tried.filter(|(_, said): &(_, Shown)| said.code != 0);
-    wrong.map(|(file, said)| format!("{}:{}: {}\n{said}", page.name, file.line, file.name)).collect()
+    let wrong = tried.filter(|(_, shown): &(_, Shown)| shown.code != 0);
+    wrong.map(|(file, shown)| format!("{}:{}: {}\n{shown}", page.name, file.line, file.name)).collect()
 }
 
 fn directory(plane: &ControlPlane) -> Result<Directory> {
@@ -153,7 +153,7 @@ fn directory(plane: &ControlPlane) -> Result<Directory> {
     Ok(directory.programs(programs).programs(plane.tools().folder().to_owned()).variable("HOME", home))
 }
 
-/// Helm, which gives every installation the patience that the other trials give theirs.
+/// Helm, which sets the timeout of the other trials in every installation.
 fn patient_helm(plane: &ControlPlane, path: &Path) -> Result<()> {
     let (helm, patience) = (plane.tools().path(Tool::Helm), PATIENT.join(" "));
     let script = format!(

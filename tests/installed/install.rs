@@ -1,4 +1,4 @@
-//! A first install with default values, but for the patience that every installation here has.
+//! A first installation with default values, except for the timeout that all trials use.
 
 use std::collections::BTreeSet;
 
@@ -15,28 +15,28 @@ use serde_json::json;
 
 use crate::site::{DEADLINE, NAMESPACE, Site};
 
-/// From `helm install` to pods that are placed and refused, with nothing waited for but Helm, and Kubernetes itself.
+/// From `helm install` to pods that are placed and denied, waiting only for Helm and Kubernetes.
 pub async fn the_defaults_work(site: &Site) -> Result<()> {
     site.bare().await?;
     let client = site.plane.client();
-    // What a careful cluster has: pods that break the strictest standard are refused.
+    // As in a strict cluster: pods that violate the strictest standard are rejected.
     let namespace =
         json!({"metadata": {"name": NAMESPACE, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
     let namespaces: Api<Namespace> = Api::all(client.clone());
     namespaces.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
 
     site.install(&[]).await?;
-    // Kubernetes tells Helm of ready pods, and the API server of their addresses: neither is first for sure.
+    // Helm learns of ready pods, and the API server of their addresses: the order is not fixed.
     wait_for("the Service to have the addresses of both webhooks", DEADLINE, async || endpoints(site).await).await?;
 
     let shop = site.plane.namespace("shop").await?;
     let good = pod("good", "mcr.microsoft.com/windows/servercore:ltsc2022", &json!({}));
     site.plane.kubectl_with_input(&["create", "-n", &shop.name, "-f", "-"], &good).await?;
     let bad = pod("bad", "mcr.microsoft.com/windows/servercore:ltsc2022", &json!({"runAsUser": 1000}));
-    let refused = site.plane.kubectl_with_input(&["create", "-n", &shop.name, "-f", "-"], &bad).await;
-    let refused = refused.err().context("a pod that cannot work was created")?.to_string();
+    let denied = site.plane.kubectl_with_input(&["create", "-n", &shop.name, "-f", "-"], &bad).await;
+    let denied = denied.err().context("a pod that cannot work was created")?.to_string();
     for word in ["pods.mullion.dev", "MUL201 run-as-user: spec.containers[0].securityContext.runAsUser"] {
-        ensure!(refused.contains(word), "{refused}");
+        ensure!(denied.contains(word), "{denied}");
     }
 
     let good: Pod = wait_for("the pod to run", DEADLINE, async || match shop.api::<Pod>().get("good").await {
@@ -47,7 +47,7 @@ pub async fn the_defaults_work(site: &Site) -> Result<()> {
     .await?;
     let spec = good.spec.context("a spec")?;
     ensure!(spec.node_name.as_deref() == Some("w2022"), "{:?}", spec.node_name);
-    ensure!(spec.os.is_some_and(|os| os.name == "windows"), "not sealed");
+    ensure!(spec.os.is_some_and(|os| os.name == "windows"), "the OS field is not set");
 
     for name in ["mullion-webhook", "mullion-controller"] {
         let deployment = Api::<Deployment>::namespaced(client.clone(), NAMESPACE).get(name).await?;
@@ -61,7 +61,7 @@ pub async fn the_defaults_work(site: &Site) -> Result<()> {
         ensure!(registered.iter().all(|bundle| !bundle.is_empty()), "{what} has a webhook without caBundle");
     }
     let lease = Api::<Lease>::namespaced(client.clone(), NAMESPACE).get("mullion-controller").await?;
-    let holder = lease.spec.and_then(|spec| spec.holder_identity).context("nobody holds the lease")?;
+    let holder = lease.spec.and_then(|spec| spec.holder_identity).context("the lease has no holder")?;
     let controllers = site.pods_of("mullion-controller").await?;
     ensure!(controllers.iter().any(|pod| holder.starts_with(&pod.name_any())), "the lease is held by {holder}");
 
@@ -106,7 +106,7 @@ async fn registered(site: &Site) -> Result<[(&'static str, Vec<Vec<u8>>); 2]> {
     Ok([("MutatingWebhookConfiguration", mutating), ("ValidatingWebhookConfiguration", validating)])
 }
 
-/// A pod as a user writes it.
+/// A pod in a user's manifest.
 fn pod(name: &str, image: &str, security: &serde_json::Value) -> String {
     json!({
         "apiVersion": "v1",

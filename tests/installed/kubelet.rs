@@ -1,4 +1,4 @@
-//! The played kubelet keeps what it promises, or the other trials prove nothing. A shell stands for the image.
+//! Tests of the simulated kubelet, on which the other trials depend. A shell replaces the image.
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::batch::v1::Job;
@@ -12,8 +12,8 @@ use crate::site::{DEADLINE, Site};
 
 const SHELL: &str = "registry.example.com/shell:1";
 
-/// A pod sees what its manifest says, and nothing else of this machine.
-pub async fn containers_are_as_their_pods_say(site: &Site) -> Result<()> {
+/// A pod sees what its manifest contains, and nothing else of this machine.
+pub async fn containers_match_their_pods(site: &Site) -> Result<()> {
     let shop = Shop::open(site).await?;
     let data =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "data"}, "data": {"greeting": "hello"}});
@@ -66,7 +66,7 @@ pub async fn containers_are_as_their_pods_say(site: &Site) -> Result<()> {
         },
     });
     shop.create(pod).await?;
-    shop.says("all", "greeting hello").await?;
+    shop.wait_for_log("all", "greeting hello").await?;
     let node = shop.pods().get("all").await?.spec.and_then(|spec| spec.node_name).context("a node")?;
     let service = Api::<Service>::namespaced(site.plane.client(), "default").get("kubernetes").await?;
     let api = service.spec.and_then(|spec| spec.cluster_ip).context("an address of the API server")?;
@@ -87,19 +87,19 @@ pub async fn containers_are_as_their_pods_say(site: &Site) -> Result<()> {
     }
     let change = Patch::Merge(json!({"data": {"greeting": "good evening"}}));
     shop.namespace.api::<ConfigMap>().patch("data", &PatchParams::default(), &change).await?;
-    shop.says("all", "greeting good evening").await
+    shop.wait_for_log("all", "greeting good evening").await
 }
 
-/// Containers end, and are started anew or not, as on a node.
-pub async fn ends_are_a_kubelets(site: &Site) -> Result<()> {
+/// Containers end, and are restarted or not, as on a node.
+pub async fn containers_end_and_restart_as_on_a_node(site: &Site) -> Result<()> {
     let shop = Shop::open(site).await?;
-    // Asked politely first, as process 1, which no signal ends that it does not listen to.
+    // SIGTERM first, as for process 1, which ends only by signals that it handles.
     shop.create(shell("polite", "trap 'echo goodbye; exit 0' TERM; echo ready; while :; do sleep 0.05; done", 30))
         .await?;
     shop.create(shell("deaf", "echo ready; while :; do sleep 0.05; done", 1)).await?;
     shop.create(shell("crash", "echo ready; [ -e /scratch/was ] && sleep 1000; echo >/scratch/was; exit 7", 0)).await?;
     for name in ["polite", "deaf", "crash"] {
-        shop.says(name, "ready").await?;
+        shop.wait_for_log(name, "ready").await?;
     }
     let crashed = shop
         .sees("crash", "to run again", |pod| {
@@ -170,7 +170,7 @@ impl<'a> Shop<'a> {
         self.site.kubelet.log(&self.namespace.name, pod, "c")
     }
 
-    async fn says(&self, pod: &str, line: &str) -> Result<()> {
+    async fn wait_for_log(&self, pod: &str, line: &str) -> Result<()> {
         wait_for(&format!("{pod} to say {line:?}"), DEADLINE, async || match self.log(pod) {
             Ok(log) if log.lines().any(|seen| seen == line) => Seen::Done(()),
             Ok(log) => Seen::NotYet(log),

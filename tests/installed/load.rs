@@ -1,4 +1,4 @@
-//! People who create pods all the time, and what they see.
+//! A load of pod creations, and their outcomes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,11 +15,11 @@ use tokio::task::JoinSet;
 use crate::site::{DEADLINE, Site};
 
 const PEOPLE: usize = 4;
-/// Long enough to leave the processors to what is tried; about a hundred pods a second come of it.
+/// Long enough to leave processor time for the trial; about a hundred pods a second.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A load of Windows pods that name nothing but an image. They are dry runs: the API server asks every webhook and stores
-/// nothing, so that a thousand of them leave no thousand pods behind.
+/// A load of Windows pods with only an image. They are dry runs: the API server calls every webhook and stores nothing, so
+/// that no pods remain.
 pub struct Load {
     stop: Arc<AtomicBool>,
     done: Arc<AtomicUsize>,
@@ -31,9 +31,9 @@ pub struct Load {
 pub struct Outcome {
     pub begun: Instant,
     pub took: Duration,
-    /// What the API server said before it took the pod; whoever is refused tries again at once.
-    pub refusals: Vec<String>,
-    /// Whether Mullion has placed the pod. If not, the API server took it without having an answer.
+    /// The errors before the API server accepted the pod; each is followed by another attempt at once.
+    pub rejections: Vec<String>,
+    /// Whether Mullion has placed the pod. If not, the API server accepted it without a response of the webhook.
     pub placed: bool,
 }
 
@@ -56,7 +56,7 @@ impl Load {
         Ok(load)
     }
 
-    /// Waits until that many more pods were taken.
+    /// Waits until that many more pods were accepted.
     pub async fn more(&self, pods: usize) -> Result<()> {
         let enough = self.done.load(Ordering::Relaxed) + pods;
         wait_for(&format!("{pods} more pods to be taken"), DEADLINE, async || {
@@ -66,7 +66,7 @@ impl Load {
         .await
     }
 
-    /// What everybody saw, in the order of their beginnings.
+    /// All outcomes, in the order of their start.
     pub async fn stop(self) -> Vec<Outcome> {
         self.stop.store(true, Ordering::Relaxed);
         let mut outcomes: Vec<_> = self.people.join_all().await.into_iter().flatten().collect();
@@ -75,9 +75,9 @@ impl Load {
     }
 }
 
-/// An error that shows the first pods that were refused, or taken unseen.
-pub fn nothing_was_missed(outcomes: &[Outcome]) -> Result<()> {
-    let bad: Vec<_> = outcomes.iter().filter(|outcome| !outcome.placed || !outcome.refusals.is_empty()).collect();
+/// An error with the first pods that were rejected, or accepted without a review.
+pub fn all_pods_were_reviewed(outcomes: &[Outcome]) -> Result<()> {
+    let bad: Vec<_> = outcomes.iter().filter(|outcome| !outcome.placed || !outcome.rejections.is_empty()).collect();
     ensure!(bad.is_empty(), "{} of {} pods: {:#?}", bad.len(), outcomes.len(), bad.iter().take(3).collect::<Vec<_>>());
     Ok(())
 }
@@ -99,20 +99,20 @@ async fn person(
     let mut outcomes = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         let begun = Instant::now();
-        let mut refusals = Vec::new();
-        // The load ends with the trial, so a pod that is refused for good ends it too, by its deadline.
+        let mut rejections = Vec::new();
+        // The load ends with the trial, so a pod that is always rejected ends it too, by its deadline.
         let taken = loop {
             match pods.create(&dry, &pod).await {
                 Ok(taken) => break Some(taken),
                 Err(_) if stop.load(Ordering::Relaxed) => break None,
-                Err(error) => refusals.push(error.to_string()),
+                Err(error) => rejections.push(error.to_string()),
             }
             tokio::time::sleep(PAUSE).await;
         };
         if let Some(taken) = taken {
             let selector = taken.spec.and_then(|spec| spec.node_selector).unwrap_or_default();
             let placed = selector.get("kubernetes.io/os").is_some_and(|os| os == system);
-            outcomes.push(Outcome { begun, took: begun.elapsed(), refusals, placed });
+            outcomes.push(Outcome { begun, took: begun.elapsed(), rejections, placed });
             done.fetch_add(1, Ordering::Relaxed);
         }
         tokio::time::sleep(PAUSE).await;

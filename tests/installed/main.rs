@@ -1,7 +1,7 @@
-//! Mullion as a user installs it: the unmodified chart, by Helm, on a real control plane that asks it through its Service.
+//! Mullion as a user installs it: the unmodified chart, by Helm, on a real control plane that calls it through its Service.
 //!
 //! The pods that its Deployments make really run, each with its own address, files and environment (`Kubelet` in
-//! `tests/cluster`); Windows nodes and their pods are played by KWOK. `cargo test --test installed NAME` runs the trials
+//! `tests/cluster`); Windows nodes and their pods are simulated by KWOK. `cargo test --test installed NAME` runs the trials
 //! whose name contains NAME. Needs the control-plane tools (`make test` builds them) and user namespaces.
 #![allow(
     clippy::unwrap_used,
@@ -22,12 +22,12 @@ mod load;
 #[path = "../docs/pages/mod.rs"]
 #[allow(clippy::disallowed_methods, reason = "these read the pages")]
 mod pages;
-mod people;
 mod replicas;
 mod site;
 mod traces;
 mod uninstall;
 mod upgrade;
+mod user_actions;
 mod variants;
 
 use std::process::ExitCode;
@@ -50,8 +50,8 @@ fn main() -> ExitCode {
     }
     let mut suite = Suite::new("installed", SITES + 1);
     suite.trial(
-        "documents::every_command_for_a_cluster_does_what_its_page_says",
-        documents::every_command_for_a_cluster_does_what_its_page_says(),
+        "documents::commands_for_a_cluster_print_what_their_pages_show",
+        documents::commands_for_a_cluster_print_what_their_pages_show(),
     );
     let sites = Pool::new(SITES, Site::start);
     suite.pooled(
@@ -59,23 +59,23 @@ fn main() -> ExitCode {
         trials![
             cold_start::everything_comes_up,
             cold_start::one_node,
-            replicas::one_that_is_asked_to_go_is_not_missed,
-            replicas::one_that_crashes_is_missed_for_a_moment,
-            upgrade::up_and_back_is_not_noticed,
+            replicas::stopping_one_replica_causes_no_unreviewed_pod,
+            replicas::a_crash_of_one_replica_has_a_short_impact,
+            upgrade::upgrade_and_rollback_affect_no_pod,
             uninstall::nobody_notices,
             uninstall::a_broken_one_goes,
-            uninstall::a_job_that_fails_is_tried_again_or_left_out,
-            uninstall::the_namespace_goes_first,
+            uninstall::a_failed_job_is_tried_again_or_skipped,
+            uninstall::the_namespace_is_deleted_first,
             variants::a_provided_certificate,
             variants::cert_manager,
             variants::other_networks,
             variants::policies_of_others,
             variants::tainted_linux_nodes,
             again::at_once,
-            again::a_second_release_is_refused,
+            again::a_second_release_is_rejected,
             install::the_defaults_work,
-            kubelet::containers_are_as_their_pods_say,
-            kubelet::ends_are_a_kubelets,
+            kubelet::containers_match_their_pods,
+            kubelet::containers_end_and_restart_as_on_a_node,
         ],
     );
     suite.run(arguments)

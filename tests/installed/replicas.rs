@@ -1,4 +1,4 @@
-//! One replica of the webhook goes, under load.
+//! One replica of the webhook stops, under load.
 
 use std::time::Instant;
 
@@ -8,11 +8,11 @@ use kube::ResourceExt as _;
 use kube::api::DeleteParams;
 use mullion_cluster::{Seen, wait_for};
 
-use crate::load::{Load, Outcome, nothing_was_missed};
+use crate::load::{Load, Outcome, all_pods_were_reviewed};
 use crate::site::{DEADLINE, NAMESPACE, Site};
 
-/// Deleted, evicted, drained, rolled over: whatever asks a replica to go waits until it has answered everybody.
-pub async fn one_that_is_asked_to_go_is_not_missed(site: &Site) -> Result<()> {
+/// Deleted, evicted, drained or replaced in a rollout: a replica answers all its requests before it stops.
+pub async fn stopping_one_replica_causes_no_unreviewed_pod(site: &Site) -> Result<()> {
     site.install(&[]).await?;
     let load = Load::start(site).await?;
     // Each in turn: the API server keeps its connection to one of them.
@@ -29,13 +29,13 @@ pub async fn one_that_is_asked_to_go_is_not_missed(site: &Site) -> Result<()> {
         site.whole("mullion-webhook").await?;
         load.more(50).await?;
     }
-    nothing_was_missed(&load.stop().await)
+    all_pods_were_reviewed(&load.stop().await)
 }
 
-/// A crash breaks connections that hold questions. With `failurePolicy: Ignore` the pods in question pass unseen, and no
-/// other pod is worse off; with `Fail` they are refused, and whoever tries again gets through. Both end with the first
-/// pods after the API server has heard that the replica is gone.
-pub async fn one_that_crashes_is_missed_for_a_moment(site: &Site) -> Result<()> {
+/// A crash breaks connections with requests. With `failurePolicy: Ignore` their pods are admitted without a review, and no
+/// other pod is affected; with `Fail` they are rejected, and another attempt succeeds. Both end with the first pods after
+/// the API server has learned that the replica is gone.
+pub async fn a_crash_of_one_replica_has_a_short_impact(site: &Site) -> Result<()> {
     for (policy, replica) in [("Ignore", 0), ("Fail", 1)] {
         site.install(&["--set", &format!("admission.failurePolicy={policy}")]).await?;
         let load = Load::start(site).await?;
@@ -53,22 +53,22 @@ pub async fn one_that_crashes_is_missed_for_a_moment(site: &Site) -> Result<()> 
         })
         .await?;
         load.more(50).await?;
-        let settled = Instant::now();
+        let ended = Instant::now();
         load.more(100).await?;
         let outcomes = load.stop().await;
-        let within = |outcome: &Outcome| outcome.begun + outcome.took >= begun && outcome.begun <= settled;
-        let (hurt, fine): (Vec<Outcome>, Vec<Outcome>) = outcomes.into_iter().partition(within);
-        nothing_was_missed(&fine).context("long after, or before, a replica crashed")?;
-        let unseen = hurt.iter().filter(|outcome| !outcome.placed).count();
-        let refused: Vec<_> = hurt.iter().filter(|outcome| !outcome.refusals.is_empty()).collect();
-        let longest = refused.iter().map(|outcome| outcome.took).max().unwrap_or_default();
+        let within = |outcome: &Outcome| outcome.begun + outcome.took >= begun && outcome.begun <= ended;
+        let (affected, fine): (Vec<Outcome>, Vec<Outcome>) = outcomes.into_iter().partition(within);
+        all_pods_were_reviewed(&fine).context("long after, or before, a replica crashed")?;
+        let unseen = affected.iter().filter(|outcome| !outcome.placed).count();
+        let rejected: Vec<_> = affected.iter().filter(|outcome| !outcome.rejections.is_empty()).collect();
+        let longest = rejected.iter().map(|outcome| outcome.took).max().unwrap_or_default();
         eprintln!(
-            "{policy}: of {} pods around a crash {unseen} unseen, {} refused at first and created after {longest:?} at most",
-            hurt.len(),
-            refused.len()
+            "{policy}: of {} pods around a crash {unseen} unreviewed, {} rejected at first and created after {longest:?} at most",
+            affected.len(),
+            rejected.len()
         );
-        let unasked = |refusal: &String| policy == "Fail" && refusal.contains("failed calling webhook");
-        ensure!(refused.iter().all(|outcome| outcome.refusals.iter().all(unasked)), "{policy}: {refused:#?}");
+        let unreachable = |rejection: &String| policy == "Fail" && rejection.contains("failed calling webhook");
+        ensure!(rejected.iter().all(|outcome| outcome.rejections.iter().all(unreachable)), "{policy}: {rejected:#?}");
     }
     Ok(())
 }

@@ -11,12 +11,11 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams};
 use mullion_cluster::{ControlPlane, Fixture, Image, Kubelet, Network, NodeSpec, Seen, Tool, wait_for};
 
-/// For anything that a cluster does by itself. Nothing takes nearly as long on an idle machine.
+/// For all actions of a cluster; far longer than they take on an idle machine.
 pub const DEADLINE: Duration = Duration::from_secs(300);
-/// Where Mullion is installed, as all its documents have it.
+/// The namespace of Mullion, as in all its documents.
 pub const NAMESPACE: &str = "mullion-system";
-/// The longest time that the API server may be told to wait: a machine that is busy with other tests is not what is tried.
-/// Every installation here has it.
+/// The longest timeout of webhooks, so that a busy machine does not fail the trials. Every installation here uses it.
 pub const PATIENT: [&str; 2] = ["--set", "admission.timeoutSeconds.mutating=5,admission.timeoutSeconds.validating=5"];
 
 /// A cluster with two Linux nodes, whose pods really run, and two Windows nodes of different builds.
@@ -58,7 +57,7 @@ impl Site {
         Api::namespaced(self.plane.client(), NAMESPACE)
     }
 
-    /// Waits until a Deployment has as many pods as it shall, all of the latest version and ready.
+    /// Waits until a Deployment has its number of pods, all of the latest version and ready.
     pub async fn whole(&self, deployment: &str) -> Result<()> {
         let api: Api<Deployment> = Api::namespaced(self.plane.client(), NAMESPACE);
         wait_for(&format!("all pods of {deployment} to be ready"), DEADLINE, async || {
@@ -88,7 +87,7 @@ impl Site {
         Ok(pods)
     }
 
-    /// Takes away what earlier trials have installed.
+    /// Removes what earlier trials have installed.
     pub async fn bare(&self) -> Result<()> {
         self.helm(&["uninstall", "mullion", "-n", NAMESPACE, "--wait", "--ignore-not-found"]).await?;
         let namespaces: Api<Namespace> = Api::all(self.plane.client());
@@ -105,7 +104,7 @@ impl Site {
         .await
     }
 
-    /// Installs the chart as the README says, or brings an installed one to these arguments (`--set`, …).
+    /// Installs the chart as in the README, or upgrades an installed one to these arguments (`--set`, …).
     pub async fn install(&self, arguments: &[&str]) -> Result<String> {
         let chart = chart();
         let chart = chart.to_str().context("a path that is not UTF-8")?;

@@ -1,4 +1,4 @@
-//! What there is of Mullion in a cluster: looked for in every object of every kind that the API server knows.
+//! Traces of Mullion in a cluster: a search in every object of every kind of the API server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,16 +11,16 @@ use serde_json::Value;
 
 use crate::site::{DEADLINE, NAMESPACE, Site};
 
-/// Things that a withdrawal leaves because they harm nobody, or somebody needs them (chart README, docs/operations.md).
+/// Traces that a withdrawal leaves because they do no harm, or are still needed (chart README, docs/operations.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum But {
-    /// What pods were given stays with them until they are made anew.
+    /// Fields that Mullion set on pods stay until the pods are created again.
     Pods,
-    /// RuntimeClasses that these pods name, and what the pods have.
+    /// RuntimeClasses that these pods name, and fields of the pods.
     PodsAndTheirClasses,
 }
 
-/// Waits until nothing of Mullion is left but this; what the garbage collector and terminating pods take some time for.
+/// Waits until only these traces are left, which takes the garbage collector and terminating pods some time.
 pub async fn none(site: &Site, but: But) -> Result<()> {
     wait_for("nothing of Mullion to be left", DEADLINE, async || match of_mullion(site, but).await {
         Ok(traces) if traces.is_empty() => Seen::Done(()),
@@ -30,13 +30,13 @@ pub async fn none(site: &Site, but: But) -> Result<()> {
     .await
 }
 
-/// Where the word stands, as `Kind namespace/name: /json/pointer = value`.
+/// The places of the word, as `Kind namespace/name: /json/pointer = value`.
 pub async fn of_mullion(site: &Site, but: But) -> Result<Vec<String>> {
     let client = site.plane.client();
     let mut objects: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for group in Discovery::new(client.clone()).run().await?.groups() {
         for (kind, capabilities) in group.recommended_resources() {
-            // Events say what happened, and end by themselves after an hour.
+            // Events record the past, and expire after an hour.
             if !capabilities.supports_operation(verbs::LIST) || kind.kind == "Event" {
                 continue;
             }
@@ -94,7 +94,7 @@ fn words(value: &Value, at: String, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// What is the user's own, or documented to stay.
+/// Traces of the user, or documented to stay.
 fn is_users(kind: &str, name: &str, at: &str, value: &str) -> bool {
     let pods = [
         "/metadata/annotations/mullion.dev~1",
@@ -103,12 +103,12 @@ fn is_users(kind: &str, name: &str, at: &str, value: &str) -> bool {
         "/spec/runtimeClassName",
     ];
     match kind {
-        // Where taints of others stay, the API server notes who was the last to write their list. That list is one field.
+        // If taints of others stay, the API server records the last writer of their list. That list is one field.
         "Node" => at.starts_with("/metadata/managedFields/") && at.ends_with("/manager"),
-        // Whoever has made the namespace deletes it: Helm never does.
+        // The user deletes the namespace: Helm never does.
         "Namespace" => name == NAMESPACE && !value.contains("mullion.dev"),
         "Pod" if pods.iter().any(|documented| at.starts_with(documented)) => true,
-        // What every namespace has is in this one as well.
+        // Objects that every namespace has.
         _ => {
             at == "/metadata/namespace"
                 && matches!((kind, name), ("ServiceAccount", "default") | ("ConfigMap", "kube-root-ca.crt"))

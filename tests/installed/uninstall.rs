@@ -1,4 +1,4 @@
-//! Mullion goes: as documented, in a hurry, against resistance, and by mistake.
+//! Uninstalling Mullion: as documented, without waiting, with failures, and by deleting the namespace.
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -10,17 +10,17 @@ use mullion_cluster::{Seen, TestNamespace, wait_for};
 use serde_json::json;
 
 use crate::load::{Load, Outcome};
-use crate::people::{
-    LINUX, WINDOWS, WINDOWS_2019, at_work, left_alone, mullion, pod, running, system, tried, uninstall, upgrade,
-    windows_pod,
-};
 use crate::site::{DEADLINE, NAMESPACE, Site};
 use crate::traces::{
     But, {self},
 };
+use crate::user_actions::{
+    LINUX, WINDOWS, WINDOWS_2019, at_work, left_alone, mullion, pod, running, system, tried, uninstall, upgrade,
+    windows_pod,
+};
 
-/// While people create pods, of both systems: none of them is refused, though it is `Fail`. Pods that run go on, and what
-/// they name stays with them. And then the cluster is as if it had never had Mullion, and takes it again at once.
+/// Under a load of pods of both systems: none of them is rejected, even with `Fail`. Running pods continue, and the objects
+/// that they name stay. Then the cluster is as if it had never had Mullion, and it can be installed again at once.
 pub async fn nobody_notices(site: &Site) -> Result<()> {
     site.plane.kubectl(&["taint", "nodes", "w2022", "team=blue:NoSchedule"]).await?;
     site.install(&["--set", "admission.failurePolicy=Fail"]).await?;
@@ -36,23 +36,23 @@ pub async fn nobody_notices(site: &Site) -> Result<()> {
     for load in loads {
         load.more(50).await?;
         let outcomes = load.stop().await;
-        let refused: Vec<&Outcome> = outcomes.iter().filter(|outcome| !outcome.refusals.is_empty()).collect();
-        ensure!(refused.is_empty(), "{} of {}: {:#?}", refused.len(), outcomes.len(), refused.first());
-        // Mullion was asked in the beginning, and is not asked any more.
+        let rejected: Vec<&Outcome> = outcomes.iter().filter(|outcome| !outcome.rejections.is_empty()).collect();
+        ensure!(rejected.is_empty(), "{} of {}: {:#?}", rejected.len(), outcomes.len(), rejected.first());
+        // Mullion was called at the beginning, and is no longer called.
         let placed: Vec<bool> = outcomes.iter().map(|outcome| outcome.placed).collect();
         ensure!(placed.first() == Some(&true) && placed.last() == Some(&false), "{placed:?}");
     }
 
     traces::none(site, But::PodsAndTheirClasses).await?;
     let names = |pods: &[Pod]| pods.iter().map(|pod| (pod.name_any(), pod.uid())).collect::<Vec<_>>();
-    ensure!(names(&running(&shop, "app=web", 2).await?) == names(&before), "pods were made anew");
+    ensure!(names(&running(&shop, "app=web", 2).await?) == names(&before), "pods were created again");
     let classes: Api<RuntimeClass> = Api::all(site.plane.client());
     ensure!(classes.get_opt(&class).await?.is_some(), "{class} went while pods named it: they could not start again");
 
-    // Made anew, the pods name it no longer.
+    // Created again, the pods no longer name it.
     shop.api::<Pod>().delete_collection(&DeleteParams::default().grace_period(0), &ListParams::default()).await?;
-    // Where they land is nobody's care now.
-    wait_for("pods that are made anew to name nothing of Mullion", DEADLINE, async || {
+    // Their nodes are no longer checked.
+    wait_for("pods that are created again to name nothing of Mullion", DEADLINE, async || {
         let pods = match shop.api::<Pod>().list(&ListParams::default()).await {
             Ok(pods) => pods.items,
             Err(error) => return Seen::NotYet(error.to_string()),
@@ -64,20 +64,20 @@ pub async fn nobody_notices(site: &Site) -> Result<()> {
         if pods.len() == 2 && pods.iter().all(plain) { Seen::Done(()) } else { Seen::NotYet(format!("{pods:?}")) }
     })
     .await?;
-    let said = mullion(site, &["withdraw"]).await?;
-    ensure!(said.contains(&class), "{said}");
+    let output = mullion(site, &["withdraw"]).await?;
+    ensure!(output.contains(&class), "{output}");
     traces::none(site, But::Pods).await?;
     for image in [WINDOWS, LINUX] {
         left_alone(&shop, image).await?;
     }
-    // Windows nodes are nodes like any other again, but for what their owner has said.
+    // Windows nodes have only labels and taints of their owner.
     let taints = ["get", "nodes", "-o", "jsonpath={.items[*].spec.taints[*].key}"];
     ensure!(site.plane.kubectl(&taints).await?.trim() == "team", "{:?}", site.plane.kubectl(&taints).await?);
     site.plane.kubectl(&["taint", "nodes", "w2022", "team-"]).await?;
     shop.delete().await
 }
 
-/// Every pod of the webhook is gone, of the controller too, and `Fail` refuses Windows pods: what people uninstall for.
+/// Every pod of the webhook is gone, of the controller too, and with `Fail` the API server rejects Windows pods: a reason to uninstall.
 pub async fn a_broken_one_goes(site: &Site) -> Result<()> {
     site.install(&["--set", "admission.failurePolicy=Fail"]).await?;
     at_work(site).await?;
@@ -86,7 +86,7 @@ pub async fn a_broken_one_goes(site: &Site) -> Result<()> {
         let scaled = ["-n", NAMESPACE, "scale", "deployment", deployment, "--replicas=0"];
         site.plane.kubectl(&scaled).await?;
     }
-    // The last one to stop still answers.
+    // The last replica to stop still responds.
     wait_for("all pods of Mullion to be gone", DEADLINE, async || {
         match site.pods().list(&ListParams::default()).await {
             Ok(pods) if pods.items.is_empty() => Seen::Done(()),
@@ -95,7 +95,7 @@ pub async fn a_broken_one_goes(site: &Site) -> Result<()> {
         }
     })
     .await?;
-    refused(&shop).await?;
+    rejected(&shop).await?;
     let linux = tried(&shop, &pod("linux", LINUX)).await?;
     ensure!(system(&linux).is_none(), "who has placed it?");
 
@@ -104,20 +104,20 @@ pub async fn a_broken_one_goes(site: &Site) -> Result<()> {
     traces::none(site, But::Pods).await
 }
 
-/// The Job cannot do its work: Helm says so and leaves everything as it is, to be tried again. Without the Job, what is
-/// left is on nodes and in classes alone, and a desktop takes it off.
-pub async fn a_job_that_fails_is_tried_again_or_left_out(site: &Site) -> Result<()> {
+/// The Job cannot do its work: Helm reports it and changes nothing, to be tried again. Without the Job, traces are left only
+/// on nodes and in classes, and `mullion withdraw` removes them.
+pub async fn a_failed_job_is_tried_again_or_skipped(site: &Site) -> Result<()> {
     let shop = site.plane.namespace("shop").await?;
     // Waited for to its end, and long enough for a busy machine to do the work of a few seconds in the second try: Helm
-    // changes no release that it was told to uninstall.
+    // does not upgrade a release that is being uninstalled.
     let deadline = ["--set", "withdraw.deadlineSeconds=90"];
     site.install(&deadline).await?;
     at_work(site).await?;
-    // An image that nobody has pushed. The pods of before go on.
+    // An image that does not exist. The earlier pods continue.
     upgrade(site, &[&deadline[..], &["--set", "image.tag=nowhere"]].concat()).await?;
-    let said = uninstall(site, &["--wait"]).await.err().context("it went without its Job")?.to_string();
+    let error = uninstall(site, &["--wait"]).await.err().context("it was uninstalled without its Job")?.to_string();
     for words in ["Job/mullion-system/mullion-withdraw", "Failed"] {
-        ensure!(said.contains(words), "{said}");
+        ensure!(error.contains(words), "{error}");
     }
     at_work(site).await.context("after a Job that did nothing")?;
     site.kubelet.image("registry.mullion.dev/mullion:nowhere", crate::site::program());
@@ -149,20 +149,20 @@ pub async fn a_job_that_fails_is_tried_again_or_left_out(site: &Site) -> Result<
     traces::none(site, But::Pods).await
 }
 
-/// People delete the namespace and are surprised that there is more. Nothing hangs, no Linux pod is refused, and the
-/// lines of the chart's README take the rest away; or the chart, installed and uninstalled again.
-pub async fn the_namespace_goes_first(site: &Site) -> Result<()> {
+/// The user deletes the namespace first, although there are more objects. Nothing hangs, no Linux pod is rejected, and the
+/// commands in the chart's README remove the rest; or the chart does, installed and uninstalled again.
+pub async fn the_namespace_is_deleted_first(site: &Site) -> Result<()> {
     let shop = site.plane.namespace("shop").await?;
     for way in ["by hand", "by the chart"] {
         site.install(&["--set", "admission.failurePolicy=Fail"]).await?;
         at_work(site).await?;
         let load = Load::of(site, LINUX, "linux").await?;
-        // It ends when the namespace is gone.
+        // It ends when the namespace is deleted.
         site.plane.kubectl(&["delete", "namespace", NAMESPACE, "--timeout=300s"]).await?;
         load.more(20).await?;
         let outcomes = load.stop().await;
-        ensure!(outcomes.iter().all(|outcome| outcome.refusals.is_empty()), "{outcomes:#?}");
-        refused(&shop).await?;
+        ensure!(outcomes.iter().all(|outcome| outcome.rejections.is_empty()), "{outcomes:#?}");
+        rejected(&shop).await?;
 
         if way == "by hand" {
             mullion(site, &["withdraw"]).await?;
@@ -181,9 +181,9 @@ pub async fn the_namespace_goes_first(site: &Site) -> Result<()> {
     Ok(())
 }
 
-/// Waits until `Fail` refuses a Windows pod because nobody answers, as it is asked to.
-async fn refused(namespace: &TestNamespace) -> Result<()> {
-    wait_for("a Windows pod to be refused", DEADLINE, async || match tried(namespace, &windows_pod("p")).await {
+/// Waits until the API server rejects a Windows pod because no webhook responds and the policy is `Fail`.
+async fn rejected(namespace: &TestNamespace) -> Result<()> {
+    wait_for("a Windows pod to be rejected", DEADLINE, async || match tried(namespace, &windows_pod("p")).await {
         Err(kube::Error::Api(status)) if status.message.contains("failed calling webhook \"pods.mullion.dev\"") => {
             Seen::Done(())
         }
@@ -193,7 +193,7 @@ async fn refused(namespace: &TestNamespace) -> Result<()> {
     .await
 }
 
-/// A Deployment as a user writes it.
+/// A Deployment in a user's manifest.
 pub async fn deploy(
     site: &Site,
     namespace: &TestNamespace,

@@ -1,16 +1,16 @@
-//! Another image, other policies and other values, and all of it back again.
+//! Upgrades to another image, other policies and other values, and the rollback.
 
 use anyhow::{Result, ensure};
 use kube::ResourceExt as _;
 use mullion_cluster::{Seen, wait_for};
 
-use crate::load::{Load, nothing_was_missed};
+use crate::load::{Load, all_pods_were_reviewed};
 use crate::site::{DEADLINE, NAMESPACE, Site, image, program};
 
 const NEXT: &str = "registry.example.com/mirror/mullion";
 
-/// Whoever creates pods meanwhile sees none refused and none missed.
-pub async fn up_and_back_is_not_noticed(site: &Site) -> Result<()> {
+/// During them, no pod is rejected and none is admitted without a review.
+pub async fn upgrade_and_rollback_affect_no_pod(site: &Site) -> Result<()> {
     site.kubelet.image(&format!("{NEXT}:next"), program());
     site.install(&[]).await?;
     let before = bundles(site).await?;
@@ -28,7 +28,7 @@ pub async fn up_and_back_is_not_noticed(site: &Site) -> Result<()> {
     images(site, 2, &image("registry.mullion.dev/mullion")).await?;
     load.more(50).await?;
     ensure!(bundles(site).await? == before, "rolling back changed caBundle");
-    nothing_was_missed(&load.stop().await)
+    all_pods_were_reviewed(&load.stop().await)
 }
 
 /// Waits until exactly so many webhooks, all of this image, are left.
@@ -53,7 +53,7 @@ async fn images(site: &Site, replicas: usize, image: &str) -> Result<()> {
     .await
 }
 
-/// What the controller has filled in, as `kubectl` shows it.
+/// The `caBundle` that the controller has filled in, as `kubectl` shows it.
 async fn bundles(site: &Site) -> Result<String> {
     let path = "-o=jsonpath={.items[*].webhooks[*].clientConfig.caBundle}";
     let kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations";

@@ -1,4 +1,4 @@
-//! Installations with other values than the defaults, used as those are.
+//! Installations with other values than the defaults.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
@@ -7,16 +7,16 @@ use kube::api::{Patch, PatchParams};
 use mullion_cluster::{Seen, ServingCert, wait_for};
 use serde_json::{Value, json};
 
-use crate::people::{LINUX, WINDOWS, at_work, pod, system, tried, uninstall, upgrade, values};
 use crate::site::{DEADLINE, NAMESPACE, PATIENT, Site};
 use crate::traces::{
     But, {self},
 };
+use crate::user_actions::{LINUX, WINDOWS, at_work, pod, system, tried, uninstall, upgrade, values};
 
-/// What the API server asks for: the Service's name.
+/// The host name of the API server's requests: the Service's name.
 const NAME: &str = "mullion-webhook.mullion-system.svc";
 
-/// A certificate from somewhere else, given by hand, changed while everything runs, and given back into Mullion's care.
+/// A provided certificate, changed while everything runs, and then managed by Mullion again.
 pub async fn a_provided_certificate(site: &Site) -> Result<()> {
     site.bare().await?;
     namespace(site, "restricted").await?;
@@ -35,7 +35,7 @@ pub async fn a_provided_certificate(site: &Site) -> Result<()> {
     site.install(&["-f", &values, "--set-file", &both]).await?;
     at_work(site).await?;
     give(site, "webhook-certificate", &second).await?;
-    // From here on nobody trusts the first.
+    // From here on no client trusts the first.
     site.install(&["-f", &values, "--set-file", &new]).await?;
     at_work(site).await.context("after the Secret has changed")?;
 
@@ -50,7 +50,7 @@ pub async fn a_provided_certificate(site: &Site) -> Result<()> {
     traces::none(site, But::Pods).await
 }
 
-/// cert-manager makes the Secret, and its CA injector fills in `caBundle`: an upgrade takes nothing of it away.
+/// cert-manager makes the Secret, and its CA injector fills in `caBundle`: an upgrade does not remove it.
 pub async fn cert_manager(site: &Site) -> Result<()> {
     site.bare().await?;
     namespace(site, "restricted").await?;
@@ -77,7 +77,7 @@ pub async fn cert_manager(site: &Site) -> Result<()> {
     site.install(&["-f", &values, "--set", "webhook.podAnnotations.upgraded=yes"]).await?;
     at_work(site).await.context("after an upgrade")?;
     uninstall(site, &["--wait"]).await?;
-    // cert-manager would leave it as well.
+    // cert-manager would keep it, too.
     site.plane.kubectl(&["delete", "secret", "mullion-webhook-certificate", "-n", NAMESPACE]).await?;
     traces::none(site, But::Pods).await?;
     site.plane.kubectl(&["delete", "crd", "-l", "app=cert-manager"]).await.map(drop)
@@ -103,7 +103,7 @@ pub async fn other_networks(site: &Site) -> Result<()> {
     traces::none(site, But::Pods).await
 }
 
-/// Policies in the values, and in a ConfigMap that is edited while Mullion runs; broken ones do not get in.
+/// Policies in the values, and in a ConfigMap that is edited while Mullion runs; broken ones are denied.
 pub async fn policies_of_others(site: &Site) -> Result<()> {
     namespace(site, "restricted").await?;
     let shop = site.plane.namespace("shop").await?;
@@ -123,8 +123,8 @@ pub async fn policies_of_others(site: &Site) -> Result<()> {
     at_work(site).await?;
     apply(site, &policies("Disabled")).await?;
     places(false).await?;
-    let said = apply(site, &policies("Enforced")).await.err().context("a broken policy was taken")?.to_string();
-    ensure!(said.contains("policies.mullion.dev") && said.contains("Enforced"), "{said}");
+    let error = apply(site, &policies("Enforced")).await.err().context("a broken policy was accepted")?.to_string();
+    ensure!(error.contains("policies.mullion.dev") && error.contains("Enforced"), "{error}");
     apply(site, &policies("Enforce")).await?;
     places(true).await?;
 
@@ -139,7 +139,7 @@ pub async fn policies_of_others(site: &Site) -> Result<()> {
     traces::none(site, But::Pods).await
 }
 
-/// RKE1: every Linux node has a taint of its own. Mullion runs there, and gives others what they need to.
+/// RKE1: every Linux node has a taint of its own. Mullion runs there, and gives Linux pods the toleration that they need.
 pub async fn tainted_linux_nodes(site: &Site) -> Result<()> {
     namespace(site, "restricted").await?;
     let taint = async |change: &str| {
@@ -227,7 +227,7 @@ fn definition(plural: &str, kind: &str) -> Value {
     })
 }
 
-/// A ConfigMap with policies, as a team of the company keeps it.
+/// A ConfigMap with policies, as a team of a company keeps it.
 fn policies(mode: &str) -> Value {
     let metadata =
         json!({"name": "company-policies", "namespace": NAMESPACE, "labels": {"mullion.dev/policy": "true"}});

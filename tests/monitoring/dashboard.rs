@@ -1,4 +1,4 @@
-//! `charts/mullion/dashboards/mullion.json`.
+//! Tests of `charts/mullion/dashboards/mullion.json`.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ fn targets(panel: &Value) -> Vec<&Value> {
     panel["targets"].as_array().map(|targets| targets.iter().collect()).unwrap_or_default()
 }
 
-/// Every query, with something in place of Grafana's variables.
+/// Every query, with values instead of Grafana's variables.
 pub fn queries() -> Vec<String> {
     let dashboard = dashboard();
     let targets = panels(&dashboard).into_iter().flat_map(targets);
@@ -37,7 +37,7 @@ fn labels_in(legend: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_panel_asks_for_what_is_exported() {
+fn every_panel_queries_exported_metrics() {
     let (exported, dashboard) = (Exported::new(), dashboard());
     let mut wrong = Vec::new();
     for panel in panels(&dashboard).into_iter().filter(|panel| panel["type"] != "row") {
@@ -57,7 +57,7 @@ fn every_panel_asks_for_what_is_exported() {
 }
 
 #[test]
-fn nothing_is_bound_to_the_grafana_it_was_made_in() {
+fn nothing_depends_on_one_grafana_server() {
     let dashboard = dashboard();
     assert_eq!(dashboard["uid"], "mullion");
     assert!(dashboard.get("id").is_none_or(Value::is_null), "an id is of one Grafana");
@@ -80,7 +80,7 @@ fn nothing_is_bound_to_the_grafana_it_was_made_in() {
 }
 
 #[test]
-fn every_panel_can_be_told_from_the_others() {
+fn every_panel_is_distinguishable() {
     let dashboard = dashboard();
     let panels = panels(&dashboard);
     let ids: BTreeSet<u64> = panels.iter().map(|panel| panel["id"].as_u64().unwrap()).collect();
@@ -95,7 +95,7 @@ fn every_panel_can_be_told_from_the_others() {
         );
         let letters: BTreeSet<&str> = targets(panel).iter().map(|target| target["refId"].as_str().unwrap()).collect();
         assert_eq!(letters.len(), targets(panel).len(), "{title}: two targets have one refId");
-        // A column is of a target: `Value #B` of the second.
+        // A column belongs to a target: `Value #B` to the second.
         for transformation in panel["transformations"].as_array().into_iter().flatten() {
             let names = transformation["options"]["include"]["names"].as_array();
             for name in names.into_iter().flatten().filter_map(|name| name.as_str()?.strip_prefix("Value #")) {

@@ -1,4 +1,4 @@
-//! What webhook and controller export: their own registries, with everything counted that they can count.
+//! Metrics that webhook and controller export: their own registries, with every counter incremented.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use mullion::controller::metrics as controller;
 use mullion::controller::metrics::CertificateObject;
 use mullion::policy_files::report::PolicyReporter;
-use mullion::registry::outcome::Outcome as Registry;
+use mullion::registry::outcome::RegistryOutcome;
 use mullion::telemetry::metrics::{
     BadRequest, Decision, LookupOutcome, Metrics, NamespaceOutcome, PolicyOutcome, Reviewed,
 };
@@ -20,10 +20,10 @@ use mullion_policy::store::{PolicyReading, Store};
 
 use crate::promql::{Matcher, Selector};
 
-/// What Prometheus adds to every series: who was asked.
+/// Labels that Prometheus adds to every series: the target.
 const OF_TARGETS: [&str; 4] = ["namespace", "pod", "instance", "job"];
 
-/// What others export, with the labels that are used here.
+/// Metrics of other programs, with the labels that are used here.
 const FOREIGN: [(&str, &[&str]); 5] = [
     // kube-apiserver, apiserver/pkg/admission/metrics/metrics.go
     ("apiserver_admission_webhook_fail_open_count", &["name", "type"]),
@@ -55,12 +55,12 @@ impl Exported {
         Self(found)
     }
 
-    /// Whether a metric is called so, histograms without their endings included.
+    /// Whether a metric has the name, or a histogram with one of its suffixes.
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name) || self.0.contains_key(&format!("{name}_bucket"))
     }
 
-    /// The labels of what is selected, if there is anything to select.
+    /// The labels of the selected metric, if there is one.
     pub fn check(&self, selector: &Selector) -> Result<Vec<String>, String> {
         let of_targets = OF_TARGETS.map(str::to_owned);
         let metric = &selector.metric;
@@ -79,7 +79,7 @@ impl Exported {
                 }
                 return Err(format!("{metric} has no label {label}"));
             };
-            // A variable of the dashboard is whatever somebody chooses.
+            // A variable of the dashboard can have any value.
             if !value.starts_with('$') && !value.split('|').all(|one| values.contains(one)) {
                 return Err(format!("{metric}: {label}{operator}{value:?} is never so, only {values:?}"));
             }
@@ -124,10 +124,10 @@ fn webhook() -> String {
         CountedOutcome::WouldRepair,
         CountedOutcome::WouldLabel,
     ] {
-        metrics.came_to("shop", &[("MUL201", effect)], None);
+        metrics.count_outcomes("shop", &[("MUL201", effect)], None);
     }
     for effect in [CountedOutcome::Placed, CountedOutcome::WouldPlace] {
-        metrics.came_to("shop", &[], Some((Os::Windows, effect)));
+        metrics.count_outcomes("shop", &[], Some((Os::Windows, effect)));
     }
     for reason in [
         BadRequest::Malformed,
@@ -145,7 +145,7 @@ fn webhook() -> String {
     for outcome in [NamespaceOutcome::Found, NamespaceOutcome::Missing, NamespaceOutcome::Failed] {
         metrics.namespace_lookup(outcome);
     }
-    metrics.registry_answers(Registry::ALL.map(|outcome| (outcome.as_str(), 1)));
+    metrics.registry_answers(RegistryOutcome::ALL.map(|outcome| (outcome.as_str(), 1)));
     for outcome in [PolicyOutcome::Good, PolicyOutcome::Broken, PolicyOutcome::StillBroken] {
         metrics.policies_reviewed("u", outcome, "");
     }

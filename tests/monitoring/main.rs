@@ -1,5 +1,5 @@
-//! Alerts, dashboard and runbooks of the chart, held against what the processes export. Needs neither Prometheus nor Grafana;
-//! `make monitoring` asks promtool, too.
+//! Tests of the chart's alerts, dashboard and runbooks against the exported metrics. They need neither Prometheus nor Grafana;
+//! `make monitoring` also runs promtool.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "these read the chart's files")]
 #![allow(unreachable_pub, reason = "modules of one test program")]
@@ -19,7 +19,7 @@ fn file(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// What is wrong with a query, or with the labels that a text beside it speaks of.
+/// Problems of a query, or of the labels in its text.
 fn complaints(exported: &Exported, query: &str, spoken_of: &[String]) -> Vec<String> {
     let parsed = match Query::of(query) {
         Ok(parsed) => parsed,
@@ -39,7 +39,7 @@ fn complaints(exported: &Exported, query: &str, spoken_of: &[String]) -> Vec<Str
     for label in parsed.grouping.iter().filter(|label| !labels.contains(*label)) {
         complaints.push(format!("no metric in it has label {label}: {query}"));
     }
-    // What an aggregation leaves is what it groups by.
+    // An aggregation keeps the labels that it groups by.
     for label in spoken_of {
         let left = if parsed.aggregates { parsed.grouping.contains(label) } else { labels.contains(label) };
         if !left {
@@ -50,7 +50,7 @@ fn complaints(exported: &Exported, query: &str, spoken_of: &[String]) -> Vec<Str
 }
 
 #[test]
-fn what_is_wrong_with_a_query_is_seen() {
+fn problems_of_a_query_are_detected() {
     let exported = Exported::new();
     let good = [
         ("sum by (endpoint) (rate(mullion_review_duration_seconds_count[5m]))", "endpoint"),
@@ -80,7 +80,7 @@ fn what_is_wrong_with_a_query_is_seen() {
 
 /// Names of metrics in pages for people.
 #[test]
-fn every_metric_that_a_page_names_is_exported() {
+fn every_metric_in_the_documentation_is_exported() {
     let exported = Exported::new();
     for page in ["docs/alerts.md", "docs/controller.md", "docs/audit.md"] {
         let text = file(page);

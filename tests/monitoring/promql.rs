@@ -1,18 +1,18 @@
-//! As much of `PromQL` as it takes to see which metrics, labels and values a query needs. Whether the rest of it is well
-//! formed is for promtool (`make monitoring`): the parsers there are in Rust bring thirty crates.
+//! A partial parser of `PromQL`, for the metrics, labels and values that a query needs. promtool checks the rest of the syntax
+//! (`make monitoring`), because parsers of `PromQL` in Rust need thirty crates.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// What a query asks of the metrics.
+/// Metrics and labels that a query needs.
 #[derive(Debug, Default, PartialEq)]
 pub struct Query {
     pub selectors: Vec<Selector>,
     /// Labels that are grouped or joined by.
     pub grouping: Vec<String>,
-    /// Texts outside selectors, as the label that `label_replace` makes.
+    /// Texts outside selectors, such as the label that `label_replace` sets.
     pub strings: Vec<String>,
-    /// Whether labels are lost on the way.
+    /// Whether the query drops labels.
     pub aggregates: bool,
 }
 
@@ -153,7 +153,7 @@ fn matcher(tokens: &[Token]) -> Result<Matcher, String> {
 }
 
 #[test]
-fn what_a_query_needs() {
+fn queries_are_parsed() {
     let query = "topk(3, sum by (le, a) (rate(m_total{x=\"1\", y!~\"a|\\\"}\"}[5m:1m] offset 1d))) / on (b) n > 0.5 and vector(0)";
     let found = Query::of(query).unwrap();
     let matcher = |label: &str, operator: &str, value: &str| Matcher {

@@ -1,4 +1,4 @@
-//! `charts/mullion/rules/mullion.yaml`, and a runbook for each alert in `docs/alerts.md`.
+//! Tests of `charts/mullion/rules/mullion.yaml`, and of the runbook of each alert in `docs/alerts.md`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,9 +12,9 @@ use crate::{complaints, dashboard, file};
 
 const RULES: &str = "charts/mullion/rules/mullion.yaml";
 const RUNBOOKS: &str = "docs/alerts.md";
-/// What promtool is asked, by `make monitoring`.
+/// The test file of promtool, for `make monitoring`.
 const CASES: &str = "tests/monitoring/rules.test.yaml";
-/// What every runbook says, in this order.
+/// The parts of every runbook, in this order.
 const PARTS: [&str; 5] = ["**Means**", "**Hurt**", "**Look**", "**Do**", "**Ends**"];
 
 #[derive(Deserialize)]
@@ -57,7 +57,7 @@ fn names() -> BTreeSet<String> {
     alerts().into_iter().map(|alert| alert.name).collect()
 }
 
-/// `.Labels.x` is of the query that is ranged over, `$labels.x` of the alert's.
+/// `.Labels.x` is a label of the query in `range`, `$labels.x` of the alert's query.
 fn labels_after(text: &str, prefix: &str) -> Vec<String> {
     let of = |(at, _): (usize, &str)| {
         text[at + prefix.len()..].chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect()
@@ -65,7 +65,7 @@ fn labels_after(text: &str, prefix: &str) -> Vec<String> {
     text.match_indices(prefix).map(of).collect()
 }
 
-/// The texts that a template gives to `query`.
+/// The queries in a template.
 fn queries_in(template: &str) -> Vec<String> {
     let words: Vec<&str> = template.split("query \"").skip(1).collect();
     let end = |text: &&str| {
@@ -80,7 +80,7 @@ fn queries_in(template: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_alert_asks_for_what_is_exported() {
+fn every_alert_queries_exported_metrics() {
     let exported = Exported::new();
     let alerts = alerts();
     assert!(alerts.len() > 10);
@@ -105,11 +105,11 @@ fn queries_in_templates_are_found() {
 }
 
 #[test]
-fn every_alert_says_how_bad_it_is_and_where_its_runbook_is() {
+fn every_alert_has_a_severity_and_a_runbook_link() {
     for Alert { name: alert, r#for, labels, annotations, .. } in alerts() {
         assert!(alert.starts_with("Mullion"), "{alert}");
         assert!(["critical", "warning", "info"].contains(&labels.severity.as_str()), "{alert}: {}", labels.severity);
-        // Nobody is woken by what is over before he is up.
+        // A page should not be for a condition that ends before somebody can react.
         let minutes =
             r#for.as_deref().and_then(|time| time.strip_suffix('m')).map(|minutes| minutes.parse::<u32>().unwrap());
         assert!(labels.severity != "critical" || minutes.is_some_and(|minutes| minutes >= 5), "{alert}");
@@ -134,7 +134,7 @@ fn every_alert_has_a_runbook_and_every_runbook_an_alert() {
             places.iter().all(Option::is_some) && places.is_sorted(),
             "{title} lacks one of {PARTS:?}, or their order"
         );
-        // In the table of contents, with the severity that the rule has.
+        // In the table of contents, with the severity of the rule.
         for alert in alerts().iter().filter(|alert| alert.name == *title) {
             let row = format!("| [{title}](#{}) |", title.to_lowercase());
             let row = page.lines().find(|line| line.starts_with(&row)).unwrap_or_else(|| panic!("no line {row}"));
@@ -143,9 +143,9 @@ fn every_alert_has_a_runbook_and_every_runbook_an_alert() {
     }
 }
 
-/// A case says all that fires at some times: where an alert does at one and does not at another, both are held.
+/// A case lists all alerts that fire at some times, so an alert that fires at one time and not at another is tested both ways.
 #[test]
-fn every_alert_has_a_case_in_which_it_begins_to_fire() {
+fn every_alert_starts_firing_in_a_test_case() {
     let cases: Value = serde_saphyr::from_str(&file(CASES)).unwrap();
     let times: Vec<Vec<String>> = cases["tests"]
         .as_array()
@@ -161,18 +161,18 @@ fn every_alert_has_a_case_in_which_it_begins_to_fire() {
     }
 }
 
-/// What needs Prometheus's own tools.
+/// Tests that need Prometheus's own tools.
 #[test]
 #[ignore = "needs promtool: make monitoring"]
 fn promtool_agrees() {
     let promtool = |arguments: &[&str]| {
         let ran = Command::new("promtool").args(arguments).output().expect("promtool starts");
-        let said = [ran.stdout, ran.stderr].concat();
-        assert!(ran.status.success(), "promtool {arguments:?}:\n{}", String::from_utf8_lossy(&said));
+        let output = [ran.stdout, ran.stderr].concat();
+        assert!(ran.status.success(), "promtool {arguments:?}:\n{}", String::from_utf8_lossy(&output));
     };
     promtool(&["check", "rules", RULES]);
     promtool(&["test", "rules", CASES]);
-    // The dashboard's queries as rules: that is how promtool reads a query without a server.
+    // The dashboard's queries as rules, because promtool checks a query without a server only in rules.
     let rules: Vec<Value> = dashboard::queries().iter().map(|query| json!({"record": "q", "expr": query})).collect();
     let groups: Vec<Value> =
         rules.iter().enumerate().map(|(at, rule)| json!({"name": at.to_string(), "rules": [rule]})).collect();

@@ -1,4 +1,4 @@
-//! What an API server writes down of what it is asked.
+//! The audit log of an API server.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 use mullion_cluster::Builder;
 use serde_json::{Value, json};
 
-/// An audit log, and the policy by which it is written.
+/// An audit log and its policy.
 pub struct AuditLog(tempfile::TempDir);
 
 impl AuditLog {

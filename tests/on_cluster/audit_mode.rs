@@ -1,5 +1,5 @@
-//! `mode: Audit` as an administrator sees it: in the API server's audit log and in the webhook's metrics. What whoever
-//! applies something sees is in `tests/cases/audit`.
+//! `mode: Audit` as an administrator sees it: in the API server's audit log and in the webhook's metrics. What the user
+//! sees is in `tests/cases/audit`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::shared::*;
 
 const LTSC2022: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
 
-/// A control plane that writes down what its webhooks say, under a Mullion that only talks.
+/// A control plane with an audit log, and a Mullion in audit mode.
 pub struct Audited {
     plane: ControlPlane,
     log: AuditLog,
@@ -76,7 +76,7 @@ impl Audited {
     }
 }
 
-pub async fn what_would_be_is_written_down_and_counted(audited: &Audited) -> Result<()> {
+pub async fn audit_annotations_and_metrics_show_the_outcomes(audited: &Audited) -> Result<()> {
     let namespace = audited.plane.namespace("audited").await?;
     // The first ones may come before the API server has heard of the webhook.
     wait_for("Mullion to be asked", DEADLINE, async || {
@@ -94,15 +94,15 @@ pub async fn what_would_be_is_written_down_and_counted(audited: &Audited) -> Res
 
     let container = json!({"name": "c", "image": LTSC2022, "resources": {"limits": {"memory": "1Gi"}},
         "env": [{"name": "PASSWORD", "value": "hunter2"}]});
-    let refused = pod("refused", json!({"securityContext": {"runAsUser": 1000}, "containers": [container]}));
+    let denied = pod("denied", json!({"securityContext": {"runAsUser": 1000}, "containers": [container]}));
     let mut repaired = pod("repaired", json!({"securityContext": {"fsGroup": 1}, "containers": [container]}));
     repaired["spec"]["containers"][0]["securityContext"] = json!({"seLinuxOptions": {"level": "s0:c24,c9"}});
     let set = workload("DaemonSet", "set", "registry.example.com/agent:1");
-    for object in [&refused, &repaired, &set] {
+    for object in [&denied, &repaired, &set] {
         dry_run(&namespace, object).await?;
     }
     ensure!(audited.counted(&namespace.name).await?.is_empty(), "dry runs are not counted");
-    for object in [&refused, &repaired, &set] {
+    for object in [&denied, &repaired, &set] {
         let stored = create(&namespace, object).await?;
         let spec = if object["kind"] == "Pod" { &stored["spec"] } else { &stored["spec"]["template"]["spec"] };
         ensure!(spec.get("nodeSelector").is_none() && spec.get("os").is_none(), "{stored}");
@@ -115,21 +115,21 @@ pub async fn what_would_be_is_written_down_and_counted(audited: &Audited) -> Res
     }
 
     for dry_run in [true, false] {
-        let said = audited.annotations("refused", dry_run).await?;
-        let of = |key: &str| said.get(&format!("pods.mullion.dev/{key}")).cloned().unwrap_or_default();
-        ensure!(of("would-deny") == "MUL201 spec.securityContext.runAsUser", "{said:?}");
-        ensure!(of("decision").starts_with("windows by "), "{said:?}");
-        ensure!(of("would-change").contains("spec.nodeSelector[kubernetes.io/os] ("), "{said:?}");
-        ensure!(!format!("{said:?}").contains("hunter2"), "{said:?}");
-        let said = audited.annotations("repaired", dry_run).await?;
-        let changes = said.get("pods.mullion.dev/would-change").context("what would change")?;
+        let annotations = audited.annotations("denied", dry_run).await?;
+        let of = |key: &str| annotations.get(&format!("pods.mullion.dev/{key}")).cloned().unwrap_or_default();
+        ensure!(of("would-deny") == "MUL201 spec.securityContext.runAsUser", "{annotations:?}");
+        ensure!(of("decision").starts_with("windows by "), "{annotations:?}");
+        ensure!(of("would-change").contains("spec.nodeSelector[kubernetes.io/os] ("), "{annotations:?}");
+        ensure!(!format!("{annotations:?}").contains("hunter2"), "{annotations:?}");
+        let annotations = audited.annotations("repaired", dry_run).await?;
+        let changes = annotations.get("pods.mullion.dev/would-change").context("what would change")?;
         for change in ["spec.securityContext.fsGroup (MUL217)", "spec.tolerations (", "spec.os ("] {
-            ensure!(changes.contains(change), "no {change} in {said:?}");
+            ensure!(changes.contains(change), "no {change} in {annotations:?}");
         }
-        ensure!(!said.contains_key("pods.mullion.dev/would-deny"), "{said:?}");
-        let said = audited.annotations("set", dry_run).await?;
-        let changes = said.get("templates.mullion.dev/would-change").context("what would change")?;
-        ensure!(changes.contains("spec.template.spec.nodeSelector[kubernetes.io/os] ("), "{said:?}");
+        ensure!(!annotations.contains_key("pods.mullion.dev/would-deny"), "{annotations:?}");
+        let annotations = audited.annotations("set", dry_run).await?;
+        let changes = annotations.get("templates.mullion.dev/would-change").context("what would change")?;
+        ensure!(changes.contains("spec.template.spec.nodeSelector[kubernetes.io/os] ("), "{annotations:?}");
     }
 
     let counted = audited.counted(&namespace.name).await?;

@@ -1,12 +1,12 @@
-//! Cases that are files: `tests/cases/README.md` says what they hold, and here they are run, a trial each.
+//! Runs the case files of `tests/cases` (format: `tests/cases/README.md`), a trial each.
 //!
-//! | module | what |
+//! | module | contains |
 //! |---|---|
 //! | `format`, `file` | the files, and reading them with lines |
 //! | `site` | a control plane of `clusters/`, shared by its cases, and the Mullions of `mullion/` on it |
-//! | `third-party`, `witness` | webhooks of others, played here, and whether the API server asks them by now |
-//! | `run`, `ask`, `tool`, `watch` | a case's steps: requests, programs, and waiting for what comes of them |
-//! | `judge`, `differ`, `lands` | whether that is what was expected: pure, with `report::field_match` and `report::field_difference` |
+//! | `third-party`, `witness` | simulated third-party webhooks, and whether the API server calls them yet |
+//! | `run`, `ask`, `tool`, `watch` | a case's steps: requests, programs, and waiting for their results |
+//! | `judge`, `differ`, `lands` | whether the results are as expected: pure, with `report::field_match` and `report::field_difference` |
 
 mod ask;
 mod differ;
@@ -54,7 +54,7 @@ pub fn add(suite: &mut Suite) {
     }
 }
 
-/// Adds the trials of what runs the cases to a suite that has all others, because `acceptance.tsv` names some of them.
+/// Adds the trials of the case runner to a suite that has all others, because `acceptance.tsv` names some of them.
 pub fn add_runner(suite: &mut Suite) {
     let all: BTreeSet<String> = suite.names().map(str::to_owned).collect();
     let mut runner = |name: &str, test: fn() -> anyhow::Result<()>| {

@@ -172,7 +172,7 @@ impl Mullion {
 }
 
 impl Webhook {
-    /// Without a Secret it runs, is not ready, says why, and answers no handshake.
+    /// Without a Secret it runs, is not ready, reports why, and completes no handshake.
     async fn waits_for_a_certificate(&self) -> Result<()> {
         wait_for("a webhook that waits for its certificate", DEADLINE, || async {
             let (status, text) = get(self.admin, "/readyz").await?;
@@ -213,7 +213,7 @@ async fn metric(port: u16, name: &str) -> Result<i64> {
     Ok(line.with_context(|| format!("no {name} in\n{text}"))?.parse()?)
 }
 
-/// What is served to a client that trusts `bundle` and connects anew.
+/// What is served to a client that trusts `bundle` and opens a new connection.
 async fn served(port: u16, bundle: &[u8]) -> Result<CertificateDer<'static>> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(bundle) {
@@ -296,7 +296,7 @@ pub(crate) async fn whatever_happens_to_certificates_heals(plane: &ControlPlane)
         ensure!(mullion.bundle().await? != bundle.as_bytes(), "the bundle stays");
     }
 
-    // What another tool was told to fill in is its own. It has seen that, if it has filled in the other one.
+    // Another tool fills in this bundle. The controller has seen that if it has filled in the other one.
     let client = plane.client();
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
     let annotated = |value: Value| json!({"metadata": {"annotations": {"cert-manager.io/inject-ca-from": value}}});
@@ -349,7 +349,7 @@ pub(crate) async fn whatever_happens_to_certificates_heals(plane: &ControlPlane)
     // A busy machine may be late with the lease.
     let wrong = logs[0].lines().any(|line| line.contains("ERROR") && !line.contains("Lease"));
     ensure!(logs[0].contains("certificates written") && !wrong, "{}", logs[0]);
-    ensure!(logs[1].contains("certificate not usable"), "{}", logs[1]);
+    ensure!(logs[1].contains("certificate unusable"), "{}", logs[1]);
     Ok(())
 }
 
@@ -384,7 +384,7 @@ impl std::error::Error for Late {}
 
 impl Late {
     /// As Go's and Rust's libraries say it.
-    fn is_said(text: &str) -> bool {
+    fn is_in(text: &str) -> bool {
         ["certificate has expired", "certificate expired", "signed by unknown authority", "UnknownIssuer"]
             .iter()
             .any(|words| text.contains(words))
@@ -399,9 +399,9 @@ async fn change_certificates(plane: &ControlPlane, lifetime: u32) -> Result<()> 
     let (pair, ca) = (lifetime.to_string(), (2 * lifetime).to_string());
     let mullion = Mullion::start(plane, &["--certificate-lifetime", &pair, "--ca-lifetime", &ca]).await?;
     // Before the first bundles are there, clients trust nothing.
-    let mut refused_before = Vec::new();
+    let mut failed_before = Vec::new();
     for webhook in &mullion.webhooks {
-        refused_before.push(metric(webhook.admin, HANDSHAKE_FAILURES).await?);
+        failed_before.push(metric(webhook.admin, HANDSHAKE_FAILURES).await?);
     }
     let (done, failures) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
     let enough = Arc::new(AtomicBool::new(false));
@@ -412,7 +412,7 @@ async fn change_certificates(plane: &ControlPlane, lifetime: u32) -> Result<()> 
     let (mut pairs, mut cas, mut handshakes) = (BTreeSet::new(), BTreeSet::new(), 0);
     let changes = async {
         loop {
-            let (served, bundle) = connect_anew(&mullion).await?;
+            let (served, bundle) = open_new_connections(&mullion).await?;
             handshakes += served.len();
             pairs.extend(served);
             cas.extend(bundle.iter().cloned());
@@ -437,17 +437,17 @@ async fn change_certificates(plane: &ControlPlane, lifetime: u32) -> Result<()> 
         pairs.len(),
         cas.len(),
     );
-    let said = ended.as_ref().err().map(|error| format!("{error:#}"));
-    if let Some(told) = failures.iter().chain(&said).find(|text| Late::is_said(text)) {
-        let others: Vec<_> = failures.iter().filter(|text| !Late::is_said(text)).collect();
+    let error = ended.as_ref().err().map(|error| format!("{error:#}"));
+    if let Some(text) = failures.iter().chain(&error).find(|text| Late::is_in(text)) {
+        let others: Vec<_> = failures.iter().filter(|text| !Late::is_in(text)).collect();
         ensure!(others.is_empty(), "{} of {done} calls failed: {:?}", others.len(), others.first());
-        return Err(Late(told.clone()).into());
+        return Err(Late(text.clone()).into());
     }
     ensure!(failures.is_empty(), "{} of {done} calls failed: {:?}", failures.len(), failures.first());
     ended?;
-    for (webhook, before) in mullion.webhooks.iter().zip(refused_before) {
-        let refused = metric(webhook.admin, HANDSHAKE_FAILURES).await? - before;
-        ensure!(refused == 0, "{refused} handshakes failed");
+    for (webhook, before) in mullion.webhooks.iter().zip(failed_before) {
+        let failed = metric(webhook.admin, HANDSHAKE_FAILURES).await? - before;
+        ensure!(failed == 0, "{failed} handshakes failed");
         wait_for("all pairs to be loaded", DEADLINE, || async {
             let loaded = metric(webhook.admin, "mullion_tls_reload_total{outcome=\"loaded\"}").await?;
             if loaded >= i64::try_from(enough_pairs)? { Ok(()) } else { bail!("{loaded} pairs") }
@@ -458,20 +458,20 @@ async fn change_certificates(plane: &ControlPlane, lifetime: u32) -> Result<()> 
     Ok(())
 }
 
-/// What both webhooks serve to clients that connect anew, each trusting the bundles as they are; and what is in those.
-async fn connect_anew(mullion: &Mullion) -> Result<(Vec<Vec<u8>>, Vec<Vec<u8>>)> {
+/// What both webhooks serve to clients that open new connections, each trusting the bundles as they are; and what is in those.
+async fn open_new_connections(mullion: &Mullion) -> Result<(Vec<Vec<u8>>, Vec<Vec<u8>>)> {
     // They differ for a moment: the two configurations are written one after the other.
     let bundle = wait_for("equal bundles", DEADLINE, || mullion.bundle()).await?;
     let mut served_ones = Vec::new();
     for webhook in &mullion.webhooks {
-        served_ones.push(served(webhook.port, &bundle).await.context("a client that connects anew")?.to_vec());
+        served_ones.push(served(webhook.port, &bundle).await.context("a client that opens a new connection")?.to_vec());
     }
     let cas = CertificateDer::pem_slice_iter(&bundle).map(|ca| Ok(ca?.to_vec())).collect::<Result<_>>()?;
     Ok((served_ones, cas))
 }
 
 /// Creates pods, as dry runs, `rate` in a second if the machine can, until it is `enough`. Where answers come within a
-/// second, more at a time than the 25 idle connections to a webhook that an API server keeps, so that many are made anew.
+/// second, more at a time than the 25 idle connections to a webhook that an API server keeps, so that many are opened again.
 /// Where they do not, half as many, and again: a machine that this load alone keeps busy shows nothing of certificates.
 async fn load(
     team: TestNamespace,

@@ -1,7 +1,7 @@
-//! The rule catalogue against the API server: thousands of generated pods, each judged by both.
+//! The rule catalogue against the API server: thousands of generated pods, each reviewed by both.
 //!
-//! A disagreement is a rule that claims a refusal which does not come, a refusal for the operating system that no rule
-//! foretold, a repair that does not help, a pod whose findings change with the server's defaults, or a Linux pod that
+//! A disagreement is a rule that predicts a rejection that does not happen, a rejection for the operating system that no rule
+//! predicted, a repair that does not help, a pod whose findings change with the server's defaults, or a Linux pod that
 //! Mullion stores differently.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ use crate::generator::{
 };
 use crate::shared::*;
 
-/// At least so many pods: each piece of the generator alone, and in `make soak` as many mixtures again.
+/// The minimum number of pods: each piece of the generator alone, and in `make soak` as many mixtures again.
 fn pods_at_least() -> usize {
     if mullion_cluster::soak() { 3_000 } else { 0 }
 }
@@ -37,7 +37,7 @@ const PARALLEL: usize = 12;
 /// How many pods of each kind of disagreement are shown.
 const SHOWN: usize = 4;
 
-/// Why the API server refuses a pod on account of its operating system.
+/// Why the API server rejects a pod because of its operating system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Reason {
     /// `validateWindows`, `validatePodResources`: a field that `spec.os.name: windows` forbids.
@@ -65,7 +65,7 @@ impl Reason {
             _ if message.ends_with("may not be set for a windows pod") => Self::LinuxOnly,
             _ if message.ends_with("windows options cannot be set for a linux pod") => Self::WindowsOptions,
             _ if field == "spec.os" || field == "spec.os.name" => Self::UnknownOs,
-            // Without spec.os any signal is refused, whatever the system.
+            // Without spec.os any signal is rejected, for every operating system.
             "stopSignal" if message.contains("empty `spec.os.name`") => return None,
             "stopSignal" => Self::StopSignal,
             "runAsUserName" => Self::UserName,
@@ -76,7 +76,7 @@ impl Reason {
     }
 }
 
-/// What a pod comes to in the API server alone.
+/// The result for a pod in the API server without Mullion.
 struct Plain {
     stored: Option<Value>,
     /// Reason and field of each cause that is about the operating system.
@@ -104,39 +104,39 @@ impl Plain {
         Ok(plain)
     }
 
-    /// Whether the server may be the one who speaks: it has a reason besides the operating system, or an operating system
-    /// that no rule may refuse, since a later server may know it (`PodOS` in core/v1/types.go); Mullion warns of that.
-    fn has_the_first_word(&self) -> bool {
+    /// Whether the server, not Mullion, may reject the pod: for a reason besides the operating system, or for an operating
+    /// system that no rule may deny, because a later server can know it (`PodOS` in core/v1/types.go); Mullion warns of it.
+    fn server_may_reject(&self) -> bool {
         !self.other.is_empty() || self.os.iter().any(|(reason, _)| *reason == Reason::UnknownOs)
     }
 }
 
-/// The engine, with what the webhook on that cluster knows.
+/// The engine, with the snapshot and policies of the webhook on that cluster.
 struct Engine {
     snapshot: ClusterSnapshot,
     policies: PolicySet,
     namespace: String,
 }
 
-/// What Mullion says it will do to a pod.
-struct Foretold {
+/// The outcome for a pod that the engine predicts.
+struct Prediction {
     review: Review,
-    /// Of the pod as Mullion leaves it.
+    /// The review of the pod after Mullion's changes.
     after: Review,
-    refused: bool,
+    denied: bool,
     /// Whether the webhook, which sees the pod with the server's defaults, leaves it as it is.
     untouched: bool,
 }
 
 impl Engine {
     fn review(&self, object: &Value) -> Review {
-        let subject = WorkloadObject { kind: WorkloadKind::Pod, namespace: &self.namespace, object };
-        let request = ReviewRequest::creation(subject);
+        let workload = WorkloadObject { kind: WorkloadKind::Pod, namespace: &self.namespace, object };
+        let request = ReviewRequest::creation(workload);
         review(&request, &self.snapshot, &self.policies.resolve(&request, &self.snapshot))
     }
 
-    /// Code and path of every finding, but for one: `supplementalGroups: []` is refused beside `spec.os.name: windows`,
-    /// and yet no webhook sees it, because it is left out when the server writes the pod down for them.
+    /// Code and path of every finding, but for one: `supplementalGroups: []` is rejected with `spec.os.name: windows`,
+    /// but no webhook sees it, because the server omits it from the pod in its requests.
     fn findings(&self, object: &Value) -> BTreeSet<(&'static str, String)> {
         let unseen = |path: &str| {
             path == "spec.securityContext.supplementalGroups"
@@ -146,22 +146,22 @@ impl Engine {
         findings.map(|finding| (finding.code, finding.path)).collect()
     }
 
-    fn foretell(&self, object: &Value) -> Result<Foretold> {
+    fn predict(&self, object: &Value) -> Result<Prediction> {
         let review = self.review(object);
         let mutate: ReviewResponse = respond(&review, object, Endpoint::Mutate);
         let mut stored = object.clone();
         json_patch::patch(&mut stored, &mutate.patch).context("the patch applies")?;
         let after = self.review(&stored);
         let validate = respond(&after, &stored, Endpoint::Validate);
-        let refused = mutate.denial.is_some() || validate.denial.is_some();
+        let denied = mutate.denial.is_some() || validate.denial.is_some();
         let untouched = self.review(&generator::defaulted(object)).changes.is_empty();
-        Ok(Foretold { review, after, refused, untouched })
+        Ok(Prediction { review, after, denied, untouched })
     }
 }
 
-impl Foretold {
-    /// Paths of the findings for which the API server would refuse the pod.
-    fn refused_by_server(&self) -> BTreeSet<String> {
+impl Prediction {
+    /// Paths of the findings for which the API server would reject the pod.
+    fn rejected_by_server(&self) -> BTreeSet<String> {
         let findings = self.review.findings.iter().filter(|finding| finding.rejected_by == RejectedBy::ApiServer);
         findings.map(|finding| finding.path.clone()).collect()
     }
@@ -174,7 +174,7 @@ impl Foretold {
         })
     }
 
-    fn seals(&self) -> bool {
+    fn sets_os_field(&self) -> bool {
         self.review.changes.iter().any(|change| {
             matches!(&change.edit, Edit::Set { pointer, .. } if pointer == "/spec/os" || pointer == "/spec/os/name")
         })
@@ -218,14 +218,14 @@ fn shape(path: &str) -> String {
 struct Counts {
     pods: usize,
     accepted_plain: usize,
-    refused_for_os: usize,
+    rejected_for_os: usize,
     causes_for_os: usize,
-    foretold: usize,
-    refused_for_else: usize,
+    prediction: usize,
+    rejected_for_other_reasons: usize,
     accepted_ours: usize,
-    sealed: usize,
+    os_field_set: usize,
     repaired: usize,
-    refused_ours: usize,
+    rejected_ours: usize,
     linux: usize,
 }
 
@@ -255,7 +255,7 @@ pub async fn catalogue_and_server_agree(shared: &Shared) -> Result<()> {
     let total: usize = wrong.0.values().map(Vec::len).sum();
     ensure!(total == 0, "{total} disagreements\n{wrong}");
     ensure!(
-        counts.pods > 1_200 && counts.refused_for_os > 500 && counts.sealed > 200 && counts.linux > 300,
+        counts.pods > 1_200 && counts.rejected_for_os > 500 && counts.os_field_set > 200 && counts.linux > 300,
         "{counts:?}"
     );
     Ok(())
@@ -269,37 +269,47 @@ fn judge(
     counts: &mut Counts,
     wrong: &mut Disagreements,
 ) -> Result<()> {
-    let foretold = engine.foretell(&pod.object)?;
+    let prediction = engine.predict(&pod.object)?;
     counts.pods += 1;
     counts.accepted_plain += usize::from(plain.stored.is_some());
-    counts.refused_for_os += usize::from(!plain.os.is_empty());
+    counts.rejected_for_os += usize::from(!plain.os.is_empty());
     counts.causes_for_os += plain.os.len();
-    counts.refused_for_else += usize::from(!plain.other.is_empty());
-    counts.linux += usize::from(matches!(foretold.review.decision.os, DetectedOs::Linux | DetectedOs::Undecided));
-    field_by_field(pod, plain, &foretold, counts, wrong);
+    counts.rejected_for_other_reasons += usize::from(!plain.other.is_empty());
+    counts.linux += usize::from(matches!(prediction.review.decision.os, DetectedOs::Linux | DetectedOs::Undecided));
+    field_by_field(pod, plain, &prediction, counts, wrong);
     defaults_change_nothing(engine, pod, plain, wrong);
     match ours {
-        Ok(stored) => accepted(pod, plain, &foretold, &stored, counts, wrong),
-        Err(status) => refused(pod, plain, &foretold, &status, counts, wrong),
+        Ok(stored) => accepted(pod, plain, &prediction, &stored, counts, wrong),
+        Err(status) => rejected(pod, plain, &prediction, &status, counts, wrong),
     }
     Ok(())
 }
 
-/// The fields for which the server refuses a pod, and those for which the catalogue says that it would.
-fn field_by_field(pod: &Generated, plain: &Plain, foretold: &Foretold, counts: &mut Counts, wrong: &mut Disagreements) {
-    let said = foretold.refused_by_server();
+/// The fields for which the server rejects a pod, compared with those that the catalogue predicts.
+fn field_by_field(
+    pod: &Generated,
+    plain: &Plain,
+    prediction: &Prediction,
+    counts: &mut Counts,
+    wrong: &mut Disagreements,
+) {
+    let predicted = prediction.rejected_by_server();
     for (reason, field) in &plain.os {
-        if said.contains(field) {
-            counts.foretold += 1;
+        if predicted.contains(field) {
+            counts.prediction += 1;
         } else {
-            wrong.add(format!("refused, and no rule said so ({reason:?}): {}", shape(field)), pod, field);
+            wrong.add(format!("rejected, and no rule predicted it ({reason:?}): {}", shape(field)), pod, field);
         }
     }
-    for path in &said {
+    for path in &predicted {
         let spelt = as_the_server_spells(path);
-        let refused = plain.os.iter().any(|(_, field)| *field == spelt) || plain.other.contains(&spelt);
-        if !refused && !needs_privileged(plain, path) {
-            wrong.add(format!("a rule says the server refuses, and it does not: {}", shape(path)), pod, path);
+        let rejected = plain.os.iter().any(|(_, field)| *field == spelt) || plain.other.contains(&spelt);
+        if !rejected && !needs_privileged(plain, path) {
+            wrong.add(
+                format!("a rule predicts a rejection, and the server accepts the pod: {}", shape(path)),
+                pod,
+                path,
+            );
         }
     }
 }
@@ -312,8 +322,8 @@ fn as_the_server_spells(path: &str) -> String {
     }
 }
 
-/// Whether the path is a mount's propagation in a container that the server refuses for `privileged: true` already:
-/// without that field it would refuse `Bidirectional`.
+/// Whether the path is a mount's propagation in a container that the server already rejects for `privileged: true`:
+/// without that field it would reject `Bidirectional`.
 fn needs_privileged(plain: &Plain, path: &str) -> bool {
     path.ends_with(".mountPropagation")
         && path.split_once(".volumeMounts").is_some_and(|(container, _)| {
@@ -321,12 +331,12 @@ fn needs_privileged(plain: &Plain, path: &str) -> bool {
         })
 }
 
-/// Findings are the same on the pod as it was written, with our idea of the defaults, and with the server's.
+/// Findings are the same for the authored pod, with our defaults, and with the server's defaults.
 fn defaults_change_nothing(engine: &Engine, pod: &Generated, plain: &Plain, wrong: &mut Disagreements) {
     let sent = engine.findings(&pod.object);
     let defaulted = generator::defaulted(&pod.object);
     let mut others = vec![("our defaults", engine.findings(&defaulted))];
-    // Legacy AppArmor annotations become fields after every webhook: no default, and nothing Mullion could see.
+    // Legacy AppArmor annotations become fields after every webhook: these are no defaults, and Mullion cannot see them.
     if let Some(stored) = plain.stored.as_ref().filter(|_| !has_apparmor_annotation(&pod.object)) {
         others.push(("the server's defaults", engine.findings(stored)));
         let differ = differences(&defaulted["spec"], &stored["spec"], "");
@@ -339,10 +349,10 @@ fn defaults_change_nothing(engine: &Engine, pod: &Generated, plain: &Plain, wron
             );
         }
     }
-    for (whose, found) in others {
+    for (defaults, found) in others {
         for (code, path) in sent.symmetric_difference(&found) {
             let had = if sent.contains(&(*code, path.clone())) { "lost" } else { "new" };
-            wrong.add(format!("{code} is {had} with {whose}: {}", shape(path)), pod, path);
+            wrong.add(format!("{code} is {had} with {defaults}: {}", shape(path)), pod, path);
         }
     }
 }
@@ -362,36 +372,36 @@ fn admitted(place: &str) -> bool {
 fn accepted(
     pod: &Generated,
     plain: &Plain,
-    foretold: &Foretold,
+    prediction: &Prediction,
     stored: &Value,
     counts: &mut Counts,
     wrong: &mut Disagreements,
 ) {
     counts.accepted_ours += 1;
     counts.repaired += usize::from(plain.stored.is_none());
-    if foretold.refused {
-        wrong.add("Mullion says it refuses, and it does not", pod, denied(foretold));
+    if prediction.denied {
+        wrong.add("Mullion predicts a denial, and accepts the pod", pod, denied(prediction));
     }
-    let removed: Vec<&str> = foretold.removed().collect();
-    // The seal is the spec.os that signals need.
+    let removed: Vec<&str> = prediction.removed().collect();
+    // Signals need the OS field.
     let gone = |field: &String| {
-        (foretold.seals() && field.ends_with(".stopSignal"))
+        (prediction.sets_os_field() && field.ends_with(".stopSignal"))
             || removed.iter().any(|pointer| field.starts_with(&as_the_server_spells(&field_path(pointer))))
     };
     if !plain.other.iter().all(gone) {
-        wrong.add("the server refuses it for another reason, and not with Mullion", pod, format!("{:?}", plain.other));
+        wrong.add("the server rejects it for another reason, but not with Mullion", pod, format!("{:?}", plain.other));
     }
-    counts.sealed += usize::from(foretold.seals());
-    if foretold.seals() && stored["spec"]["os"]["name"] != "windows" {
-        wrong.add("the seal was foretold, and is not there", pod, &stored["spec"]["os"]);
+    counts.os_field_set += usize::from(prediction.sets_os_field());
+    if prediction.sets_os_field() && stored["spec"]["os"]["name"] != "windows" {
+        wrong.add("the OS field was predicted, and is not set", pod, &stored["spec"]["os"]);
     }
     for pointer in &removed {
         if stored.pointer(pointer).is_some() {
-            wrong.add("the removal was foretold, and the field is there", pod, pointer);
+            wrong.add("the removal was predicted, and the field is still set", pod, pointer);
         }
     }
     let Some(alone) = &plain.stored else { return };
-    let linux = matches!(foretold.review.decision.os, DetectedOs::Linux | DetectedOs::Undecided);
+    let linux = matches!(prediction.review.decision.os, DetectedOs::Linux | DetectedOs::Undecided);
     if linux {
         let (ours, alone) = (without_ours(stored), without_ours(alone));
         for place in differences(&alone, &ours, "") {
@@ -399,9 +409,9 @@ fn accepted(
         }
         return;
     }
-    // Without the seal the server turns a legacy annotation into a field, which a Windows kubelet refuses.
+    // Without the OS field the server turns a legacy annotation into a field, which a Windows kubelet rejects.
     let from_annotation = |place: &str| {
-        foretold.seals()
+        prediction.sets_os_field()
             && has_apparmor_annotation(&pod.object)
             && ["/securityContext", "/securityContext/appArmorProfile"].iter().any(|end| place.ends_with(end))
     };
@@ -449,51 +459,50 @@ fn remove_empty(object: &mut Value, field: &str) {
     }
 }
 
-/// A pod that was refused in Mullion's namespace.
-fn refused(
+/// A pod that was rejected in Mullion's namespace.
+fn rejected(
     pod: &Generated,
     plain: &Plain,
-    foretold: &Foretold,
+    prediction: &Prediction,
     status: &Status,
     counts: &mut Counts,
     wrong: &mut Disagreements,
 ) {
-    counts.refused_ours += 1;
+    counts.rejected_ours += 1;
     let by_mullion = status.message.contains("mullion.dev\" denied the request");
     let causes = status.details.iter().flat_map(|details| &details.causes);
     let fields: BTreeSet<&str> = causes.map(|cause| cause.field.as_str()).collect();
     if by_mullion {
-        if !foretold.refused {
-            wrong.add("Mullion refuses, and did not say so", pod, &status.message);
+        if !prediction.denied {
+            wrong.add("Mullion denies without a prediction", pod, &status.message);
         }
-        for path in denied(foretold).split(' ').filter(|path| !path.is_empty()) {
+        for path in denied(prediction).split(' ').filter(|path| !path.is_empty()) {
             if !fields.contains(path) || !status.message.contains(path) {
-                wrong.add(format!("a refusal without the field {}", shape(path)), pod, &status.message);
+                wrong.add(format!("a denial without the field {}", shape(path)), pod, &status.message);
             }
         }
         return;
     }
-    if unseen_groups(plain, foretold) {
+    if unseen_groups(plain, prediction) {
         return;
     }
-    if !plain.has_the_first_word() {
-        let kind = if plain.stored.is_some() { "accepted without Mullion" } else { "refused for its OS" };
-        wrong.add(format!("{kind}, and the server refuses it with Mullion, not in its words"), pod, &status.message);
+    if !plain.server_may_reject() {
+        let kind = if plain.stored.is_some() { "accepted without Mullion" } else { "rejected for its OS" };
+        wrong.add(format!("{kind}, and with Mullion the server rejects it, not Mullion"), pod, &status.message);
     }
 }
 
-/// Whether the server refuses `supplementalGroups: []` and nothing else, and Mullion has nothing else to change: no
-/// webhook sees that empty list (it is left out when the server writes the pod down for them), and without a change of
-/// theirs the server does not read the pod again without it.
-fn unseen_groups(plain: &Plain, foretold: &Foretold) -> bool {
-    foretold.untouched
+/// Whether the server rejects only `supplementalGroups: []`, and Mullion changes nothing else: no webhook sees that empty
+/// list (the server omits it in its requests), and without a patch the server does not decode the pod again without it.
+fn unseen_groups(plain: &Plain, prediction: &Prediction) -> bool {
+    prediction.untouched
         && !plain.os.is_empty()
         && plain.os.iter().all(|(_, field)| field == "spec.securityContext.supplementalGroups")
 }
 
-/// Paths of the findings for which Mullion refuses the pod.
-fn denied(foretold: &Foretold) -> String {
-    let found = foretold
+/// Paths of the findings for which Mullion denies the pod.
+fn denied(prediction: &Prediction) -> String {
+    let found = prediction
         .after
         .findings
         .iter()

@@ -1,4 +1,4 @@
-//! Manifests that the API server cannot take as written: its decoder against the table of fields.
+//! Manifests that the API server cannot decode: its decoder against the table of fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -82,7 +82,7 @@ impl Fields {
         lines.sort_unstable();
         format!(
             "# Fields of the kinds Mullion judges, from the API server's OpenAPI, without those of a status, which nobody writes.\n\
-             # The cluster test field_types::the_table_is_the_servers compares it with a running server; UPDATE_DOCS=1 writes it again.\n\
+             # The cluster test field_types::the_table_matches_the_server compares it with a running server; UPDATE_DOCS=1 writes it.\n\
              kubernetes {kubernetes}\n{}\n",
             lines.join("\n")
         )
@@ -117,7 +117,7 @@ fn shape_of(schema: &Value, left: &mut Vec<String>) -> Result<String> {
     })
 }
 
-pub async fn the_table_is_the_servers(shared: &Shared) -> Result<()> {
+pub async fn the_table_matches_the_server(shared: &Shared) -> Result<()> {
     let client = shared.plane.client();
     let version: Value = client.request(get_request("/version")?).await?;
     let kubernetes = format!("{}.{}", version["major"].as_str().unwrap_or(""), version["minor"].as_str().unwrap_or(""));
@@ -140,13 +140,13 @@ pub async fn the_table_is_the_servers(shared: &Shared) -> Result<()> {
 
 // === the decoder ===
 
-/// What the server makes of an object.
+/// The server's result for an object.
 #[derive(Debug)]
 enum Decoded {
     /// It can read it; what it would store, if validation lets it.
     Read(Option<Value>),
     /// It cannot: the field that its message names, without indices, if it names one.
-    Refused(String),
+    Rejected(String),
     /// It can, but for fields it does not know.
     Unknown(BTreeSet<String>),
 }
@@ -168,14 +168,14 @@ async fn decode(client: &Client, namespace: &str, object: &Value, validation: &s
         http::Request::post(&path).header("content-type", "application/json").body(serde_json::to_vec(object)?)?;
     match client.request::<Value>(request).await {
         Ok(stored) => Ok(Decoded::Read(Some(stored))),
-        // Read, and then refused: by validation, or because there is no such object to be owned by and the like.
+        // Decoded, and then rejected: by validation, or because the owner does not exist, for example.
         Err(kube::Error::Api(status)) if [403, 404, 409, 422].contains(&status.code) => Ok(Decoded::Read(None)),
-        Err(kube::Error::Api(status)) if status.code == 400 => Ok(refusal(&status.message)),
+        Err(kube::Error::Api(status)) if status.code == 400 => Ok(decoding_error(&status.message)),
         Err(error) => Err(error).with_context(|| format!("POST {path} {object}")),
     }
 }
 
-fn refusal(message: &str) -> Decoded {
+fn decoding_error(message: &str) -> Decoded {
     if let Some((_, list)) = message.split_once("strict decoding error: ") {
         let fields = list.split(", ").filter_map(|part| part.strip_prefix("unknown field \"")?.strip_suffix('"'));
         return Decoded::Unknown(fields.map(ToOwned::to_owned).collect());
@@ -187,10 +187,10 @@ fn refusal(message: &str) -> Decoded {
         let names = field.split('.').skip(1);
         names.filter(|name| !name.starts_with(|c: char| c.is_ascii_uppercase())).collect::<Vec<_>>().join(".")
     });
-    Decoded::Refused(field.unwrap_or_default())
+    Decoded::Rejected(field.unwrap_or_default())
 }
 
-/// What Mullion makes of it: wrong types and unknown fields.
+/// Mullion's result: wrong types and unknown fields.
 fn judged(object: &Value) -> (Vec<Finding>, Vec<Finding>) {
     let kind = WorkloadKind::from_name(object["kind"].as_str().unwrap()).unwrap();
     field_types::check::check(kind, object, &Settings::default())
@@ -224,10 +224,10 @@ async fn disagreements(client: &Client, namespace: &str, object: &Value) -> Resu
     let mut found = Vec::new();
     let loose = decode(client, namespace, object, "Ignore").await?;
     match &loose {
-        Decoded::Refused(field) => {
+        Decoded::Rejected(field) => {
             let named = |finding: &Finding| without_indices(&finding.path).starts_with(field.as_str());
             if wrong.is_empty() {
-                found.push(format!("the server refuses {field:?}, we do not"));
+                found.push(format!("the server rejects {field:?}, Mullion does not"));
             } else if !wrong.iter().any(named) {
                 found.push(format!("the server names {field:?}, we name {:?}", wrong[0].path));
             }
@@ -248,7 +248,7 @@ async fn disagreements(client: &Client, namespace: &str, object: &Value) -> Resu
         let servers = match decode(client, namespace, object, "Strict").await? {
             Decoded::Unknown(fields) => fields,
             Decoded::Read(_) => BTreeSet::new(),
-            Decoded::Refused(field) => bail!("strictly it refuses {field}"),
+            Decoded::Rejected(field) => bail!("in strict mode it rejects {field}"),
         };
         if ours != servers {
             found.push(format!("unknown to the server {servers:?}, to us {ours:?}"));
@@ -257,7 +257,7 @@ async fn disagreements(client: &Client, namespace: &str, object: &Value) -> Resu
     Ok(found)
 }
 
-/// An object of that kind that the server takes.
+/// An object of that kind that the server accepts.
 fn manifest(kind: &str) -> Value {
     let (.., group) = KINDS.iter().find(|(name, ..)| *name == kind).unwrap();
     let version = group.split_once('/').map_or("v1", |(_, version)| version);
@@ -308,7 +308,7 @@ fn set(object: &mut Value, pointer: &str, value: Value) {
     *at = value;
 }
 
-/// What people write in a container, and what is odd but right.
+/// Common values in a container, and unusual valid ones.
 fn in_a_container() -> Vec<Value> {
     [
         ("/command", json!("dir")),
@@ -431,7 +431,7 @@ fn in_a_pod() -> Vec<Value> {
     .into()
 }
 
-/// What only objects with a pod template have.
+/// Fields that only objects with a pod template have.
 fn around_a_template() -> Vec<Value> {
     [
         ("PodTemplate", "/template/spec/hostNetwork", json!("true")),
@@ -499,7 +499,7 @@ async fn compare(shared: &Shared, objects: Vec<(String, Value)>) -> Result<()> {
     Ok(())
 }
 
-pub async fn the_server_agrees_about_what_people_write(shared: &Shared) -> Result<()> {
+pub async fn the_server_agrees_about_common_manifests(shared: &Shared) -> Result<()> {
     let cases = [in_a_container(), in_a_pod(), around_a_template()].concat();
     let wrong =
         cases.iter().filter(|case| !matches!(judged(case), (wrong, unknown) if wrong.is_empty() && unknown.is_empty()));
@@ -508,7 +508,7 @@ pub async fn the_server_agrees_about_what_people_write(shared: &Shared) -> Resul
         let namespace = shared.plane.namespace("shape-good").await?;
         let Decoded::Read(Some(_)) = decode(&namespace.client, &namespace.name, &manifest(kind), "Strict").await?
         else {
-            bail!("the {kind} that all cases start from is refused");
+            bail!("the {kind} that all cases start from is rejected");
         };
     }
     compare(shared, cases.into_iter().map(|case| (case.to_string(), case)).collect()).await

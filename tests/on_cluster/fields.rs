@@ -1,4 +1,4 @@
-//! Linux-only fields on Windows pods, judged by the API server.
+//! Linux-only fields on Windows pods, compared with the API server.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
     cases
 }
 
-fn subject(place: &str, field: &str, value: &Value) -> Value {
+fn object_with(place: &str, field: &str, value: &Value) -> Value {
     let container = json!({"name": "c", "image": WINDOWS, "restartPolicyRules": [{"action": "Restart",
         "exitCodes": {"operator": "In", "values": [42]}}], "restartPolicy": "Never"});
     let init = json!({"name": "i", "image": WINDOWS});
@@ -90,28 +90,31 @@ fn subject(place: &str, field: &str, value: &Value) -> Value {
     object
 }
 
-/// Both ways a Windows pod can say so: by its image, and by its author's own seal.
-fn sealed_by_author(mut object: Value) -> Value {
+/// The pod with the OS field of its author, besides its Windows image.
+fn with_os_field_of_author(mut object: Value) -> Value {
     object["spec"]["os"] = json!({"name": "windows"});
     object
 }
 
-pub async fn every_linux_only_value_is_repaired_or_refused(shared: &Shared) -> Result<()> {
+pub async fn every_linux_only_value_is_repaired_or_denied(shared: &Shared) -> Result<()> {
     let (with, without) = (shared.namespace("fields").await?, shared.plane.namespace("fields-plain").await?);
-    let (mut repaired, mut refused) = (0, 0);
+    let (mut repaired, mut denied) = (0, 0);
     for (place, field, value) in cases() {
-        for sealed in [false, true] {
-            let sent = subject(place, field, &value);
+        for has_os_field in [false, true] {
+            let sent = object_with(place, field, &value);
             // The server's own reading of the pod, without any webhook: what "as sent" means after defaulting. It may
-            // refuse the value by itself (its feature gates decide); then the pod without the field is the measure.
+            // reject the value by itself (its feature gates decide); then the pod without the field is the measure.
             let plain = match dry_run(&without, &sent).await {
                 Ok(plain) => plain,
-                Err(_) => dry_run(&without, &subject(place, "absent", &Value::Null)).await?,
+                Err(_) => dry_run(&without, &object_with(place, "absent", &Value::Null)).await?,
             };
-            let sent = if sealed { sealed_by_author(sent) } else { sent };
+            let sent = if has_os_field { with_os_field_of_author(sent) } else { sent };
             match dry_run(&with, &sent).await {
                 Ok(stored) => {
-                    ensure!(stored["spec"]["os"]["name"] == "windows", "{place}/{field} {value}: not sealed");
+                    ensure!(
+                        stored["spec"]["os"]["name"] == "windows",
+                        "{place}/{field} {value}: the OS field is not set"
+                    );
                     let touched = differences(&plain["spec"], &stored["spec"], "/spec");
                     let own = format!("{place}/{field}");
                     let stray: Vec<&String> =
@@ -123,16 +126,16 @@ pub async fn every_linux_only_value_is_repaired_or_refused(shared: &Shared) -> R
                     let text = format!("{error:#}");
                     let ours = text.contains("mullion.dev\" denied the request") && text.contains(field);
                     ensure!(ours && text.contains("MUL2"), "{place}/{field} {value}: {text}");
-                    refused += 1;
+                    denied += 1;
                 }
             }
         }
     }
-    ensure!(repaired > 80 && refused > 20, "{repaired} repaired, {refused} refused");
+    ensure!(repaired > 80 && denied > 20, "{repaired} repaired, {denied} denied");
     Ok(())
 }
 
-pub async fn every_value_in_an_ephemeral_container_is_repaired_or_refused(shared: &Shared) -> Result<()> {
+pub async fn every_value_in_an_ephemeral_container_is_repaired_or_denied(shared: &Shared) -> Result<()> {
     let namespace = shared.namespace("ephemeral").await?;
     create(&namespace, &pod("p", json!({"containers": [{"name": "c", "image": WINDOWS}]}))).await?;
     bound(&namespace, 1).await?;
@@ -140,7 +143,7 @@ pub async fn every_value_in_an_ephemeral_container_is_repaired_or_refused(shared
     ensure!(stored["spec"]["os"]["name"] == "windows", "{stored}");
     // Its status still moves; only the spec matters here.
     stored["metadata"].as_object_mut().context("metadata")?.remove("resourceVersion");
-    let (mut repaired, mut refused) = (0, 0);
+    let (mut repaired, mut denied) = (0, 0);
     for (_, field, value) in cases().into_iter().filter(|(place, ..)| place.starts_with("/spec/containers")) {
         let mut asked = stored.clone();
         asked["spec"]["ephemeralContainers"] =
@@ -162,10 +165,10 @@ pub async fn every_value_in_an_ephemeral_container_is_repaired_or_refused(shared
                     ours && text.contains(&format!("spec.ephemeralContainers[0].securityContext.{field}")),
                     "{text}"
                 );
-                refused += 1;
+                denied += 1;
             }
         }
     }
-    ensure!(repaired > 12 && refused > 3, "{repaired} repaired, {refused} refused");
+    ensure!(repaired > 12 && denied > 3, "{repaired} repaired, {denied} denied");
     Ok(())
 }

@@ -1,5 +1,4 @@
-//! runAsUserName, gMSA and HostProcess: what the catalogue says the API server refuses is what it refuses, field by
-//! field. The server is asked without Mullion.
+//! runAsUserName, gMSA and HostProcess: the catalogue and the API server (without Mullion) reject the same fields.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +18,7 @@ const IMAGE: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
 
 type Fields = BTreeSet<String>;
 
-/// Names with something odd in them, and some without.
+/// Malformed and valid names.
 const NAMES: &[&str] = &[
     "",
     " ",
@@ -232,7 +231,7 @@ fn object(kind: &str, spec: &Value) -> Value {
     object
 }
 
-/// What the server says of a request in dry run: the fields of its causes; none: it takes it.
+/// The fields in the server's causes for a request in dry run; none if it accepts the request.
 async fn server(namespace: &TestNamespace, method: &str, path: &str, body: &Value) -> Result<Fields> {
     let group = body["apiVersion"].as_str().context("an apiVersion")?;
     let group = if group == "v1" { "api/v1".to_owned() } else { format!("apis/{group}") };
@@ -249,7 +248,7 @@ async fn server(namespace: &TestNamespace, method: &str, path: &str, body: &Valu
     }
 }
 
-/// What the catalogue says that the server refuses.
+/// The fields that the server rejects, by the catalogue.
 fn catalogue(object: &Value, old: Option<&Value>) -> Vec<Finding> {
     let kind = WorkloadKind::from_name(object["kind"].as_str().unwrap_or_default()).expect("a kind with a pod");
     let request = ReviewRequest {
@@ -272,7 +271,7 @@ fn catalogue(object: &Value, old: Option<&Value>) -> Vec<Finding> {
 #[derive(Debug, Default)]
 struct Compared {
     taken: usize,
-    refused: usize,
+    rejected: usize,
     codes: BTreeSet<&'static str>,
     disagreements: Vec<String>,
 }
@@ -284,20 +283,20 @@ impl Compared {
             let what: String = what.to_string().chars().take(1500).collect();
             self.disagreements.push(format!("server: {server:?}\n  catalogue: {ours:?}\n  {what}"));
         }
-        let counter = if server.is_empty() { &mut self.taken } else { &mut self.refused };
+        let counter = if server.is_empty() { &mut self.taken } else { &mut self.rejected };
         *counter += 1;
         self.codes.extend(findings.iter().map(|finding| finding.code));
     }
 
     fn agree(&self) -> Result<()> {
-        let Self { taken, refused, disagreements, .. } = self;
+        let Self { taken, rejected, disagreements, .. } = self;
         let shown = disagreements.iter().take(10).cloned().collect::<Vec<_>>().join("\n");
-        ensure!(disagreements.is_empty(), "{} of {}:\n{shown}", disagreements.len(), taken + refused);
+        ensure!(disagreements.is_empty(), "{} of {}:\n{shown}", disagreements.len(), taken + rejected);
         Ok(())
     }
 }
 
-pub async fn the_server_refuses_what_the_catalogue_says(shared: &Shared) -> Result<()> {
+pub async fn the_server_rejects_what_the_catalogue_reports(shared: &Shared) -> Result<()> {
     let namespace = shared.plane.namespace("identity").await?;
     let mut specs: Vec<Value> =
         user_names().iter().flat_map(|name| everywhere(&json!({"runAsUserName": name}))).collect();
@@ -309,8 +308,8 @@ pub async fn the_server_refuses_what_the_catalogue_says(shared: &Shared) -> Resu
         compared.add(&server(&namespace, "POST", "pods", &pod).await?, &catalogue(&pod, None), &pod);
     }
     compared.agree()?;
-    let Compared { taken, refused, codes, .. } = compared;
-    ensure!(taken > 300 && refused > 500, "{taken} taken, {refused} refused");
+    let Compared { taken, rejected, codes, .. } = compared;
+    ensure!(taken > 300 && rejected > 500, "{taken} taken, {rejected} rejected");
     ensure!(codes == BTreeSet::from(["MUL401", "MUL402", "MUL403", "MUL404"]), "{codes:?}");
     Ok(())
 }
@@ -342,11 +341,11 @@ pub async fn templates_have_the_servers_own_paths(shared: &Shared) -> Result<()>
         }
     }
     compared.agree()?;
-    ensure!(compared.taken == 8 && compared.refused == 24 && compared.codes.len() == 4, "{compared:?}");
+    ensure!(compared.taken == 8 && compared.rejected == 24 && compared.codes.len() == 4, "{compared:?}");
     Ok(())
 }
 
-pub async fn ephemeral_containers_are_held_against_their_pod(shared: &Shared) -> Result<()> {
+pub async fn ephemeral_containers_are_compared_with_their_pod(shared: &Shared) -> Result<()> {
     let namespace = shared.plane.namespace("identity-ephemeral").await?;
     let options = |options: Value| json!({"windowsOptions": options});
     let (none, on, off) = (json!({}), options(json!({"hostProcess": true})), options(json!({"hostProcess": false})));
@@ -379,6 +378,6 @@ pub async fn ephemeral_containers_are_held_against_their_pod(shared: &Shared) ->
         }
     }
     compared.agree()?;
-    ensure!(compared.taken > 8 && compared.refused > 12 && compared.codes.len() == 4, "{compared:?}");
+    ensure!(compared.taken > 8 && compared.rejected > 12 && compared.codes.len() == 4, "{compared:?}");
     Ok(())
 }

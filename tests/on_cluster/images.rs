@@ -1,7 +1,7 @@
-//! Images whose names say nothing: what a registry says of them places their pods.
+//! Pods placed by the answers of a registry, because the names of their images show no operating system.
 //!
 //! Two webhooks of their own on the shared control plane, for namespaces with labels of their own: one keeps answers about
-//! tags for long, the other as briefly as can be. Undecided pods get nothing here, so what a pod gets is the registry's.
+//! tags for long, the other as short as possible. Undecided pods get nothing here, so what a pod gets is the registry's.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,7 +26,7 @@ const BACKGROUND: &str = "background";
 const NEVER: &str = "never";
 
 /// A review waits 0.8 s for a registry, and on a busy machine an answer may be late. Then it counts for the next pod, and
-/// only another reference, which nobody has asked for yet, can show what the first one is told. So often at most.
+/// only another reference, which was not looked up yet, can show the result of the first one. At most this often.
 const ATTEMPTS: usize = 20;
 
 /// Namespaces with one of these are the webhook's that keeps answers, and the other's.
@@ -106,7 +106,7 @@ async fn webhook(
         let metadata = json!({"name": name});
         json!({"apiVersion": "mullion.dev/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec})
     };
-    // Names that cannot both match; policies of equal priority that set the same key are refused all the same.
+    // Names that cannot both match; policies of equal priority that set the same key are rejected anyway.
     let asks = |priority: u8, prefix: &str, lookup: &str, place: Value| {
         let of = json!({"namespaces": {"include": [format!("{prefix}-*")]}});
         let spec =
@@ -131,7 +131,7 @@ async fn webhook(
     }
     let (webhook, registration) = start_webhook_with(plane, &folder.path().to_string_lossy()).await?;
     registration.named(label.1).namespace_label(label.0, label.1).register(&plane.client()).await?;
-    // The image of this probe says by its name what it is: no registry is asked.
+    // The image of this probe has a name that shows its operating system: no registry is asked.
     wait_until_asked(&plane.namespace_with_labels(NEVER, &[label]).await?).await?;
     Ok((webhook, folder))
 }
@@ -141,19 +141,19 @@ fn of(name: &str, image: &str) -> Value {
     pod(name, json!({"containers": [{"name": "c", "image": image, "resources": resources}]}))
 }
 
-/// What a pod is told about its OS.
+/// The OS in the decision annotation of a pod.
 fn os(pod: &Value) -> Option<&str> {
     pod["spec"]["nodeSelector"]["kubernetes.io/os"].as_str()
 }
 
-/// Waits until a pod would be told that about its OS. It is admitted all the while.
+/// Waits until a pod would get this OS decision. Pods are admitted meanwhile.
 async fn until_told(namespace: &TestNamespace, image: &str, wanted: Option<&str>) -> Result<()> {
     let probe = of("probe", image);
-    wait_for(&format!("pods of {image} to be told {wanted:?}"), DEADLINE, || async {
+    wait_for(&format!("pods of {image} to get {wanted:?}"), DEADLINE, || async {
         match ask(namespace, &probe).await {
             Ok(Ok(stored)) if os(&stored) == wanted => Seen::Done(()),
             Ok(Ok(stored)) => Seen::NotYet(stored["spec"].to_string()),
-            Ok(Err(refusal)) => Seen::Hopeless(anyhow::anyhow!("refused: {refusal}")),
+            Ok(Err(error)) => Seen::Hopeless(anyhow::anyhow!("rejected: {error}")),
             Err(error) => Seen::NotYet(format!("{error:#}")),
         }
     })
@@ -189,10 +189,10 @@ async fn first_pod(
         }
         ensure!(os(&last).is_none(), "{image}: {last}");
     }
-    bail!("{ATTEMPTS} first pods were told nothing, the last one: {last}")
+    bail!("{ATTEMPTS} first pods got no decision, the last one: {last}")
 }
 
-pub async fn what_the_registry_says_places_the_first_pod(asking: &Asking) -> Result<()> {
+pub async fn the_registry_places_the_first_pod(asking: &Asking) -> Result<()> {
     let host = asking.steady.host();
     // Image, its OS, where Compatible may put it, and where Exact does.
     let cases: [(&str, &str, &[&str], &[&str]); 5] = [
@@ -224,18 +224,18 @@ pub async fn what_the_registry_says_places_the_first_pod(asking: &Asking) -> Res
             let landed = nodes(&namespace, &names).await?;
             ensure!(landed.iter().all(|node| allowed.contains(&node.as_str())), "{image}, {prefix}: {landed:?}");
         }
-        // Its name says nothing, and where nobody asks nothing is known.
+        // Its name shows no operating system, and without a look-up nothing is known.
         let stored = dry_run(&asking.namespace(NEVER, LASTING).await?, &of("unasked", &image)).await?;
         ensure!(os(&stored).is_none(), "{image}: {stored}");
     }
     Ok(())
 }
 
-pub async fn in_the_background_it_places_the_next_pod(asking: &Asking) -> Result<()> {
+pub async fn in_the_background_the_registry_places_the_next_pod(asking: &Asking) -> Result<()> {
     let image = format!("{}/shop/fresh:1", asking.steady.host());
     let namespace = asking.namespace(BACKGROUND, LASTING).await?;
     let first = create(&namespace, &of("first", &image)).await?;
-    ensure!(os(&first).is_none(), "nobody can know yet: {first}");
+    ensure!(os(&first).is_none(), "it cannot be known yet: {first}");
     until_told(&namespace, &image, Some("windows")).await?;
     let second = create(&namespace, &of("second", &image)).await?;
     ensure!(os(&second) == Some("windows") && second["spec"]["os"]["name"] == "windows", "{second}");
@@ -245,7 +245,7 @@ pub async fn in_the_background_it_places_the_next_pod(asking: &Asking) -> Result
     Ok(())
 }
 
-pub async fn a_tag_that_moves_moves_the_next_pod(asking: &Asking) -> Result<()> {
+pub async fn a_tag_that_moves_changes_the_next_pod(asking: &Asking) -> Result<()> {
     let push = |image: &str, platform| block_in_place(|| asking.moving.push(image, platform));
     let host = asking.moving.host();
     let fresh = |attempt| {

@@ -1,4 +1,4 @@
-//! Mullion on a real control plane: the API server, the scheduler and the DaemonSet controller are the judges.
+//! Tests of Mullion on a real control plane, with the API server, the scheduler and the DaemonSet controller.
 //!
 //! Trials share control planes: one with Mullion's webhook and controller for most of them, a namespace each; a pool of
 //! bare ones for those that change nodes or configurations, one trial at a time; and one for each set of API server
@@ -77,20 +77,20 @@ fn main() -> ExitCode {
         &planes,
         trials![
             registration::the_server_asks_about_exactly_what_it_shall,
-            survival::whatever_the_network_does,
+            survival::every_network_failure,
             survival::the_api_server_restarts,
-            reachability::the_webhook_is_seen_or_missed,
-            registration::settled_linux_is_nobodys_call,
+            reachability::the_webhook_is_reported_as_reachable_or_not,
+            registration::explicitly_linux_pods_cause_no_call,
             registration::the_largest_pods_are_judged,
             registration::an_outage_stops_windows_pods_at_most,
             registration::an_upgrade_leaves_the_bundle,
             registration::policies_are_judged_where_they_are_mounted,
-            memory::what_was_seen_outlives_pool_and_processes,
+            memory::seen_taints_survive_the_pool_and_the_processes,
             memory::bad_policy_files_do_not_stop_a_start,
             memory::a_new_node_has_its_taint_at_once,
-            memory::leave_to_taint_comes_and_goes,
-            memory::earlier_taints_go_and_forged_ones_stay,
-            policies::admins_see_what_became_of_their_edit,
+            memory::permission_to_taint_at_create_follows_the_daemon_sets,
+            memory::earlier_taints_are_removed_and_forged_ones_kept,
+            policies::admins_see_the_result_of_their_edit,
             withdraw::nodes_are_left_as_they_were_found,
             withdraw::classes_that_are_named_stay,
             withdraw::a_record_frees_no_node_of_foreign_taints,
@@ -112,29 +112,29 @@ fn main() -> ExitCode {
     suite.pooled(
         &installed,
         trials![
-            ownership::what_was_made_goes_with_the_release,
-            ownership::what_was_nobodys_is_adopted,
+            ownership::run_time_objects_are_deleted_with_the_release,
+            ownership::objects_without_owner_are_adopted,
             ownership::a_cluster_starts_cold,
         ],
     );
     let watched = Shared::new(rights::Audited::start);
     suite.shared(&watched, trials![rights::those_of_the_chart_are_enough_and_used]);
     let talking = Shared::new(audit_mode::Audited::start);
-    suite.shared(&talking, trials![audit_mode::what_would_be_is_written_down_and_counted]);
+    suite.shared(&talking, trials![audit_mode::audit_annotations_and_metrics_show_the_outcomes]);
 
     let shared = Shared::new(shared::Shared::start);
     suite.shared(
         &shared,
         trials![
             differential::catalogue_and_server_agree,
-            field_types::the_table_is_the_servers,
-            field_types::the_server_agrees_about_what_people_write,
+            field_types::the_table_matches_the_server,
+            field_types::the_server_agrees_about_common_manifests,
             field_types::the_server_agrees_about_every_field,
-            identity::the_server_refuses_what_the_catalogue_says,
+            identity::the_server_rejects_what_the_catalogue_reports,
             identity::templates_have_the_servers_own_paths,
-            identity::ephemeral_containers_are_held_against_their_pod,
-            fields::every_linux_only_value_is_repaired_or_refused,
-            fields::every_value_in_an_ephemeral_container_is_repaired_or_refused,
+            identity::ephemeral_containers_are_compared_with_their_pod,
+            fields::every_linux_only_value_is_repaired_or_denied,
+            fields::every_value_in_an_ephemeral_container_is_repaired_or_denied,
             namespaces::a_pod_in_a_new_namespace_is_placed_by_its_annotation,
             plugin::kubectl_runs_and_completes_it,
         ],
@@ -147,9 +147,9 @@ fn main() -> ExitCode {
     suite.shared(
         &asking,
         trials![
-            images::what_the_registry_says_places_the_first_pod,
-            images::in_the_background_it_places_the_next_pod,
-            images::a_tag_that_moves_moves_the_next_pod,
+            images::the_registry_places_the_first_pod,
+            images::in_the_background_the_registry_places_the_next_pod,
+            images::a_tag_that_moves_changes_the_next_pod,
             images::pods_are_admitted_while_the_registry_is_away,
         ],
     );
@@ -158,11 +158,11 @@ fn main() -> ExitCode {
         &missed,
         trials![
             missed::windows_pods_made_without_mullion_land,
-            missed::what_is_not_ours_is_left_alone,
-            missed::what_cannot_be_helped_is_told,
-            missed::pods_on_the_wrong_nodes_are_told_of,
+            missed::other_pods_stay_unchanged,
+            missed::unrepairable_pods_are_reported,
+            missed::pods_on_the_wrong_nodes_are_reported,
             missed::the_findings_of_a_deployment_are_one_event,
-            missed::findings_are_told_where_a_person_looks,
+            missed::findings_are_reported_on_the_top_level_owner,
         ],
     );
     let later = Shared::new(missed::Missed::start);

@@ -1,4 +1,4 @@
-//! What must not be forgotten: ConfigMap `mullion-state` between controller and webhook, and the taint at a node's CREATE.
+//! ConfigMap `mullion-state` between controller and webhook, and the taint at a node's CREATE.
 //!
 //! Each function runs Mullion over the whole cluster: one at a time.
 
@@ -75,8 +75,8 @@ pub async fn start(arguments: &[String]) -> Result<Running> {
     Ok(Running { process, admin })
 }
 
-/// Waits for the program to end with exit code 2; what it said.
-pub async fn refused(arguments: &[String]) -> Result<String> {
+/// Waits for the program to end with exit code 2; returns its output.
+pub async fn failed_start(arguments: &[String]) -> Result<String> {
     let admin = format!("127.0.0.1:{}", free_port()?);
     let process = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion"))
         .args(arguments)
@@ -114,7 +114,7 @@ pub async fn controller(kubeconfig: &Path, namespace: &TestNamespace, policies: 
     start(&as_controller(kubeconfig, namespace, policies)).await
 }
 
-/// A webhook's arguments, and what the API server must be told to ask it.
+/// A webhook's arguments, and its registration with the API server.
 pub fn as_webhook(
     plane: &ControlPlane,
     kubeconfig: &Path,
@@ -167,13 +167,13 @@ pub async fn controllers(plane: &ControlPlane, namespace: &TestNamespace) -> Res
     plane.kubeconfig_for(&user, &[])
 }
 
-/// Waits until the ConfigMap says something, and gives its data.
-pub async fn state(namespace: &TestNamespace, what: &str, says: impl Fn(&Value) -> bool) -> Result<Value> {
+/// Waits until the ConfigMap has the expected content, and returns its data.
+pub async fn state(namespace: &TestNamespace, what: &str, expected: impl Fn(&Value) -> bool) -> Result<Value> {
     let api: Api<ConfigMap> = namespace.api();
     wait_for(&format!("ConfigMap {STATE} with {what}"), DEADLINE, async || match api.get_opt(STATE).await {
         Ok(found) => {
             let data = found.map_or(Value::Null, |map| json!(map.data.unwrap_or_default()));
-            if says(&data) { Seen::Done(data) } else { Seen::NotYet(data.to_string()) }
+            if expected(&data) { Seen::Done(data) } else { Seen::NotYet(data.to_string()) }
         }
         Err(error) => Seen::NotYet(error.to_string()),
     })
@@ -224,8 +224,8 @@ async fn remove(plane: &ControlPlane, names: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The pool at zero and every process new: pods still tolerate what its nodes had; until an admin says otherwise.
-pub async fn what_was_seen_outlives_pool_and_processes(plane: &ControlPlane) -> Result<()> {
+/// The pool without nodes and every process restarted: pods still tolerate the taints of its nodes, until an admin changes it.
+pub async fn seen_taints_survive_the_pool_and_the_processes(plane: &ControlPlane) -> Result<()> {
     let own = plane.namespace("mullion").await?;
     let namespace = plane.namespace("memory").await?;
     let policies = directory(&policy(0))?;
@@ -282,12 +282,12 @@ pub async fn what_was_seen_outlives_pool_and_processes(plane: &ControlPlane) -> 
     remove(plane, &["mem-linux", "mem-back"]).await
 }
 
-/// Takes the webhook configurations away.
+/// Deletes the webhook configurations.
 pub async fn registration_gone(plane: &ControlPlane, namespace: &TestNamespace) -> Result<()> {
     WebhookRegistration::new("https://127.0.0.1:1", "").only_namespace(namespace).remove(&plane.client()).await
 }
 
-/// A webhook and a controller that start beside bad policy files use those that were kept, and say so.
+/// A webhook and a controller that start beside bad policy files use the stored ones, and report it.
 pub async fn bad_policy_files_do_not_stop_a_start(plane: &ControlPlane) -> Result<()> {
     let own = plane.namespace("mullion").await?;
     let kubeconfigs = (controllers(plane, &own).await?, webhooks(plane, &own, true).await?);
@@ -295,7 +295,7 @@ pub async fn bad_policy_files_do_not_stop_a_start(plane: &ControlPlane) -> Resul
     let programs =
         [as_webhook(plane, &kubeconfigs.1, &own, bad.path())?.0, as_controller(&kubeconfigs.0, &own, bad.path())];
     for program in &programs {
-        let log = refused(program).await?;
+        let log = failed_start(program).await?;
         ensure!(log.contains("priorty") && log.contains("there are no earlier ones"), "{log}");
     }
 
@@ -322,7 +322,7 @@ pub async fn bad_policy_files_do_not_stop_a_start(plane: &ControlPlane) -> Resul
         if good { Ok(()) } else { bail!("{shown}") }
     })
     .await?;
-    ensure!(beside.metric("mullion_policies_from_state").await? == 0, "the metric still says it");
+    ensure!(beside.metric("mullion_policies_from_state").await? == 0, "the metric is still set");
     state(&own, "the new policies", |data| data["policies"].as_str().is_some_and(|text| text.contains("priority: 8")))
         .await?;
     drop((beside, second));
@@ -332,19 +332,19 @@ pub async fn bad_policy_files_do_not_stop_a_start(plane: &ControlPlane) -> Resul
     let newer = json!([{"name": "newer.yaml", "text": policy(7).replace("spec: {", "spec: {fromTheFuture: 1, ")}]);
     edit(&own, &json!({"policies": newer.to_string()})).await?;
     for program in &programs {
-        let log = refused(program).await?;
+        let log = failed_start(program).await?;
         for part in ["priorty", "do not load in this version", "newer.yaml", "fromTheFuture"] {
             ensure!(log.contains(part), "no {part:?}: {log}");
         }
     }
-    // With good files nobody needs the ConfigMap, or the right to read it.
+    // With valid files the ConfigMap is not needed, or the right to read it.
     let blind = webhooks(plane, &own, false).await?;
     let (blind, _) = webhook(plane, &blind, &own, good.path()).await?;
     ensure!(blind.policies().await?["kept"] == false, "there are files");
     Ok(())
 }
 
-/// The taint is there before the first pod can land, and a kubelet under NodeRestriction is none the worse for it.
+/// The taint is there before the first pod can land, and a kubelet under NodeRestriction still works.
 pub async fn a_new_node_has_its_taint_at_once(plane: &ControlPlane) -> Result<()> {
     let own = plane.namespace("mullion").await?;
     let namespace = plane.namespace("create").await?;
@@ -377,7 +377,7 @@ pub async fn a_new_node_has_its_taint_at_once(plane: &ControlPlane) -> Result<()
     let labels = json!(stored.metadata.labels);
     ensure!(labels["mullion.dev/windows-release"] == "ltsc2022", "{labels}");
     ensure!(labels["mullion.dev/windows-revision"] == "2655", "{labels}");
-    ensure!(owned(&stored).contains("\"taint\""), "the taint belongs to nobody: {:?}", stored.metadata.annotations);
+    ensure!(owned(&stored).contains("\"taint\""), "the taint is not recorded: {:?}", stored.metadata.annotations);
     wait_for("the scheduler to see the node and its taint", DEADLINE, async || {
         let pod = get(&outside, "Pod", "kubelet-1").await?;
         let text = pod["status"]["conditions"].to_string();
@@ -426,7 +426,7 @@ pub async fn a_new_node_has_its_taint_at_once(plane: &ControlPlane) -> Result<()
         names.push(spec.name().to_owned());
     }
 
-    // A controller comes back, and finds nothing to do but what nobody could know before.
+    // A controller comes back, and does only what could not be known before.
     let third = controller(&kubeconfigs.0, &own, policies.path()).await?;
     admin
         .patch_status(
@@ -456,8 +456,8 @@ pub async fn a_new_node_has_its_taint_at_once(plane: &ControlPlane) -> Result<()
     remove(plane, &names.iter().map(String::as_str).collect::<Vec<_>>()).await
 }
 
-/// Leave to taint at CREATE goes with the first DaemonSet that a new node might be kept from, and with a withdrawal.
-pub async fn leave_to_taint_comes_and_goes(plane: &ControlPlane) -> Result<()> {
+/// The permission to taint at CREATE ends with the first DaemonSet that does not tolerate the taint, and with a withdrawal.
+pub async fn permission_to_taint_at_create_follows_the_daemon_sets(plane: &ControlPlane) -> Result<()> {
     let own = plane.namespace("mullion").await?;
     let namespace = plane.namespace("leave").await?;
     let policies = directory(&policy(0))?;
@@ -490,9 +490,9 @@ pub async fn leave_to_taint_comes_and_goes(plane: &ControlPlane) -> Result<()> {
     outside.delete().await
 }
 
-/// A policy with another taint comes while nobody leads: what the last one put on nodes goes, and what a kubelet says
-/// was put there does not.
-pub async fn earlier_taints_go_and_forged_ones_stay(plane: &ControlPlane) -> Result<()> {
+/// A policy with another taint is set while there is no leader: the earlier taint of Mullion is removed from nodes, and a
+/// taint that only a kubelet claims to be Mullion's is not.
+pub async fn earlier_taints_are_removed_and_forged_ones_kept(plane: &ControlPlane) -> Result<()> {
     let (earlier, ours, vault) =
         ("example.com/platform=nt:NoSchedule", "os=windows:NoSchedule", "dedicated=vault:NoSchedule");
     let own = plane.namespace("mullion").await?;
@@ -521,8 +521,8 @@ pub async fn earlier_taints_go_and_forged_ones_stay(plane: &ControlPlane) -> Res
     let kubelet = Kubelet::new(plane, "forger").await?;
     let (name, params) = (kubelet.name.as_str(), PatchParams::default());
     let bare = Patch::Merge(json!({"spec": {"taints": []}}));
-    let refused = kubelet.nodes.patch(name, &params, &bare).await;
-    ensure!(matches!(&refused, Err(kube::Error::Api(status)) if status.code == 403), "{refused:?}");
+    let rejected = kubelet.nodes.patch(name, &params, &bare).await;
+    ensure!(matches!(&rejected, Err(kube::Error::Api(status)) if status.code == 403), "{rejected:?}");
     let record = json!({"taint": {"key": "dedicated", "value": "vault", "effect": "NoSchedule"}}).to_string();
     let annotated = Patch::Merge(json!({"metadata": {"annotations": {"mullion.dev/owned": record}}}));
     kubelet.nodes.patch(name, &params, &annotated).await.context("a kubelet's annotation")?;
@@ -531,11 +531,11 @@ pub async fn earlier_taints_go_and_forged_ones_stay(plane: &ControlPlane) -> Res
     let second = controller(&kubeconfig, &own, policies.path()).await?;
     let honest = wait_for_taints("honest", &[ours]).await?;
     ensure!(owned(&honest).contains("windows\",\"effect\":\"NoSchedule"), "{}", owned(&honest));
-    // Its record of the first taint is lost, so that is nobody's to take off either.
+    // Its record of the first taint is lost, so Mullion does not remove it either.
     let forger = wait_for_taints("forger", &[vault, earlier, ours]).await?;
     ensure!(!owned(&forger).contains("vault"), "{}", owned(&forger));
     // Once the patch is answered.
-    wait_for("somebody to be told", DEADLINE, async || {
+    wait_for("the report", DEADLINE, async || {
         let log = second.process.log()?;
         if log.contains("taint dedicated=vault:NoSchedule stays") { Ok(()) } else { bail!("{log}") }
     })

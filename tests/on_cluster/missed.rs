@@ -1,7 +1,7 @@
-//! Pods that were created without Mullion, and findings of pods that nobody was told of, on a real control plane: helped,
-//! told of once, or left alone.
+//! Pods that were created without Mullion, and unreported findings of pods, on a real control plane: repaired, reported once,
+//! or left unchanged.
 //!
-//! No webhook is there. Every trial has a controller of its own that minds the trial's namespace alone.
+//! There is no webhook. Every trial has a controller of its own for the trial's namespace.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -128,8 +128,8 @@ async fn events(namespace: &TestNamespace) -> Result<Vec<Value>> {
     Ok(all.into_iter().filter(|event| event["reportingController"] == "mullion.dev/mullion-controller").collect())
 }
 
-/// Waits for an event about that object, and gives it.
-async fn told(namespace: &TestNamespace, kind: &str, name: &str) -> Result<Value> {
+/// Waits for an event about that object, and returns it.
+async fn event_of(namespace: &TestNamespace, kind: &str, name: &str) -> Result<Value> {
     wait_for(&format!("an event on {kind} {name}"), DEADLINE, || async move {
         let events = events(namespace).await.map_err(|error| format!("{error:#}"))?;
         let about = |event: &&Value| event["regarding"]["kind"] == kind && event["regarding"]["name"] == name;
@@ -203,8 +203,8 @@ pub async fn taints_that_appear_later_are_tolerated(missed: &Missed) -> Result<(
     controller.stop().await
 }
 
-/// Opted out, gated, of a DaemonSet, only audited: nothing is written, and nothing said.
-pub async fn what_is_not_ours_is_left_alone(missed: &Missed) -> Result<()> {
+/// Exempt, gated, of a DaemonSet, or in audit mode: nothing is written, and nothing reported.
+pub async fn other_pods_stay_unchanged(missed: &Missed) -> Result<()> {
     let plane = &missed.plane;
     let (ours, audited) = (plane.namespace("alone").await?, plane.namespace("audited").await?);
     let ignored = plane.namespace_with_labels("ignored", &[("mullion.dev/ignore", "true")]).await?;
@@ -251,9 +251,9 @@ pub async fn what_is_not_ours_is_left_alone(missed: &Missed) -> Result<()> {
     last.stop().await
 }
 
-/// What no pod can be given later is told once, on the Deployment, and counted until it is put right.
-pub async fn what_cannot_be_helped_is_told(missed: &Missed) -> Result<()> {
-    let namespace = missed.plane.namespace("told").await?;
+/// Findings that cannot be repaired in an existing pod are reported once, on the Deployment, and counted until they are fixed.
+pub async fn unrepairable_pods_are_reported(missed: &Missed) -> Result<()> {
+    let namespace = missed.plane.namespace("reported").await?;
     let mut deployment = workload("Deployment", "web", WINDOWS);
     deployment["spec"]["replicas"] = json!(2);
     deployment["spec"]["template"]["spec"]["nodeSelector"] = json!({"pool": "none"});
@@ -263,12 +263,12 @@ pub async fn what_cannot_be_helped_is_told(missed: &Missed) -> Result<()> {
     hopeless["spec"]["hostNetwork"] = json!(true);
     create(&namespace, &hopeless).await?;
     let controller = missed.controller(&namespace, "mode: Enforce")?;
-    let event = told(&namespace, "Deployment", "web").await?;
+    let event = event_of(&namespace, "Deployment", "web").await?;
     let note = event["note"].as_str().unwrap_or_default();
     ensure!(event["reason"] == "PodsMissed" && event["type"] == "Warning", "{event}");
     ensure!(note.contains("nodeSelector kubernetes.io/os: windows"), "{note}");
     ensure!(note.contains(&format!("kubectl rollout restart deployment/web -n {}", namespace.name)), "{note}");
-    let event = told(&namespace, "Pod", "bare").await?;
+    let event = event_of(&namespace, "Pod", "bare").await?;
     ensure!(event["note"].as_str().is_some_and(|note| note.contains("hostNetwork")), "{event}");
     controller.wait_for_missed(3).await?;
     controller.stop().await?;
@@ -283,8 +283,8 @@ pub async fn what_cannot_be_helped_is_told(missed: &Missed) -> Result<()> {
     next.stop().await
 }
 
-/// A Linux pod that went to a Windows node is told of; one that works there is not.
-pub async fn pods_on_the_wrong_nodes_are_told_of(missed: &Missed) -> Result<()> {
+/// A Linux pod that fails on a Windows node is reported; one that works there is not.
+pub async fn pods_on_the_wrong_nodes_are_reported(missed: &Missed) -> Result<()> {
     let namespace = missed.plane.namespace("wrong").await?;
     let on_windows = |name: &str| {
         pod(
@@ -304,7 +304,7 @@ pub async fn pods_on_the_wrong_nodes_are_told_of(missed: &Missed) -> Result<()> 
     })
     .await?;
     let controller = missed.controller(&namespace, "mode: Enforce")?;
-    let event = told(&namespace, "Pod", "broken").await?;
+    let event = event_of(&namespace, "Pod", "broken").await?;
     let note = event["note"].as_str().unwrap_or_default();
     ensure!(event["reason"] == "PodsMisplaced" && note.contains("app:1.0-linux"), "{event}");
     controller.wait_for_missed(1).await?;
@@ -328,7 +328,7 @@ pub async fn the_findings_of_a_deployment_are_one_event(missed: &Missed) -> Resu
     create(&namespace, &with_findings("Deployment", "web")).await?;
     bound(&namespace, 1).await?;
     let controller = missed.controller(&namespace, "mode: Enforce")?;
-    let event = told(&namespace, "Deployment", "web").await?;
+    let event = event_of(&namespace, "Deployment", "web").await?;
     let note = event["note"].as_str().unwrap_or_default();
     ensure!(event["reason"] == "WindowsFindings" && event["type"] == "Warning", "{event}");
     for expected in ["MUL201 run-as-user", "spec.securityContext.runAsUser", "mullion rules MUL201", "mullion explain"]
@@ -339,8 +339,8 @@ pub async fn the_findings_of_a_deployment_are_one_event(missed: &Missed) -> Resu
     bound(&namespace, 20).await?;
     controller.stop().await?;
     let next = missed.controller(&namespace, "mode: Enforce")?;
-    // The next one says the same again: it is counted up, so that is over.
-    wait_for("the event to be told again", DEADLINE, async || match told(&namespace, "Deployment", "web").await {
+    // The next event is the same: its count increases.
+    wait_for("the event to be repeated", DEADLINE, async || match event_of(&namespace, "Deployment", "web").await {
         Ok(event) if event["series"]["count"].as_u64() >= Some(2) => Seen::Done(()),
         other => Seen::NotYet(format!("{other:?}")),
     })
@@ -355,7 +355,7 @@ pub async fn the_findings_of_a_deployment_are_one_event(missed: &Missed) -> Resu
 }
 
 /// The pods of a Job are its CronJob's, those of a StatefulSet its own.
-pub async fn findings_are_told_where_a_person_looks(missed: &Missed) -> Result<()> {
+pub async fn findings_are_reported_on_the_top_level_owner(missed: &Missed) -> Result<()> {
     let namespace = missed.plane.namespace("owners").await?;
     let job = with_findings("Job", "nightly-1");
     let cron = json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly"}, "spec": {
@@ -366,9 +366,9 @@ pub async fn findings_are_told_where_a_person_looks(missed: &Missed) -> Result<(
         "replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": with_findings("Deployment", "web")["spec"]["template"]}});
     missed.plane.kubectl_with_input(&["create", "-n", &namespace.name, "-f", "-"], &set.to_string()).await?;
     let controller = missed.controller(&namespace, "mode: Enforce")?;
-    let event = told(&namespace, "CronJob", "nightly").await?;
+    let event = event_of(&namespace, "CronJob", "nightly").await?;
     ensure!(event["reason"] == "WindowsFindings", "{event}");
-    told(&namespace, "StatefulSet", "web").await?;
+    event_of(&namespace, "StatefulSet", "web").await?;
     let events = events(&namespace).await?;
     ensure!(events.len() == 2, "{events:?}");
     controller.stop().await

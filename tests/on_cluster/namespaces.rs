@@ -1,4 +1,4 @@
-//! Namespaces that come together with their pods.
+//! Namespaces that are created together with their pods.
 
 use anyhow::{Context as _, Result, ensure};
 use mullion_cluster::free_port;
@@ -56,7 +56,7 @@ pub async fn a_pod_in_a_new_namespace_is_placed_by_its_annotation(shared: &Share
     Ok(())
 }
 
-/// How often a namespace was asked for, and with what outcome.
+/// How often a namespace was looked up, by outcome.
 async fn lookups(admin: u16, outcome: &str) -> Result<usize> {
     let (_, text) = admin_get(admin, "/metrics").await?;
     let name = format!("mullion_namespace_lookups_total{{outcome=\"{outcome}\"}} ");

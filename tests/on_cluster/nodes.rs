@@ -1,7 +1,7 @@
 //! The controller and the live snapshot against a real control plane.
 //!
-//! Each function runs controllers over the whole cluster: one at a time, and on a control plane where nothing else minds
-//! that Windows nodes get taints.
+//! Each function runs controllers over the whole cluster: one at a time, and on a control plane where taints of Windows nodes
+//! affect no other test.
 
 #![allow(clippy::indexing_slicing, clippy::type_complexity, reason = "tests")]
 
@@ -145,10 +145,10 @@ async fn with_its_rights(plane: &ControlPlane) -> Result<Client> {
     plane.client_as(user, &[]).await
 }
 
-/// Waits until an Event of that reason on the node says all of these, and gives its note.
-async fn wait_for_event(plane: &ControlPlane, node: &str, reason: &str, says: &[&str]) -> Result<String> {
+/// Waits until an Event of that reason on the node contains all of these texts, and returns its note.
+async fn wait_for_event(plane: &ControlPlane, node: &str, reason: &str, expected: &[&str]) -> Result<String> {
     let api: Api<Event> = Api::namespaced(plane.client(), "default");
-    wait_for(&format!("an event {reason} on {node} that says {says:?}"), DEADLINE, async || {
+    wait_for(&format!("an event {reason} on {node} with {expected:?}"), DEADLINE, async || {
         let found = match api.list(&ListParams::default()).await {
             Ok(found) => found.items,
             Err(error) => return Seen::NotYet(error.to_string()),
@@ -156,7 +156,7 @@ async fn wait_for_event(plane: &ControlPlane, node: &str, reason: &str, says: &[
         let about = |event: &Event| event.regarding.as_ref().and_then(|object| object.name.as_deref()) == Some(node);
         let mine = found.into_iter().filter(|event| about(event) && event.reason.as_deref() == Some(reason));
         let notes: Vec<String> = mine.filter_map(|event| event.note).collect();
-        match notes.iter().find(|text| says.iter().all(|part| text.contains(part))) {
+        match notes.iter().find(|text| expected.iter().all(|part| text.contains(part))) {
             Some(found) => Seen::Done(found.clone()),
             None => Seen::NotYet(format!("{notes:?}")),
         }
@@ -242,7 +242,7 @@ pub(crate) async fn nodes_get_labels_taints_and_classes(plane: &ControlPlane) ->
     controller.stop().await
 }
 
-/// The taint comes once the DaemonSet that runs on Windows nodes tolerates it, and the node says who is waited for.
+/// The taint comes once the DaemonSet that runs on Windows nodes tolerates it, and the node names the DaemonSet that the taint waits for.
 pub(crate) async fn a_taint_waits_for_daemonsets(plane: &ControlPlane) -> Result<()> {
     let namespace = plane.namespace("waiting").await?;
     let daemons: Api<DaemonSet> = namespace.api();
@@ -274,7 +274,7 @@ pub(crate) async fn a_taint_waits_for_daemonsets(plane: &ControlPlane) -> Result
     controller.stop().await
 }
 
-/// Two controllers and somebody with taints of their own, all at once: a hundred rounds, and nobody loses a taint.
+/// Two controllers and a third program with taints of its own, all at once: a hundred rounds, and no taint is lost.
 pub(crate) async fn racing_writers_lose_no_taint(plane: &ControlPlane) -> Result<()> {
     const ROUNDS: usize = 100;
     let names = ["nrace-a", "nrace-b"];

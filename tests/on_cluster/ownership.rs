@@ -1,7 +1,7 @@
-//! An installation's life: whose the objects are that a controller makes, what goes with a release that is taken away,
-//! and a whole cluster that starts cold.
+//! Owners of the objects that a controller creates, the objects that are deleted with a release, and the cold start of a
+//! whole cluster.
 //!
-//! The control plane minds owners as OpenShift's does. Each function is the only Mullion of the cluster.
+//! The control plane checks owner references as OpenShift's does. Each function runs the only Mullion of the cluster.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use crate::rights::{
 };
 use crate::shared::{DEADLINE, admin_get, create, delete, pods, wait_until_asked, workload};
 
-/// Nothing is scheduled, and nobody plays the kubelet.
+/// Nothing is scheduled, and no kubelet runs.
 pub fn plane() -> Builder {
     let plugins = ["NodeRestriction", "OwnerReferencesPermissionEnforcement"];
     ControlPlane::builder().admission_plugins(&plugins).scheduler(false).kwok(false)
@@ -73,7 +73,7 @@ async fn controller(kubeconfig: &Path, home: &TestNamespace, flags: &[&str]) -> 
 
 const CERTIFIED: [&str; 4] = ["--webhook-service", "mullion-webhook", "--certificate-name", "127.0.0.1"];
 
-async fn says(process: &MullionProcess, words: &str) -> Result<()> {
+async fn wait_for_log(process: &MullionProcess, words: &str) -> Result<()> {
     wait_for(&format!("{words:?} in the log"), DEADLINE, async || {
         let log = process.log()?;
         if log.contains(words) { Ok(()) } else { bail!("{log}") }
@@ -124,8 +124,9 @@ async fn delete_account(home: &TestNamespace) -> Result<()> {
     Ok(())
 }
 
-/// Withdrawn, taken away in the worst order, and installed again: nothing is left, nobody wakes up, and all works anew.
-pub async fn what_was_made_goes_with_the_release(plane: &ControlPlane) -> Result<()> {
+/// Withdrawn, deleted in the worst order, and installed again: nothing is left, no process recovers objects, and the new
+/// installation works.
+pub async fn run_time_objects_are_deleted_with_the_release(plane: &ControlPlane) -> Result<()> {
     let home = plane.namespace("mullion").await?;
     plane.create_node(&NodeSpec::windows("owin", "10.0.20348.2655")).await?;
     let first = account(&home).await?;
@@ -135,8 +136,8 @@ pub async fn what_was_made_goes_with_the_release(plane: &ControlPlane) -> Result
     let hook = plane.kubeconfig_for(hook, &[])?;
 
     // Before any controller: nothing is made that the first one would find.
-    let said = withdraw(&hook, &home, &[]).await?;
-    ensure!(said.contains("no controller of Mullion has worked here") && !said.contains("ConfigMap"), "{said}");
+    let output = withdraw(&hook, &home, &[]).await?;
+    ensure!(output.contains("no controller of Mullion has worked here") && !output.contains("ConfigMap"), "{output}");
     for (kind, name) in MADE {
         ensure!(made(&home, kind, name).await?.is_none(), "{kind} {name}");
     }
@@ -145,18 +146,18 @@ pub async fn what_was_made_goes_with_the_release(plane: &ControlPlane) -> Result
     let (process, _) = controller(&kubeconfig, &home, &CERTIFIED).await?;
     all_owned_by(&home, &first).await?;
     labelled(plane, "owin", true).await?;
-    // Deleted under a controller, each is made anew with its owner.
+    // Deleted while a controller runs, each is created again with its owner.
     for (kind, name) in MADE {
         delete_made(plane, &home, kind, name).await?;
     }
     all_owned_by(&home, &first).await?;
 
-    let said = withdraw(&hook, &home, &[]).await?;
-    ensure!(said.contains("the controller has stopped") && said.contains("nodes: 1 of 1 freed"), "{said}");
+    let output = withdraw(&hook, &home, &[]).await?;
+    ensure!(output.contains("the controller has stopped") && output.contains("nodes: 1 of 1 freed"), "{output}");
     labelled(plane, "owin", false).await?;
     // The release stays after all.
-    let said = withdraw(&hook, &home, &["--undo"]).await?;
-    ensure!(said.contains("controllers work again"), "{said}");
+    let output = withdraw(&hook, &home, &["--undo"]).await?;
+    ensure!(output.contains("controllers work again"), "{output}");
     labelled(plane, "owin", true).await?;
     withdraw(&hook, &home, &[]).await?;
     // A ConfigMap that somebody deleted meanwhile is made again, the controller's and not the Job's.
@@ -167,7 +168,7 @@ pub async fn what_was_made_goes_with_the_release(plane: &ControlPlane) -> Result
 
     // Before the Deployment: the controller runs on without its ServiceAccount.
     delete_account(&home).await?;
-    says(&process, "leading no more").await?;
+    wait_for_log(&process, "leading no more").await?;
     for (kind, name) in MADE {
         wait_for(&format!("{kind} {name} to go"), DEADLINE, async || {
             ensure!(made(&home, kind, name).await?.is_none(), "it is there");
@@ -197,7 +198,7 @@ pub async fn what_was_made_goes_with_the_release(plane: &ControlPlane) -> Result
     ensure!(metrics.contains("\nmullion_withdrawn 0\n"), "{metrics}");
     withdraw(&hook, &home, &[]).await?;
     let (ended, log) = process.stop().await?;
-    ensure!(ended.success() && !log.contains("cannot be given its owner"), "{ended} {log}");
+    ensure!(ended.success() && !log.contains("cannot set the owner of"), "{ended} {log}");
     Ok(())
 }
 
@@ -207,7 +208,7 @@ async fn delete_made(plane: &ControlPlane, home: &TestNamespace, kind: &str, nam
 
 /// From a Mullion that gave nothing an owner: state and keys stay, and all goes with the release from now on, as far as
 /// the API server lets the controller say so.
-pub async fn what_was_nobodys_is_adopted(plane: &ControlPlane) -> Result<()> {
+pub async fn objects_without_owner_are_adopted(plane: &ControlPlane) -> Result<()> {
     for may_delete in [true, false] {
         let home = plane.namespace("mullion").await?;
         let (process, _) = controller(plane.kubeconfig(), &home, &CERTIFIED).await?;
@@ -242,9 +243,9 @@ pub async fn what_was_nobodys_is_adopted(plane: &ControlPlane) -> Result<()> {
         let kubeconfig = plane.kubeconfig_for_service_account(&home.name, ACCOUNT).await?;
         let (process, _) = controller(&kubeconfig, &home, &CERTIFIED).await?;
         if !may_delete {
-            // They work, and it is said what to do.
+            // They work, and the log contains what to do.
             for what in [format!("ConfigMap {}/mullion-state", home.name), format!("Lease {}/{ACCOUNT}", home.name)] {
-                says(&process, &format!("{what} cannot be given its owner")).await?;
+                wait_for_log(&process, &format!("cannot set the owner of {what}")).await?;
             }
             wait_for("the state to be claimed", DEADLINE, async || {
                 let state = made(&home, "ConfigMap", "mullion-state").await?.context("gone")?;
@@ -265,7 +266,7 @@ pub async fn what_was_nobodys_is_adopted(plane: &ControlPlane) -> Result<()> {
         all_owned_by(&home, &uid).await?;
         for ((kind, name), before) in MADE.into_iter().zip(before).skip(if may_delete { 0 } else { 2 }) {
             let now = made(&home, kind, name).await?.context("gone")?;
-            ensure!(now["metadata"]["uid"] == before, "{kind} {name} was made anew");
+            ensure!(now["metadata"]["uid"] == before, "{kind} {name} was created again");
         }
         let (ended, log) = process.stop().await?;
         ensure!(ended.success(), "{ended} {log}");
@@ -306,7 +307,7 @@ pub async fn a_cluster_starts_cold(plane: &ControlPlane) -> Result<()> {
 
     let port = free_port()?;
     let (before, admin) = webhook(plane, &home, port).await?;
-    wait_for("a webhook that says what it waits for", DEADLINE, async || {
+    wait_for("a webhook that reports what it waits for", DEADLINE, async || {
         let (status, text) = admin_get(admin, "/readyz").await?;
         ensure!(status == 503 && text.contains("no certificate"), "{status} {text}");
         Ok(())
@@ -315,7 +316,7 @@ pub async fn a_cluster_starts_cold(plane: &ControlPlane) -> Result<()> {
     let short = ["--certificate-lifetime", "10", "--ca-lifetime", "20"];
     let (keeper, admin) = controller(plane.kubeconfig(), &home, &[&CERTIFIED[..], &short].concat()).await?;
     let registration = WebhookRegistration::new(&format!("https://127.0.0.1:{port}"), "").as_installed().with_nodes();
-    // Waited for, however busy the machine is: who is not there is refused at once.
+    // Waited for, however busy the machine is: a missing process fails at once.
     let registration = registration.value("admission.failurePolicy=Fail").timeout_seconds(30);
     registration.register(&plane.client()).await?;
     wait_until_asked(&team).await?;
@@ -345,14 +346,14 @@ pub async fn a_cluster_starts_cold(plane: &ControlPlane) -> Result<()> {
     for (namespace, of) in others {
         wait_for(&format!("a pod of {of} again"), DEADLINE, async || one_of(namespace, of).await.map(drop)).await?;
     }
-    wait_for("a Windows pod to be refused in words", DEADLINE, async || {
+    wait_for("a Windows pod to be denied with a message", DEADLINE, async || {
         let reasons = ["get", "events", "-n", &*team.name, "--field-selector", "reason=FailedCreate", "-o", "json"];
         let events = plane.kubectl(&reasons).await?;
         ensure!(events.contains("of-windows") && events.contains("pods.mullion.dev"), "{events}");
         Ok(())
     })
     .await?;
-    ensure!(one_of(&team, "of-windows").await.is_err(), "nobody has judged it");
+    ensure!(one_of(&team, "of-windows").await.is_err(), "it was not reviewed");
     wait_for("the certificates to end", DEADLINE, async || {
         let now = jiff::Timestamp::now().as_second();
         ensure!(now > pair.max(ca), "{} s more", pair.max(ca) - now);

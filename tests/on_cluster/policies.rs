@@ -1,4 +1,4 @@
-//! Policy files that an admin edits: what becomes of pods meanwhile, and where it is said.
+//! Policy files that an admin edits: the effect on pods, and where it is reported.
 //!
 //! One at a time with whatever else runs Mullion over the whole cluster: see `memory`.
 
@@ -9,8 +9,8 @@ use mullion_cluster::{ConfigMapMount, ControlPlane, TestNamespace, wait_for};
 use serde_json::{Value, json};
 
 use crate::memory::{
-    Running, as_controller, as_webhook, controller, controllers, refused, registration_gone, state, webhook, webhooks,
-    windows_pod,
+    Running, as_controller, as_webhook, controller, controllers, failed_start, registration_gone, state, webhook,
+    webhooks, windows_pod,
 };
 use crate::shared::{DEADLINE, dry_run};
 
@@ -34,33 +34,33 @@ async fn marked(namespace: &TestNamespace, what: &str, key: &str) -> Result<()> 
     .await
 }
 
-/// Waits until `/policies` says something.
-async fn shown(program: &Running, what: &str, says: impl Fn(&Value) -> bool) -> Result<Value> {
+/// Waits until `/policies` has the expected content.
+async fn shown(program: &Running, what: &str, expected: impl Fn(&Value) -> bool) -> Result<Value> {
     wait_for(what, DEADLINE, async || {
         let shown = program.policies().await?;
-        if says(&shown) { Ok(shown) } else { bail!("{shown}") }
+        if expected(&shown) { Ok(shown) } else { bail!("{shown}") }
     })
     .await
 }
 
 /// Waits until the condition of the policies has that status, and gives its message.
-async fn condition(own: &TestNamespace, status: &str, says: &str) -> Result<String> {
+async fn condition(own: &TestNamespace, status: &str, text: &str) -> Result<String> {
     let found = |data: &Value| {
         let all: Value = serde_json::from_str(data["conditions"].as_str()?).ok()?;
         let all = all.as_array()?.clone();
         let one = all.into_iter().find(|one| one["type"] == "PoliciesLoaded" && one["status"] == status)?;
-        Some(one["message"].as_str()?.to_owned()).filter(|message| message.contains(says))
+        Some(one["message"].as_str()?.to_owned()).filter(|message| message.contains(text))
     };
-    let data = state(own, &format!("PoliciesLoaded {status}: {says}"), |data| found(data).is_some()).await?;
+    let data = state(own, &format!("PoliciesLoaded {status}: {text}"), |data| found(data).is_some()).await?;
     found(&data).context("it was there")
 }
 
 /// Waits for an Event about `mullion-state` as `kubectl get events` shows it.
-async fn event(plane: &ControlPlane, own: &TestNamespace, says: &[&str]) -> Result<String> {
+async fn event(plane: &ControlPlane, own: &TestNamespace, parts: &[&str]) -> Result<String> {
     let arguments = ["get", "events", "-n", &own.name, "--field-selector", "involvedObject.name=mullion-state"];
-    wait_for(&format!("an Event with {says:?}"), DEADLINE, async || {
+    wait_for(&format!("an Event with {parts:?}"), DEADLINE, async || {
         let all = plane.kubectl(&arguments).await?;
-        let line = all.lines().find(|line| says.iter().all(|part| line.contains(part)));
+        let line = all.lines().find(|line| parts.iter().all(|part| line.contains(part)));
         line.map(str::to_owned).with_context(|| all.clone())
     })
     .await
@@ -78,11 +78,11 @@ async fn kept_by_another_version(
     let earlier = kept(&marks("of-old").replace("priority", "precedence"));
     let create = ["create", "configmap", "mullion-state", "-n", &own.name];
     plane.kubectl(&[&create[..], &[&format!("--from-literal=policies={earlier}")]].concat()).await?;
-    let log = refused(&as_webhook(plane, kubeconfig, own, bad)?.0).await?;
+    let log = failed_start(&as_webhook(plane, kubeconfig, own, bad)?.0).await?;
     for part in ["mine.yaml:5:3: ", "do not load in this version", "ConfigMap mullion-state: /old/mine.yaml:5:3: "] {
         ensure!(log.contains(part), "no {part:?}: {log}");
     }
-    // What it can load holds, whatever else is said there.
+    // The valid files are in force, despite other problems.
     let data = json!({"data": {"policies": kept(&marks("of-old")), "of-another-version": "x"}}).to_string();
     plane.kubectl(&["patch", "configmap", "mullion-state", "-n", &own.name, "--type=merge", "-p", &data]).await?;
     let (old, registration) = webhook(plane, kubeconfig, own, bad).await?;
@@ -92,10 +92,10 @@ async fn kept_by_another_version(
     Ok(())
 }
 
-/// Pods are decided by the last good set whatever the files say, and every place where an admin looks says what is wrong,
+/// Pods are decided by the last good set also with invalid files, and every place where an admin looks shows the problem,
 /// what holds instead and when it is over.
 #[allow(clippy::too_many_lines, reason = "one story")]
-pub async fn admins_see_what_became_of_their_edit(plane: &ControlPlane) -> Result<()> {
+pub async fn admins_see_the_result_of_their_edit(plane: &ControlPlane) -> Result<()> {
     let own = plane.namespace("mullion").await?;
     let namespace = plane.namespace("edited").await?;
     let kubeconfigs = (controllers(plane, &own).await?, webhooks(plane, &own, true).await?);
@@ -108,7 +108,7 @@ pub async fn admins_see_what_became_of_their_edit(plane: &ControlPlane) -> Resul
     for program in
         [as_webhook(plane, &kubeconfigs.1, &own, mount.path())?.0, as_controller(&kubeconfigs.0, &own, mount.path())]
     {
-        let log = refused(&program).await?;
+        let log = failed_start(&program).await?;
         for part in ["mine.yaml:5:3: ", "mine.yaml:7:19: ", "nodes.yaml:1:1: ", "keeps none"] {
             ensure!(log.contains(part), "no {part:?}: {log}");
         }
@@ -123,14 +123,14 @@ pub async fn admins_see_what_became_of_their_edit(plane: &ControlPlane) -> Resul
     marked(&namespace, "the policies to be in force", "of-one").await?;
     condition(&own, "True", "2 policy files with 2 policies are in force").await?;
     let at_first = first.policies().await?;
-    ensure!(at_first["hash"] == leader.policies().await?["hash"], "who read the same says the same");
+    ensure!(at_first["hash"] == leader.policies().await?["hash"], "the same files have the same hash");
 
     // The edit goes wrong, in one file; the other edit is good, and has to wait for it.
     let waiting = other.replace("{}", "{mode: Audit}");
     mount.publish(&[("mine.yaml", typos.as_str()), ("nodes.yaml", waiting.as_str())])?;
-    let told = event(plane, &own, &["Warning", "PolicyFilesBad", "mine.yaml:5:3: "]).await?;
+    let note = event(plane, &own, &["Warning", "PolicyFilesBad", "mine.yaml:5:3: "]).await?;
     for part in ["did you mean `priority`", "1 more problem", "In force instead", "Correct the file"] {
-        ensure!(told.contains(part), "no {part:?}: {told}");
+        ensure!(note.contains(part), "no {part:?}: {note}");
     }
     condition(&own, "False", "mine.yaml:5:3: ").await?;
     let described = plane.kubectl(&["describe", "configmap", "mullion-state", "-n", &own.name]).await?;
@@ -195,8 +195,8 @@ pub async fn admins_see_what_became_of_their_edit(plane: &ControlPlane) -> Resul
     let corrected = marks("of-two");
     mount.publish(&[("mine.yaml", corrected.as_str())])?;
     marked(&namespace, "the new policies", "of-two").await?;
-    let told = event(plane, &own, &["Normal", "PoliciesInForce", "good again"]).await?;
-    ensure!(told.contains("gone nodes.yaml") && told.contains("changed mine.yaml"), "{told}");
+    let note = event(plane, &own, &["Normal", "PoliciesInForce", "good again"]).await?;
+    ensure!(note.contains("gone nodes.yaml") && note.contains("changed mine.yaml"), "{note}");
     condition(&own, "True", "1 policy file with 1 policy is in force").await?;
     let good = shown(&second, "no problems", |shown| shown["problems"] == json!([])).await?;
     ensure!(good["kept"] == false && good["hash"] == leader.policies().await?["hash"], "{good:#}");

@@ -1,5 +1,4 @@
-//! What may stand between Mullion and the API server: a proxy on loopback that answers in its place, resets connections,
-//! or falls silent.
+//! A proxy on loopback between Mullion and the API server, which responds in its place, resets connections, or sends nothing.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -44,7 +44,7 @@ async fn wait_for_event(plane: &ControlPlane, reason: &str) -> Result<Value> {
 }
 
 /// The namespace is as narrow as namespaces get: Pod Security `restricted`, requests of a minimum, and no pod at all.
-pub async fn the_webhook_is_seen_or_missed(plane: &ControlPlane) -> Result<()> {
+pub async fn the_webhook_is_reported_as_reachable_or_not(plane: &ControlPlane) -> Result<()> {
     let narrow = [("pod-security.kubernetes.io/enforce", "restricted")];
     let namespace = plane.namespace_with_labels("narrow", &narrow).await?;
     let limits = json!({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l", "namespace": namespace.name},
@@ -74,13 +74,13 @@ pub async fn the_webhook_is_seen_or_missed(plane: &ControlPlane) -> Result<()> {
         .await
     };
 
-    // Nobody told the API server: no alarm.
-    let said = wait_for_reason(plane, "False", "NotRegistered").await?;
+    // Not registered with the API server: no alert.
+    let condition = wait_for_reason(plane, "False", "NotRegistered").await?;
     ensure!(
-        said["message"].as_str().is_some_and(|text| text.contains("there is no MutatingWebhookConfiguration")),
-        "{said}"
+        condition["message"].as_str().is_some_and(|text| text.contains("there is no MutatingWebhookConfiguration")),
+        "{condition}"
     );
-    ensure!(events(plane, "WebhookUnreachable").await?.is_empty(), "an alarm, and nobody registered anything");
+    ensure!(events(plane, "WebhookUnreachable").await?.is_empty(), "an alarm without a registration");
 
     let (webhook, registration) = start_webhook(plane).await?;
     let ours = |registration: mullion_cluster::WebhookRegistration| {
@@ -90,7 +90,7 @@ pub async fn the_webhook_is_seen_or_missed(plane: &ControlPlane) -> Result<()> {
     wait_for_reason(plane, "True", "Reached").await?;
     line("mullion_webhook_reachable{endpoint=\"mutate\"} 1").await?;
     line("mullion_webhook_reachable{endpoint=\"validate\"} 1").await?;
-    // A quota that has no room left refuses the pod after both endpoints were asked.
+    // An exhausted quota rejects the pod after both endpoints were called.
     let quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": namespace.name},
         "spec": {"hard": {"pods": "0", "requests.cpu": "0"}}});
     plane.kubectl_with_input(&["create", "-f", "-"], &quota.to_string()).await?;
@@ -108,21 +108,21 @@ pub async fn the_webhook_is_seen_or_missed(plane: &ControlPlane) -> Result<()> {
     let standing =
         plane.kubectl(&["get", "configmap", "mullion-state", "-o", "jsonpath={.metadata.resourceVersion}"]).await?;
 
-    // Its port is closed, and the API server says nothing to anybody.
+    // Its port is closed, and the API server reports nothing.
     webhook.kill()?;
     wait_for_reason(plane, "False", "NotReached").await?;
     let event = wait_for_event(plane, "WebhookUnreachable").await?;
     ensure!(event["type"] == "Warning" && event["regarding"]["kind"] == "MutatingWebhookConfiguration", "{event}");
     let note = event["note"].as_str().unwrap_or_default();
-    for says in
+    for text in
         ["/mutate and /validate", "admitted unchanged", "kubectl get mutatingwebhookconfiguration", &namespace.name]
     {
-        ensure!(note.contains(says), "{says} is not in {note}");
+        ensure!(note.contains(text), "{text} is not in {note}");
     }
     line("mullion_webhook_reachable{endpoint=\"mutate\"} 0").await?;
     let described = plane.kubectl(&["describe", "mutatingwebhookconfiguration", "mullion"]).await?;
     ensure!(described.contains("WebhookUnreachable"), "{described}");
-    ensure!(events(plane, "WebhookUnreachable").await?.len() == 1, "told more than once");
+    ensure!(events(plane, "WebhookUnreachable").await?.len() == 1, "reported more than once");
     let alarmed =
         plane.kubectl(&["get", "configmap", "mullion-state", "-o", "jsonpath={.metadata.resourceVersion}"]).await?;
     ensure!(standing != alarmed, "the condition was not written");

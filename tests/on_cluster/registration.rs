@@ -1,4 +1,4 @@
-//! When the API server asks Mullion, and what happens when nobody answers: the objects of the chart, judged by the server.
+//! When the API server calls Mullion, and what happens if no webhook responds: the chart's configurations on a real server.
 
 mod asked;
 mod outage;
@@ -25,9 +25,9 @@ async fn calls(admin: u16) -> Result<u64> {
     Ok(lines.filter_map(|(_, count)| count.parse::<u64>().ok()).sum())
 }
 
-pub async fn settled_linux_is_nobodys_call(plane: &ControlPlane) -> Result<()> {
-    let namespace = plane.namespace("settled").await?;
-    let names = ["settled-1", "settled-2"];
+pub async fn explicitly_linux_pods_cause_no_call(plane: &ControlPlane) -> Result<()> {
+    let namespace = plane.namespace("explicit-linux").await?;
+    let names = ["linux-1", "linux-2"];
     plane.create_nodes(&names.map(NodeSpec::linux)).await?;
     let admin = free_port()?;
     let (webhook, registration) = start_webhook_at(plane, &policies(), admin).await?;
@@ -64,32 +64,32 @@ pub async fn settled_linux_is_nobodys_call(plane: &ControlPlane) -> Result<()> {
     merge(&namespace, "Pod", "bare", &json!({"metadata": {"labels": {"a": "b"}}})).await?;
     for kind in shapes::KINDS {
         let mut object = shapes::around(kind, &linux("x"));
-        object["metadata"]["name"] = json!(format!("settled-{}", kind.to_lowercase()));
-        create(&namespace, &object).await.with_context(|| format!("a settled {kind}"))?;
+        object["metadata"]["name"] = json!(format!("linux-{}", kind.to_lowercase()));
+        create(&namespace, &object).await.with_context(|| format!("an explicitly Linux {kind}"))?;
     }
     // Deployment, StatefulSet, ReplicaSet, Job and ReplicationController make one pod, the DaemonSet one a node.
     bound(&namespace, 1 + 5 + names.len()).await?;
-    merge(&namespace, "Deployment", "settled-deployment", &json!({"spec": {"replicas": 2}})).await?;
-    merge(&namespace, "DaemonSet", "settled-daemonset", &json!({"metadata": {"labels": {"a": "b"}}})).await?;
+    merge(&namespace, "Deployment", "linux-deployment", &json!({"spec": {"replicas": 2}})).await?;
+    merge(&namespace, "DaemonSet", "linux-daemonset", &json!({"metadata": {"labels": {"a": "b"}}})).await?;
     let newer = json!([{"name": "c", "image": "registry.example.com/app:2"}]);
     merge(
         &namespace,
         "StatefulSet",
-        "settled-statefulset",
+        "linux-statefulset",
         &json!({"spec": {"template": {"spec": {"containers": newer}}}}),
     )
     .await?;
     bound(&namespace, 2 + 5 + names.len()).await?;
     delete(&namespace, "Pod", "bare").await?;
-    plane.create_node(&NodeSpec::linux("settled-3")).await?;
-    ensure!(calls(admin).await? == before, "{} calls about settled Linux", calls(admin).await? - before);
+    plane.create_node(&NodeSpec::linux("linux-3")).await?;
+    ensure!(calls(admin).await? == before, "{} calls about explicitly Linux pods", calls(admin).await? - before);
 
-    // What is said here is no matter of pods: nobody has placed this one.
+    // A pod that nobody has placed.
     let mut plain = linux("plain");
     plain["spec"]["nodeSelector"] = Value::Null;
     dry_run(&namespace, &plain).await?;
-    ensure!(calls(admin).await? == before + 2, "whoever says nothing is asked about");
-    // Owned and unchanged templates are nobody's call either, whatever they say.
+    ensure!(calls(admin).await? == before + 2, "pods without an operating system are reviewed");
+    // Owned and unchanged templates cause no call either.
     let before = calls(admin).await?;
     let mut workload = shapes::around("Deployment", &windows);
     workload["spec"]["replicas"] = json!(0);
@@ -104,11 +104,11 @@ pub async fn settled_linux_is_nobodys_call(plane: &ControlPlane) -> Result<()> {
     .await?;
     merge(&namespace, "Deployment", "w", &json!({"metadata": {"labels": {"a": "b"}}, "spec": {"minReadySeconds": 1}}))
         .await?;
-    ensure!(calls(admin).await? == before + 2, "nobody wrote a new template");
+    ensure!(calls(admin).await? == before + 2, "no template was changed");
 
     // Where Linux nodes are tainted, Mullion has something to add to them.
     registration.value("admission.skipSettledLinux=false").register(&plane.client()).await?;
-    wait_for("the API server to ask about settled Linux", DEADLINE, async || {
+    wait_for("the API server to call about explicitly Linux pods", DEADLINE, async || {
         let before = calls(admin).await?;
         dry_run(&namespace, &linux("asked")).await?;
         let asked = calls(admin).await? - before;
@@ -119,5 +119,5 @@ pub async fn settled_linux_is_nobodys_call(plane: &ControlPlane) -> Result<()> {
     WebhookRegistration::new("https://127.0.0.1:1", "").remove(&plane.client()).await?;
     drop(webhook);
     namespace.delete().await?;
-    plane.kubectl(&["delete", "node", names[0], names[1], "settled-3"]).await.map(drop)
+    plane.kubectl(&["delete", "node", names[0], names[1], "linux-3"]).await.map(drop)
 }

@@ -1,5 +1,5 @@
-//! The rights that the chart gives, and no others. Every Mullion under test that has a user of its own is given these;
-//! one run shows that they are enough, and that each is used. `tests/chart` holds them against the documentation.
+//! The rights that the chart grants, and no others. Every Mullion under test with a user of its own has these; one run shows
+//! that they are enough, and that each is used. `tests/chart` compares them with the documentation.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -35,12 +35,12 @@ impl Subject<'_> {
 /// A rule, and the namespace that it holds in; everywhere without one.
 type Given = (Option<String>, Value);
 
-/// Certificates are somebody else's: neither `--webhook-service` nor `--tls-secret`.
+/// Certificates are provided by another tool: neither `--webhook-service` nor `--tls-secret`.
 const WITHOUT_CERTIFICATES: &str = "certificates.mode=CertManager";
 
 /// What the chart binds a program's account to, for Mullion in `namespace`.
 fn chart(program: &str, namespace: &str, probe_namespace: &str, values: &[&str]) -> Result<Vec<Given>> {
-    // Rendered for other namespaces: the chart refuses to be installed in `default`, where some trials have Mullion.
+    // Rendered for other namespaces: the chart cannot be installed in `default`, where some trials have Mullion.
     let (home, probed) = ("rights-of-mullion", "rights-of-probe");
     let chart = Chart::default().namespace(home).value(&format!("controller.probeNamespace={probed}"));
     let rules = values.iter().fold(chart, |chart, value| chart.value(value)).rules_of(&format!("mullion-{program}"))?;
@@ -310,12 +310,12 @@ pub async fn those_of_the_chart_are_enough_and_used(audited: &Audited) -> Result
 
     for (program, process) in [("controller", controller), ("webhook", webhook)] {
         let (ended, log) = process.stop().await?;
-        let refused = log.to_lowercase().contains("forbidden") || log.contains("may not be");
-        ensure!(ended.success() && !refused, "{program}: {ended} {log}");
+        let forbidden = log.to_lowercase().contains("forbidden") || log.contains("may not be");
+        ensure!(ended.success() && !forbidden, "{program}: {ended} {log}");
     }
-    // "forbid" is RBAC's word; quotas and webhooks refuse in other ways.
+    // "forbid" is RBAC's word; quotas and webhooks reject with other messages.
     let of_rbac = |request: &Value| request["annotations"]["authorization.k8s.io/decision"] == "forbid";
-    let refused: Vec<_> = audited.requests()?.into_iter().filter(of_rbac).collect();
-    ensure!(refused.is_empty(), "{refused:?}");
+    let forbidden: Vec<_> = audited.requests()?.into_iter().filter(of_rbac).collect();
+    ensure!(forbidden.is_empty(), "{forbidden:?}");
     Ok(())
 }

@@ -10,7 +10,7 @@ use kube::Client;
 use kube::core::Status;
 use mullion_cluster::{
     ControlPlane, Fixture, MullionProcess, NodeSpec, Seen, ServingCert, TestNamespace, WebhookRegistration, free_port,
-    wait_for, wait_until_called, wait_until_refused,
+    wait_for, wait_until_called, wait_until_denied,
 };
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ impl Fixture for Shared {
     }
 }
 
-/// A webhook on that cluster with the shipped policies, ready, and what the API server must be told to ask it.
+/// A webhook on that cluster with the shipped policies, ready, and its registration with the API server.
 pub async fn start_webhook(plane: &ControlPlane) -> Result<(MullionProcess, WebhookRegistration)> {
     start_webhook_with(plane, &policies()).await
 }
@@ -130,7 +130,7 @@ impl Shared {
         shared.nodes_are_tainted().await?;
         let namespace = shared.namespace("probe").await?;
         wait_until_asked(&namespace).await?;
-        wait_until_refused(&namespace, DEADLINE).await?;
+        wait_until_denied(&namespace, DEADLINE).await?;
         Ok(shared)
     }
 
@@ -229,7 +229,7 @@ pub async fn dry_run(namespace: &TestNamespace, object: &Value) -> Result<Value>
     send(&namespace.client, "POST", &format!("{}?dryRun=All", path(namespace, kind)), Some(object)).await
 }
 
-/// What the server would store, or the status with which it, or a webhook, refuses.
+/// The object that the server would store, or the status with which it rejects or a webhook denies.
 pub async fn ask(namespace: &TestNamespace, object: &Value) -> Result<std::result::Result<Value, Box<Status>>> {
     let kind = object["kind"].as_str().context("an object with a kind")?;
     ask_at(namespace, "POST", &path(namespace, kind), object).await

@@ -1,5 +1,5 @@
-//! What the controller and the webhook live through: API servers that restart, refuse, forget and lie, and networks that
-//! reset connections or fall silent. Each time a node comes meanwhile, and none may be missed.
+//! Disruptions that the controller and the webhook survive: API servers that restart, reject requests, lose history and
+//! return wrong data, and networks that reset connections or send nothing. In each a node is created, which must get its taint.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,8 +69,8 @@ pub async fn the_api_server_restarts(plane: &ControlPlane) -> Result<()> {
         .await?;
         let heard = number(port, "mullion_watch_last_event_timestamp", "\"nodes\"").await?;
         ensure!(heard > 1_700_000_000, "{heard}");
-        let (ready, told) = admin_get(port, "/readyz").await?;
-        ensure!(ready == 200, "not ready after the restart: {told}");
+        let (ready, text) = admin_get(port, "/readyz").await?;
+        ensure!(ready == 200, "not ready after the restart: {text}");
         // The longer the API server is away, the more attempts fail: every sixth begins with a list.
         let failures = number(port, "mullion_watch_failures_total", "").await?;
         let lists = number(port, "mullion_watch_restarts_total", "").await?;
@@ -87,7 +87,7 @@ pub async fn the_api_server_restarts(plane: &ControlPlane) -> Result<()> {
 type Trouble = (&'static str, Box<dyn Fn(&http::Uri) -> Option<axum::response::Response> + Send + Sync>);
 
 /// A controller behind a proxy, through one trouble after another.
-pub async fn whatever_the_network_does(plane: &ControlPlane) -> Result<()> {
+pub async fn every_network_failure(plane: &ControlPlane) -> Result<()> {
     // How often requests meet each trouble, with longer pauses each time, and how often connections are reset.
     let (strikes, resets) = if mullion_cluster::soak() { (3, 3) } else { (1, 1) };
     let proxy = Proxy::start(plane).await?;
@@ -139,7 +139,7 @@ pub async fn whatever_the_network_does(plane: &ControlPlane) -> Result<()> {
     ];
     for (why, fault) in troubles {
         proxy.fail(fault);
-        // Watches that stand are not asked anything: they have to be made anew.
+        // Open watches send no request: they have to be started again.
         proxy.cut();
         let node = arrives(why).await?;
         wait_for(&format!("requests for nodes that meet {why}"), DEADLINE, async || {

@@ -1,4 +1,4 @@
-//! Registries that are broken, overloaded, or out to get something.
+//! Registries that are broken, overloaded or hostile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Response, header};
 use mullion::registry::credentials::Credentials;
 use mullion::registry::lookup::Registries;
-use mullion::registry::outcome::{LookupError, Outcome};
+use mullion::registry::outcome::{LookupError, RegistryOutcome};
 use mullion_engine::model::image::platform::Platforms;
 use mullion_engine::model::image::reference::ImageRef;
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ async fn statuses() {
     for status in [401, 403] {
         assert_eq!(answered(status, &[], "").await, Err(LookupError::Denied), "{status}");
     }
-    // Nobody to ask for a token, or nothing that can be asked.
+    // No token service, or an unusable one.
     for challenge in [[("www-authenticate", "Basic realm=\"a\"")], [("www-authenticate", "Negotiate")]] {
         assert_eq!(asked_once(move |_| response(401, &challenge, "")).await.0, Err(LookupError::Denied));
     }
@@ -77,7 +77,7 @@ async fn statuses() {
 }
 
 #[tokio::test]
-async fn throttled_hosts_are_left_alone() {
+async fn throttling_hosts_are_not_asked_before_retry_after() {
     for (headers, seconds) in [
         (&[("retry-after", "600")][..], 600),
         (&[("retry-after", "Fri, 31 Dec 9999 23:59:59 GMT")], 3600),
@@ -96,12 +96,12 @@ async fn throttled_hosts_are_left_alone() {
             );
         }
         assert_eq!(server.seen().len(), 1, "{headers:?}");
-        assert_eq!(counted(&registries, Outcome::Throttled), 3);
+        assert_eq!(counted(&registries, RegistryOutcome::Throttled), 3);
     }
 }
 
 #[tokio::test]
-async fn a_registry_is_left_alone_if_its_token_service_says_so() {
+async fn a_throttling_token_service_pauses_the_registry() {
     let service = Scripted::start(|_| response(429, &[("retry-after", "600")], "")).await;
     let challenge = format!("Bearer realm=\"http://{}/token\"", service.address);
     let server = Scripted::start(move |_| response(401, &[("www-authenticate", &challenge)], "")).await;
@@ -114,14 +114,14 @@ async fn a_registry_is_left_alone_if_its_token_service_says_so() {
 }
 
 #[tokio::test]
-async fn token_services_that_do_not_serve() {
+async fn broken_token_services_are_errors() {
     for (status, body, expected) in [
-        (200, "<html>sign in</html>", "something else"),
-        (200, "{}", "without a token"),
-        (200, r#"{"token": ""}"#, "without a token"),
+        (200, "<html>sign in</html>", "no JSON of a token"),
+        (200, "{}", "returns no token"),
+        (200, r#"{"token": ""}"#, "returns no token"),
         (200, r#"{"token": "a\nb"}"#, "unusable token"),
         (404, "", "404"),
-        (302, "", "nowhere"),
+        (302, "", "invalid address"),
     ] {
         let service = Scripted::start(move |_| response(status, &[], body)).await;
         let challenge = format!("Bearer realm=\"http://{}/token\"", service.address);
@@ -133,7 +133,7 @@ async fn token_services_that_do_not_serve() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_refused_is_not_asked_for_again() {
+async fn a_rejected_token_is_not_requested_again() {
     let service = Scripted::start(|_| response(200, &[], r#"{"access_token": "t"}"#)).await;
     let challenge = format!("Bearer realm=\"http://{}/token\"", service.address);
     let server = Scripted::start(move |_| response(401, &[("www-authenticate", &challenge)], "")).await;
@@ -150,20 +150,20 @@ async fn silence_ends_by_the_timeout_and_by_the_deadline() {
     settings.timeout = Duration::from_secs(1);
     let registries = Registries::new(settings).unwrap();
     let (first, second) = (format!("{}/a:1", server.host()), format!("{}/a:2", server.host()));
-    let nobody = Credentials::anonymous();
+    let anonymous = Credentials::anonymous();
     let now = Instant::now();
-    let late = registries.resolve(&ImageRef::parse(&first).unwrap(), &nobody, now).await;
+    let late = registries.resolve(&ImageRef::parse(&first).unwrap(), &anonymous, now).await;
     assert_eq!(late, Err(LookupError::Late));
-    assert!(unreachable(&ask(&registries, &first).await).contains("no answer in time"));
+    assert!(unreachable(&ask(&registries, &first).await).contains("no response in time"));
     // The server has read the request when it comes to it; on a busy machine that is later.
     let seen = async {
         while server.seen().is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, seen).await.expect("it was asked");
-    // Another image of the same host is not even tried for now.
-    assert!(unreachable(&ask(&registries, &second).await).contains("no answer in time"));
+    tokio::time::timeout(PATIENCE, seen).await.expect("it got a request");
+    // Another image of the same host is not tried now.
+    assert!(unreachable(&ask(&registries, &second).await).contains("no response in time"));
     assert_eq!(server.seen().len(), 1);
 }
 
@@ -174,13 +174,13 @@ async fn nobody_listens() {
     drop(listener);
     let answer = ask(&registries(&[&host]), &format!("{host}/a:1")).await;
     assert!(unreachable(&answer).contains(&host), "{answer:?}");
-    // RFC 6761: never a host.
+    // RFC 6761: not a host.
     let answer = ask(&registries(&[]), "registry.invalid/a:1").await;
     assert!(unreachable(&answer).contains("registry.invalid"), "{answer:?}");
 }
 
 #[tokio::test]
-async fn answers_that_break_off() {
+async fn incomplete_responses_are_errors() {
     for bytes in [
         &b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{\"manifests\""[..],
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"man",
@@ -200,7 +200,7 @@ async fn large_manifests_are_not_read() {
     let (answer, _) = asked_once(|_| response(200, &[], vec![b' '; LARGE])).await;
     assert!(malformed(&answer).contains("longer than 4194304 bytes"), "{answer:?}");
 
-    // Without a length: the server sees how much is taken from it.
+    // Without a length: the server sees how much is read.
     let taken = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&taken);
     let (answer, _) = asked_once(move |_| {
@@ -218,7 +218,7 @@ async fn large_manifests_are_not_read() {
 }
 
 #[tokio::test]
-async fn indexes_of_a_hundred_thousand() {
+async fn an_index_of_a_hundred_thousand_is_an_error() {
     let entry = json!({"platform": {"os": "windows", "architecture": "amd64", "os.version": "10.0.20348.1"}});
     for (entry, expected) in [(entry, "longer than"), (json!({}), "too many entries")] {
         let index = json!({ "manifests": vec![entry; 100_000] }).to_string();
@@ -229,35 +229,35 @@ async fn indexes_of_a_hundred_thousand() {
 
 #[tokio::test]
 async fn nothing_is_unpacked() {
-    // gzip of `{"manifests":[]}` would do; what is inside never matters.
+    // The compressed content does not matter.
     let packed = [0x1f, 0x8b, 0x08, 0, 0, 0, 0, 0, 0, 3];
     let (answer, seen) = asked_once(move |_| response(200, &[("content-encoding", "gzip")], packed.to_vec())).await;
     assert!(malformed(&answer).contains("compressed"), "{answer:?}");
     assert_eq!(seen[0].headers[header::ACCEPT_ENCODING], "identity");
     let (answer, _) = asked_once(move |_| response(200, &[], packed.to_vec())).await;
-    assert!(malformed(&answer).contains("no manifest"), "{answer:?}");
+    assert!(malformed(&answer).contains("not a manifest"), "{answer:?}");
 }
 
 #[tokio::test]
 async fn kinds_of_content() {
-    // What it is decides, not what a proxy calls it.
+    // The content decides, not the Content-Type.
     for content_type in ["text/plain", "application/octet-stream", "application/vnd.oci.image.manifest.v1+json", "x"] {
         let (answer, _) = asked_once(move |_| response(200, &[("content-type", content_type)], INDEX)).await;
         assert_eq!(shown(&answer.unwrap()), ["windows/amd64"], "{content_type}");
     }
     let page = "<!DOCTYPE html>\n<html><form action=/login>";
     let answer = answered(200, &[("content-type", "text/html")], page).await;
-    assert!(malformed(&answer).contains("page for people"), "{answer:?}");
+    assert!(malformed(&answer).contains("HTML page"), "{answer:?}");
 }
 
 #[tokio::test]
-async fn other_bytes_than_the_digest_says() {
+async fn bytes_of_another_digest_are_an_error() {
     let server = Scripted::start(|_| response(200, &[], INDEX)).await;
     let registries = registries(&[&server.host()]);
     let right = ask(&registries, &format!("{}/a@{}", server.host(), sum(INDEX))).await;
     assert_eq!(shown(&right.unwrap()), ["windows/amd64"]);
     let wrong = ask(&registries, &format!("{}/a@{}", server.host(), sum("else"))).await;
-    assert!(malformed(&wrong).contains("another digest"), "{wrong:?}");
+    assert!(malformed(&wrong).contains("differs from the requested"), "{wrong:?}");
 
     let (manifest, _) = single();
     let (answer, _) = asked_once(move |seen| {
@@ -265,11 +265,11 @@ async fn other_bytes_than_the_digest_says() {
         response(200, &[], if manifests { manifest.clone() } else { r#"{"os": "linux"}"#.to_owned() })
     })
     .await;
-    assert!(malformed(&answer).contains("another digest"), "{answer:?}");
+    assert!(malformed(&answer).contains("differs from the requested"), "{answer:?}");
 }
 
 #[tokio::test]
-async fn a_large_config_is_not_asked_for() {
+async fn a_large_config_is_not_requested() {
     let media_type = "application/vnd.oci.image.config.v1+json";
     let manifest = json!({"config": {"mediaType": media_type, "digest": sum(""), "size": 9 << 20}}).to_string();
     let (answer, seen) = asked_once(move |_| response(200, &[], manifest.clone())).await;
@@ -277,7 +277,7 @@ async fn a_large_config_is_not_asked_for() {
     assert_eq!(seen.len(), 1);
 }
 
-/// Wants a login and then sends the reader elsewhere.
+/// Requires a login, and then redirects to another host.
 fn redirecting(to: String) -> impl Fn(&Seen) -> Response<Body> + Send + Sync + 'static {
     move |seen| {
         if seen.headers.contains_key(header::AUTHORIZATION) {
@@ -302,15 +302,15 @@ async fn a_login_does_not_follow_to_another_host() {
     assert!(!seen[0].headers.contains_key(header::AUTHORIZATION), "{seen:?}");
     assert!(!format!("{seen:?}").contains("secret"));
 
-    // To plain HTTP nobody goes unless the host is listed.
+    // Plain HTTP is used only for listed hosts.
     let answer = ask_as(&registries(&[&server.host()]), &image, &credentials).await;
     assert!(malformed(&answer).contains("plain HTTP"), "{answer:?}");
     assert_eq!(other.seen().len(), 1);
 }
 
 #[tokio::test]
-async fn another_host_cannot_ask_for_the_login() {
-    // Neither at once nor through a token service of its own.
+async fn another_host_cannot_get_the_login() {
+    // Neither directly nor by a token service of its own.
     for scheme in ["Basic realm", "Bearer realm"] {
         let other = Scripted::start(move |seen| {
             let challenge = format!("{scheme}=\"http://{}/token\"", seen.headers[header::HOST].to_str().unwrap());
@@ -329,7 +329,7 @@ async fn another_host_cannot_ask_for_the_login() {
 }
 
 #[tokio::test]
-async fn a_login_goes_nowhere_unasked() {
+async fn a_login_is_sent_only_after_a_challenge() {
     let (answer, seen) = {
         let server = Scripted::start(|_| response(200, &[], INDEX)).await;
         let credentials = login(&server.host(), "anna", "secret");
@@ -343,7 +343,7 @@ async fn a_login_goes_nowhere_unasked() {
 
 #[tokio::test]
 async fn redirects() {
-    // Within the host the login stays.
+    // On the same host the login is sent.
     let server = Scripted::start(|seen| match (seen.uri.path(), seen.headers.contains_key(header::AUTHORIZATION)) {
         (_, false) => response(401, &[("www-authenticate", "Basic realm=\"a\"")], ""),
         ("/elsewhere", true) => response(200, &[], INDEX),
@@ -354,19 +354,19 @@ async fn redirects() {
     let answer = ask_as(&registries(&[&server.host()]), &format!("{}/a:1", server.host()), &credentials).await;
     assert_eq!(shown(&answer.unwrap()), ["windows/amd64"]);
 
-    // In circles, nowhere, and to other protocols.
+    // Redirect loops, invalid addresses, and other protocols.
     let (answer, seen) = asked_once(|seen| response(302, &[("location", seen.uri.path())], "")).await;
     assert!(malformed(&answer).contains("more than 5 times"), "{answer:?}");
     assert_eq!(seen.len(), 6);
     for location in ["", "file:///etc/passwd", "ftp://127.0.0.1/", "http://user:password@127.0.0.1/", "relative"] {
         let (answer, seen) = asked_once(move |_| response(302, &[("location", location)], "")).await;
-        assert!(malformed(&answer).contains("nowhere"), "{answer:?}");
+        assert!(malformed(&answer).contains("invalid address"), "{answer:?}");
         assert_eq!(seen.len(), 1);
     }
 }
 
 #[tokio::test]
-async fn a_digest_is_never_asked_for_twice() {
+async fn a_digest_is_requested_once() {
     let (manifest, config) = single();
     let (tag_digest, blob) = (sum(&manifest), sum(&config));
     let header_digest = tag_digest.clone();
@@ -384,17 +384,17 @@ async fn a_digest_is_never_asked_for_twice() {
     }
     let seen: Vec<_> = server.seen().iter().map(|seen| (seen.method.clone(), seen.uri.path().to_owned())).collect();
     let tag = "/v2/a/manifests/1".to_owned();
-    let asked = [
+    let expected = [
         (Method::GET, tag.clone()),
         (Method::GET, format!("/v2/a/blobs/{blob}")),
         (Method::HEAD, tag.clone()),
         (Method::HEAD, tag),
     ];
-    assert_eq!(seen, asked);
+    assert_eq!(seen, expected);
 }
 
 #[tokio::test]
-async fn what_is_sent() {
+async fn headers_of_a_request() {
     let (_, seen) = asked_once(|_| response(200, &[], INDEX)).await;
     let header = |headers: &HeaderMap, name: &str| headers[name].to_str().unwrap().to_owned();
     let accept = header(&seen[0].headers, "accept");
@@ -411,7 +411,7 @@ async fn what_is_sent() {
 }
 
 #[tokio::test]
-async fn the_manifest_before_last_is_nothing() {
+async fn a_manifest_of_version_1_has_no_platform() {
     let old =
         json!({"schemaVersion": 1, "name": "a", "tag": "1", "architecture": "amd64", "fsLayers": [], "signatures": []});
     let (answer, _) = asked_once(move |_| response(200, &[], Value::to_string(&old))).await;

@@ -1,4 +1,4 @@
-//! No secret in any log.
+//! Logs without credentials.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,8 +8,8 @@ use mullion::registry::outcome::LookupError;
 use crate::real::{PASSWORD, basic, local, token};
 use crate::support::{ask_as, log, login, registries};
 
-/// Everything that logs in goes right and wrong once, and everything that Mullion, hyper, rustls and the rest say of it at
-/// the level of traces is searched. Other tests of this process log into the same place; so much the better.
+/// Every kind of login succeeds and fails once, and all events of Mullion, hyper, rustls and other libraries at level trace
+/// are searched, also those of other tests in this process.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_credential_in_any_log() {
     let wrong = "this one is wrong";
@@ -28,7 +28,7 @@ async fn no_credential_in_any_log() {
         .unwrap_err();
 
     let log = log();
-    // It is a log of everything.
+    // The log contains all events.
     for expected in ["TRACE", "hyper_util::client", "mullion::registry", "image looked up"] {
         assert!(log.contains(expected), "{expected} is not logged: is this the whole log?");
     }

@@ -1,4 +1,4 @@
-//! Look-ups in registries: a real one with content from another tool, and ones that no one should trust.
+//! Look-ups in registries: a real one with content from another tool, and hostile ones.
 //!
 //! Needs `registry` and `crane` from the tools that `make test` builds. Everything is on loopback; ports are given by the system.
 #![allow(

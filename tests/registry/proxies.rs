@@ -1,4 +1,4 @@
-//! `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`: in a process of their own, since that is where they are read.
+//! `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`: in a process of their own, because they are read from its environment.
 
 use std::process::Command;
 
@@ -15,7 +15,7 @@ use crate::server::Registry;
 use crate::support::{ask, settings, shown};
 
 const INDEX: &str = r#"{"manifests": [{"platform": {"os": "windows", "architecture": "amd64"}}]}"#;
-/// What the test below is told by the one that starts it: image, host for plain HTTP, file with authorities.
+/// Input of the test below from its parent process: image, host for plain HTTP, file with authorities.
 const IMAGE: &str = "MULLION_TEST_IMAGE";
 const PLAIN: &str = "MULLION_TEST_PLAIN";
 const AUTHORITIES: &str = "MULLION_TEST_AUTHORITIES";
@@ -84,15 +84,15 @@ async fn a_tunnel_for_tls() {
     let address = registry.address;
     let proxy = tokio::spawn(async move {
         let (mut client, _) = listener.accept().await.unwrap();
-        let asked = head(&mut client).await;
+        let request = head(&mut client).await;
         let mut server = TcpStream::connect(address).await.unwrap();
         client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
         tokio::spawn(async move { tokio::io::copy_bidirectional(&mut client, &mut server).await });
-        asked
+        request
     });
     let authorities = file("ca.crt").display().to_string();
     run(&[("HTTPS_PROXY", &url), (IMAGE, "registry.invalid:5000/a:1"), (AUTHORITIES, &authorities)]).await;
-    let asked = proxy.await.unwrap();
-    assert!(asked.starts_with("CONNECT registry.invalid:5000 HTTP/1.1\r\n"), "{asked}");
-    assert!(asked.to_ascii_lowercase().contains("proxy-authorization: basic dxnlcjpwyxnz\r\n"), "{asked}");
+    let request = proxy.await.unwrap();
+    assert!(request.starts_with("CONNECT registry.invalid:5000 HTTP/1.1\r\n"), "{request}");
+    assert!(request.to_ascii_lowercase().contains("proxy-authorization: basic dxnlcjpwyxnz\r\n"), "{request}");
 }

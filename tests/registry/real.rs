@@ -1,4 +1,4 @@
-//! A real registry.
+//! Look-ups in a real registry.
 
 use std::fs;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use mullion::registry::credentials::Credentials;
 use mullion::registry::lookup::Registries;
-use mullion::registry::outcome::{LookupError, Outcome};
+use mullion::registry::outcome::{LookupError, RegistryOutcome};
 use mullion_cluster::ServingCert;
 use mullion_engine::model::image::platform::Platforms;
 use mullion_engine::model::image::reference::ImageRef;
@@ -51,7 +51,7 @@ async fn single_manifests() {
         assert_eq!((shown(&platforms), platforms.index), (vec![expected.to_owned()], false), "{image}");
     }
     // The tag before had the same digest.
-    assert_eq!((counted(&registries, Outcome::Found), counted(&registries, Outcome::Hit)), (4, 1));
+    assert_eq!((counted(&registries, RegistryOutcome::Found), counted(&registries, RegistryOutcome::Hit)), (4, 1));
     for image in ["team/web:absent", "team/absent:1", &format!("team/web@sha256:{}", "0".repeat(64))] {
         let answer = ask(&registries, &format!("{}/{image}", registry.host())).await;
         assert_eq!(answer, Err(LookupError::Absent), "{image}");
@@ -80,7 +80,7 @@ async fn indexes() {
     ] {
         let platforms = ask(&registries, &format!("{}/{image}", registry.host())).await.unwrap();
         let (mut found, mut expected) = (shown(&platforms), expected);
-        // crane does not keep the order in which it is given the children.
+        // crane does not keep the order of the children.
         found.sort();
         expected.sort_unstable();
         assert_eq!(found, expected);
@@ -102,7 +102,7 @@ async fn attestations_and_entries_without_platform() {
     for entry in entries.iter_mut() {
         entry.as_object_mut().unwrap().remove("platform");
     }
-    // As BuildKit writes them.
+    // In the form that BuildKit writes.
     entries.push(json!({
         "mediaType": "application/vnd.oci.image.manifest.v1+json",
         "digest": format!("sha256:{}", "a".repeat(64)),
@@ -122,7 +122,7 @@ async fn attestations_and_entries_without_platform() {
 }
 
 #[tokio::test]
-async fn artifacts_are_no_images() {
+async fn artifacts_are_not_images() {
     let registry = Registry::open();
     let digest = "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a";
     registry.put_blob("charts/web", digest, "{}");
@@ -140,7 +140,7 @@ async fn artifacts_are_no_images() {
 }
 
 #[tokio::test]
-async fn a_tag_that_moves_is_right_after_its_lifetime() {
+async fn a_tag_that_moves_is_looked_up_after_its_lifetime() {
     let registry = Registry::open();
     registry.push("a:1", LTSC2019);
     let mut settings = settings(&[&registry.host()]);
@@ -154,18 +154,18 @@ async fn a_tag_that_moves_is_right_after_its_lifetime() {
 }
 
 #[tokio::test]
-async fn a_wish_is_fulfilled_in_the_background() {
+async fn an_image_is_looked_up_in_the_background() {
     let registry = Registry::open();
     registry.push("a:1", LTSC2022);
     let registries = registries(&[&registry.host()]);
     let text = format!("{}/a:1", registry.host());
-    let (image, nobody) = (ImageRef::parse(&text).unwrap(), Credentials::anonymous());
-    assert!(registries.known(&image, &nobody).is_none());
-    registries.want(image, nobody.clone());
+    let (image, anonymous) = (ImageRef::parse(&text).unwrap(), Credentials::anonymous());
+    assert!(registries.known(&image, &anonymous).is_none());
+    registries.want(image, anonymous.clone());
     while registries.under_way() > 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    assert_eq!(shown(&registries.known(&image, &nobody).unwrap()), [LTSC2022]);
+    assert_eq!(shown(&registries.known(&image, &anonymous).unwrap()), [LTSC2022]);
 }
 
 #[tokio::test]
@@ -183,7 +183,7 @@ async fn tls_with_an_authority_of_the_settings() {
     trusting.ca_files.push(file("ca.crt"));
     let platforms = ask(&Registries::new(trusting).unwrap(), &image).await.unwrap();
     assert!(!platforms.index);
-    // Listed for plain HTTP by mistake: the registry answers that this is no TLS.
+    // Listed for plain HTTP by mistake: the registry responds that the request is not TLS.
     assert!(ask(&registries(&[&registry.host()]), &image).await.is_err());
 
     for wrong in [file("none.crt"), file("tls.key")] {
@@ -219,14 +219,14 @@ async fn basic_authentication() {
     assert_eq!(ask(&registries, &image).await, Err(LookupError::Denied));
     let right = login(&host, USER, PASSWORD);
     assert_eq!(shown(&ask_as(&registries, &image, &right).await.unwrap()), [LTSC2022]);
-    // Who is not let in does not hear it from the cache either.
+    // Without access, the cache has no answer, either.
     let parsed = ImageRef::parse(&image).unwrap();
     for other in [Credentials::anonymous(), login(&host, USER, "wrong"), login("other.example", USER, PASSWORD)] {
         assert_eq!(registries.known(&parsed, &other), None);
         assert_eq!(ask_as(&registries, &image, &other).await, Err(LookupError::Denied));
     }
     assert!(registries.known(&parsed, &right).is_some());
-    // The second of two logins is tried when the first is refused.
+    // The second of two logins is tried if the first is denied.
     let both = Credentials::merged([&login(&host, USER, "wrong"), &right]);
     assert_eq!(shown(&ask_as(&registries, &image, &both).await.unwrap()), [LTSC2022]);
 }
@@ -299,14 +299,14 @@ async fn token_authentication() {
     let before = service.seen().len();
     assert_eq!(shown(&ask_as(&registries, &private, &login(&host, USER, PASSWORD)).await.unwrap()), [LTSC2022]);
     // One token serves the manifest and its config.
-    let asked = service.seen();
-    assert_eq!(asked.len(), before + 1);
-    let query = asked[before].uri.query().unwrap();
+    let requests = service.seen();
+    assert_eq!(requests.len(), before + 1);
+    let query = requests[before].uri.query().unwrap();
     assert_eq!(query, "service=the%20registry&scope=repository%3Aprivate%2Fa%3Apull");
 
-    // A token service over plain HTTP that nobody has listed gets no password.
+    // A token service over plain HTTP that is not listed gets no password.
     let careful = crate::support::registries(&[&host]);
-    let refused = ask_as(&careful, &private, &login(&host, USER, PASSWORD)).await;
-    assert!(malformed(&refused).contains("plain HTTP"), "{refused:?}");
+    let denied = ask_as(&careful, &private, &login(&host, USER, PASSWORD)).await;
+    assert!(malformed(&denied).contains("plain HTTP"), "{denied:?}");
     assert_eq!(service.seen().len(), before + 1);
 }

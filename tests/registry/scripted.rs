@@ -1,4 +1,4 @@
-//! Servers that do as they are told, and remember what they were asked.
+//! Scripted servers that record their requests.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// A request that came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Seen {
     pub method: Method,
@@ -49,7 +49,7 @@ impl Scripted {
         Self { address, seen, task }
     }
 
-    /// Reads the head of a request, writes these bytes and closes; without bytes, keeps the connection and says nothing.
+    /// Reads the head of a request, writes these bytes and closes; without bytes, keeps the connection and sends nothing.
     pub async fn raw(bytes: Option<&'static [u8]>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 /// How long a registry may take to start; it takes a twentieth of a second.
 const START: Duration = Duration::from_secs(60);
 
-/// A registry that keeps everything in memory and ends with this process, however that ends.
+/// A registry that keeps everything in memory and ends with this process, also after a kill.
 pub struct Registry {
     pub address: SocketAddr,
     folder: TempDir,
@@ -166,7 +166,7 @@ impl Drop for Registry {
     }
 }
 
-/// The registry says where it listens.
+/// The registry prints its address.
 fn listening(log: &Path) -> SocketAddr {
     let start = Instant::now();
     loop {

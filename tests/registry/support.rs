@@ -1,4 +1,4 @@
-//! Questions and answers, and everything that is logged meanwhile.
+//! Look-ups and their results, and the log of the process.
 
 use std::io;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mullion::registry::credentials::Credentials;
 use mullion::registry::lookup::Registries;
-use mullion::registry::outcome::{LookupError, Outcome};
+use mullion::registry::outcome::{LookupError, RegistryOutcome};
 use mullion::registry::settings::RegistrySettings;
 use mullion_engine::model::image::platform::Platforms;
 use mullion_engine::model::image::reference::ImageRef;
@@ -14,12 +14,12 @@ use serde_json::json;
 use tokio::time::Instant;
 use tracing_subscriber::filter::LevelFilter;
 
-/// Far longer than any answer takes here: nothing depends on it but how a broken test ends.
+/// Far longer than any response takes: it only limits a failing test.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub type Answer = Result<Arc<Platforms>, LookupError>;
 
-/// Everything that Mullion and its libraries log in this process, at every level.
+/// All events of Mullion and its libraries in this process, at every level.
 static LOG: LazyLock<Arc<Mutex<Vec<u8>>>> = LazyLock::new(|| {
     let log = Arc::new(Mutex::new(Vec::new()));
     let writer = Writer(Arc::clone(&log));
@@ -76,7 +76,7 @@ pub async fn ask_as(registries: &Registries, image: &str, credentials: &Credenti
     registries.resolve(&ImageRef::parse(image).unwrap(), credentials, Instant::now() + PATIENCE).await
 }
 
-pub fn counted(registries: &Registries, outcome: Outcome) -> u64 {
+pub fn counted(registries: &Registries, outcome: RegistryOutcome) -> u64 {
     registries.outcomes()[outcome as usize].1
 }
 
@@ -89,7 +89,7 @@ pub fn shown(platforms: &Platforms) -> Vec<String> {
     platforms.entries.iter().map(one).collect()
 }
 
-/// What is wrong with an answer, in the crate's own words.
+/// The text of a malformed answer.
 pub fn malformed(answer: &Answer) -> &str {
     match answer {
         Err(LookupError::Malformed(reason)) => reason,

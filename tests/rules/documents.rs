@@ -1,4 +1,4 @@
-//! What is made from the catalogue for people: a page per rule, and their index.
+//! Documents generated from the catalogue: a page per rule, and their index.
 
 use std::fmt::Write;
 
@@ -12,14 +12,14 @@ const FOLDER: &str = "policies/rules";
 
 /// Families by the first digit of their codes.
 const FAMILIES: [(char, &str, &str); 8] = [
-    ('1', "Which operating system", "What a pod says about its operating system, where it cannot all be meant."),
+    ('1', "Which operating system", "Contradictions about the operating system of a pod."),
     ('2', "Linux-only fields", "Fields that mean something on Linux only, on pods for Windows."),
     ('3', "Storage", "Volumes and mounts that come to something else on Windows, or to nothing."),
     ('4', "Identity", "Who a container runs as: user names, gMSA, HostProcess."),
     ('5', "Images and builds", "Windows builds of images against those of nodes."),
     ('6', "Resources", "Resources that Windows does not know, or knows otherwise. These only ever warn."),
-    ('7', "Cluster", "What the cluster around a pod would refuse."),
-    ('8', "Manifests", "What the API server would refuse or drop, found in files only."),
+    ('7', "Cluster", "What the cluster around a pod would reject."),
+    ('8', "Manifests", "What the API server would reject or drop, found in files only."),
 ];
 
 fn file_name(rule: &Rule) -> String {
@@ -39,7 +39,7 @@ pub fn pages() -> Checked {
 
 pub fn index() -> Checked {
     let mut text = "# The rules\n\n\
-         What Mullion checks, by family, with what each rule does where no policy says otherwise. A PodPolicy changes it:\n\
+         The rules of Mullion by family, with their default actions. A PodPolicy changes an action:\n\
          `spec.rules.actions: [{rule: run-as-user, action: Warn}]`, by name, by code, or for a whole family by the\n\
          beginning of its codes (`MUL2`). `mullion rules` prints this list, `mullion rules run-as-user` a page of it.\n\n\
          These files are made from `crates/engine/src/rules/` by `make rules`; what is written here by hand is lost.\n"

@@ -1,4 +1,4 @@
-//! Each page's `Example` triggers its rule and no other; what stands below `Use instead` is clean.
+//! Each page's `Example` triggers its rule and no other; the manifest below `Use instead` has no finding.
 
 use mullion_engine::model::settings::rule_actions::Action;
 use mullion_engine::rules::rule::Rule;
@@ -26,9 +26,9 @@ pub fn check(rule: &Rule) -> Checked {
     for (_, manifest) in manifests {
         match run::check(manifest, &beside) {
             Err(why) => complaints.push(format!("{file}: its example cannot be judged: {why}")),
-            Ok(subjects) => {
-                for subject in subjects.iter().filter(|subject| subject.codes() != [rule.code]) {
-                    let found = sentences(&subject.findings);
+            Ok(workloads) => {
+                for workload in workloads.iter().filter(|workload| workload.codes() != [rule.code]) {
+                    let found = sentences(&workload.findings);
                     complaints.push(format!("{file}: its example should trigger {} alone, not: {found}", rule.code));
                 }
             }
@@ -37,9 +37,9 @@ pub fn check(rule: &Rule) -> Checked {
     for (_, manifest) in instead {
         match run::check(&manifest, &beside) {
             Err(why) => complaints.push(format!("{file}: its remedy cannot be judged: {why}")),
-            Ok(subjects) => {
-                for subject in subjects.iter().filter(|subject| !subject.findings.is_empty()) {
-                    complaints.push(format!("{file}: its remedy should be clean: {}", sentences(&subject.findings)));
+            Ok(workloads) => {
+                for workload in workloads.iter().filter(|workload| !workload.findings.is_empty()) {
+                    complaints.push(format!("{file}: its remedy should be clean: {}", sentences(&workload.findings)));
                 }
             }
         }

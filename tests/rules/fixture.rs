@@ -1,8 +1,8 @@
-//! `tests/rules/<CODE>/`: `bad.yaml` and `good.yaml`, and what they come to.
+//! `tests/rules/<CODE>/`: `bad.yaml` and `good.yaml`, and their findings and repairs.
 //!
-//! Each document of `bad.yaml` has a finding of the rule, those of `good.yaml` have none at all. Where they need it,
-//! `snapshot.yaml` says what the cluster is and `policy.yaml` what the policies are. `findings.txt` is what `check` finds in
-//! `bad.yaml`; `fixed.yaml` (rules with a repair only) is what `mutate --templates` makes of it under a policy that says
+//! Each document of `bad.yaml` has a finding of the rule, those of `good.yaml` have none at all. If they need it,
+//! `snapshot.yaml` contains the cluster snapshot and `policy.yaml` the policies. `findings.txt` is what `check` finds in
+//! `bad.yaml`; `fixed.yaml` (rules with a repair only) is what `mutate --templates` makes of it under a policy that sets
 //! Repair for the rule. Both are made by `make rules`.
 
 use std::fmt::Write;
@@ -31,38 +31,38 @@ pub fn check(rule: &Rule) -> Checked {
     let beside = if plain.policies.is_empty() { default_policies(rule, plain.clone()) } else { plain.clone() };
 
     let mut complaints = Vec::new();
-    let subjects = run::check(&bad, &beside).map_err(|why| format!("{folder}/bad.yaml: {why}"))?;
-    for subject in subjects.iter().filter(|subject| !subject.codes().contains(&rule.code)) {
-        let found = sentences(&subject.findings);
-        complaints.push(format!("{folder}/bad.yaml: {} has no {}, but {found}", subject.name, rule.code));
+    let workloads = run::check(&bad, &beside).map_err(|why| format!("{folder}/bad.yaml: {why}"))?;
+    for workload in workloads.iter().filter(|workload| !workload.codes().contains(&rule.code)) {
+        let found = sentences(&workload.findings);
+        complaints.push(format!("{folder}/bad.yaml: {} has no {}, but {found}", workload.name, rule.code));
     }
-    for subject in run::check(&good, &beside).map_err(|why| format!("{folder}/good.yaml: {why}"))? {
-        if !subject.findings.is_empty() {
-            complaints.push(format!("{folder}/good.yaml: {}: {}", subject.name, sentences(&subject.findings)));
+    for workload in run::check(&good, &beside).map_err(|why| format!("{folder}/good.yaml: {why}"))? {
+        if !workload.findings.is_empty() {
+            complaints.push(format!("{folder}/good.yaml: {}: {}", workload.name, sentences(&workload.findings)));
         }
     }
-    complaints.extend(golden::file(&format!("{folder}/findings.txt"), &lines(&subjects)).err());
+    complaints.extend(golden::file(&format!("{folder}/findings.txt"), &lines(&workloads)).err());
     complaints.extend(fixed(rule, &folder, &bad, &plain).err());
     complaints.extend(no_strangers(rule, &folder).err());
     all(&complaints)
 }
 
 /// One line for each finding.
-fn lines(subjects: &[Judged]) -> String {
+fn lines(workloads: &[Judged]) -> String {
     let mut lines = String::new();
-    for subject in subjects {
-        for finding in &subject.findings {
+    for workload in workloads {
+        for finding in &workload.findings {
             let [code, action, path, message, help] =
                 ["code", "action", "path", "message", "help"].map(|key| text(finding, key));
             let help = if help.is_empty() { String::new() } else { format!("; {help}") };
-            let (name, line, column) = (&subject.name, &finding["line"], &finding["column"]);
+            let (name, line, column) = (&workload.name, &finding["line"], &finding["column"]);
             writeln!(lines, "{name}: {line}:{column}: {code} {action}: {path}: {message}{help}").unwrap();
         }
     }
     lines
 }
 
-/// What the repair comes to: it changes every document, and leaves no finding of the rule.
+/// The repair changes every document, and leaves no finding of the rule.
 fn fixed(rule: &Rule, folder: &str, bad: &str, plain: &Beside) -> Checked {
     if !rule.repair {
         return Ok(());
@@ -73,20 +73,20 @@ fn fixed(rule: &Rule, folder: &str, bad: &str, plain: &Beside) -> Checked {
     if fixed == bad {
         complaints.push(format!("{folder}: the repair changes nothing"));
     }
-    for subject in run::check(&fixed, &beside).map_err(|why| format!("{folder}/fixed.yaml: {why}"))? {
-        if subject.codes().contains(&rule.code) {
-            complaints.push(format!("{folder}/fixed.yaml: {} still has {}", subject.name, rule.code));
+    for workload in run::check(&fixed, &beside).map_err(|why| format!("{folder}/fixed.yaml: {why}"))? {
+        if workload.codes().contains(&rule.code) {
+            complaints.push(format!("{folder}/fixed.yaml: {} still has {}", workload.name, rule.code));
         }
     }
     complaints.extend(golden::file(&format!("{folder}/fixed.yaml"), &fixed).err());
     all(&complaints)
 }
 
-/// A file nobody reads is a misspelled one.
+/// A file that is not read has a misspelled name.
 fn no_strangers(rule: &Rule, folder: &str) -> Checked {
     let known = |name: &str| WRITTEN.contains(&name) || (MADE.contains(&name) && (name != "fixed.yaml" || rule.repair));
     let strangers = golden::names(folder).into_iter().filter(|name| !known(name));
-    all(&strangers.map(|name| format!("{folder}/{name} is read by nobody; remove it")).collect::<Vec<_>>())
+    all(&strangers.map(|name| format!("{folder}/{name} is never read; remove it")).collect::<Vec<_>>())
 }
 
 pub fn every_folder_has_a_rule() -> Checked {

@@ -1,4 +1,4 @@
-//! `kubernetes.tsv`: what Kubernetes says of Windows pods, row by row, and the one rule that speaks of it.
+//! `kubernetes.tsv`: what Kubernetes documents about Windows pods, row by row, and the rule for each.
 //!
 //! Columns: `source` (the symbol or file of Kubernetes, or the page of its documentation), `what` (the row in few words),
 //! `rule` (a code; `works`: no finding may appear; `cluster`: nothing in a pod shows it, for the reason in the last
@@ -33,7 +33,7 @@ enum Outcome {
     Cluster { reason: &'static str },
 }
 
-/// A Windows pod without a finding, whose namespace takes no HostProcess pods if it is `baseline`.
+/// A Windows pod without a finding, whose namespace rejects HostProcess pods if it is `baseline`.
 fn base() -> Value {
     json!({
         "apiVersion": "v1",
@@ -115,10 +115,10 @@ pub fn every_row_has_its_rule() -> Checked {
         let wrong = |why: &str| format!("line {line}: {what}: {why}");
         match judge(pod, rule) {
             Err(why) => complaints.push(wrong(&why)),
-            Ok(subject) => {
+            Ok(workload) => {
                 let expected: Vec<&str> = rule.iter().map(|rule| rule.code).collect();
-                if subject.codes() != expected {
-                    let found = sentences(&subject.findings);
+                if workload.codes() != expected {
+                    let found = sentences(&workload.findings);
                     complaints.push(wrong(&format!("should have findings of {expected:?} alone, not: {found}")));
                 }
             }
@@ -144,8 +144,8 @@ pub fn every_rule_about_a_field_has_a_row() -> Checked {
 
 fn judge(pod: &str, rule: Option<&Rule>) -> Result<run::Judged, String> {
     let beside = rule.map_or_else(Beside::default, |rule| default_policies(rule, Beside::default()));
-    let mut subjects = run::check(&manifest(pod)?, &beside)?;
-    Ok(subjects.remove(0))
+    let mut workloads = run::check(&manifest(pod)?, &beside)?;
+    Ok(workloads.remove(0))
 }
 
 /// The base with that laid over it, below a namespace to be in.

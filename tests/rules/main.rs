@@ -1,9 +1,9 @@
 //! The rule catalogue against its pages, its documents and its fixtures.
 //!
 //! For each rule: the page has its six headings, its example triggers the rule alone, its remedy is clean, and
-//! `tests/rules/<CODE>/` holds manifests with the findings and the repair they come to. What is made from the catalogue
+//! `tests/rules/<CODE>/` holds manifests with their findings and repair. What is made from the catalogue
 //! (`policies/rules/`, `findings.txt`, `fixed.yaml`) must be as it would be made now;
-//! `make rules` makes it. `cargo test --test rules MUL201` runs what is about one rule.
+//! `make rules` makes it. `cargo test --test rules MUL201` runs the trials of one rule.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 #![allow(unreachable_pub, reason = "modules of one test program")]
 
@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Failed, Trial};
 use mullion_engine::rules::catalogue::catalogue;
 
-/// What a check comes to: everything that is wrong, a line each.
+/// The result of a check: its complaints, one line each.
 type Checked = Result<(), String>;
 
 fn main() -> ExitCode {

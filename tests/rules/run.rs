@@ -11,7 +11,7 @@ use mullion_engine::model::settings::rule_actions::Action;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// What a command reads beside its input.
+/// Files that a command reads beside its input.
 #[derive(Debug, Clone, Default)]
 pub struct Beside {
     /// Policy files; none: the built-in ones.
@@ -21,7 +21,7 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// The same, with a policy above all others that says what the rule does.
+    /// The same, with a policy above all others that sets the action of the rule.
     pub fn and(mut self, code: &str, action: Action) -> Self {
         self.policies.push(format!(
             "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: tried}}\nspec:\n  \
@@ -53,7 +53,7 @@ impl Beside {
     }
 }
 
-/// What one subject of the input came to.
+/// The result of one workload of the input.
 #[derive(Debug, Default)]
 pub struct Judged {
     /// `Pod default/web`.
@@ -77,14 +77,14 @@ pub fn text<'v>(record: &'v Value, key: &str) -> &'v str {
     record[key].as_str().unwrap_or_else(|| panic!("no {key} in {record}"))
 }
 
-/// Runs `mullion check -o json` on a text: its subjects in order. Fails with what the command said if it cannot read
+/// Runs `mullion check -o json` on a text: its workloads in order. Fails with the command's error if it cannot read
 /// the input, the policies or the snapshot.
 pub fn check(input: &str, beside: &Beside) -> Result<Vec<Judged>, String> {
     let (outcome, out, err) = run(&["check", "-o", "json"], input, beside)?;
     if outcome == Outcome::Unreadable {
         return Err(err);
     }
-    let mut subjects = Vec::new();
+    let mut workloads = Vec::new();
     let mut current = Judged::default();
     for line in out.lines() {
         let record: Value = serde_json::from_str(line).unwrap();
@@ -94,19 +94,19 @@ pub fn check(input: &str, beside: &Beside) -> Result<Vec<Judged>, String> {
                 let object = &record["object"];
                 let [kind, namespace, name] = ["kind", "namespace", "name"].map(|key| text(object, key));
                 current.name = format!("{kind} {namespace}/{name}");
-                subjects.push(std::mem::take(&mut current));
+                workloads.push(std::mem::take(&mut current));
             }
             _ => {}
         }
     }
-    assert!(current.findings.is_empty(), "findings of no subject: {:?}", current.findings);
-    if subjects.is_empty() {
+    assert!(current.findings.is_empty(), "findings of no workload: {:?}", current.findings);
+    if workloads.is_empty() {
         return Err("there is no pod and no pod template in it".to_owned());
     }
-    Ok(subjects)
+    Ok(workloads)
 }
 
-/// Runs `mullion mutate --templates` on a text: what it prints. Fails with what it says if anything is refused.
+/// Runs `mullion mutate --templates` on a text: what it prints. Fails with its error if anything is denied.
 pub fn mutate(input: &str, beside: &Beside) -> Result<String, String> {
     let (outcome, out, err) = run(&["mutate", "--templates"], input, beside)?;
     if outcome == Outcome::Clean { Ok(out) } else { Err(err) }

@@ -1,4 +1,4 @@
-//! What loads is valid, and what is valid loads, but for what no schema can say.
+//! Schema and loader accept the same documents, except for rules that a schema cannot express.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::generate;
 
-/// Why a document that is valid may still be refused, by words of the loader's message.
+/// Why the loader can reject a valid document, by words of its message.
 const BEYOND_A_SCHEMA: [(&str, &str); 8] = [
     ("is newer than the release itself", "a comparison of two keys"),
     ("longer than a year", "a comparison of numbers"),
@@ -39,7 +39,7 @@ fn problems(document: &Value) -> Vec<String> {
     loaded.err().into_iter().flatten().map(|problem| problem.to_string()).collect()
 }
 
-/// Whether a document is valid, and whether it loads. The schema of all kinds and that of its own say the same.
+/// Whether a document is valid, and whether it loads. The schema of all kinds and that of its own kind agree.
 pub fn both(document: &Value) -> (bool, bool) {
     let valid = POLICIES.is_valid(document);
     for (kind, validator) in BY_KIND.iter() {
@@ -49,14 +49,14 @@ pub fn both(document: &Value) -> (bool, bool) {
     (valid, problems(document).is_empty())
 }
 
-/// What schema and loader say of a document.
+/// The results of schema and loader for a document.
 pub fn disagreement(document: &Value) -> String {
     let schema: Vec<_> =
         POLICIES.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect();
     format!("schema {schema:?}, loader {:?}: {document}", problems(document))
 }
 
-/// `None` if schema and loader agree, or if no schema could.
+/// `None` if schema and loader agree, or if a schema cannot express the rule.
 fn complaint(document: &Value) -> Option<String> {
     let excused = |problem: &String| BEYOND_A_SCHEMA.iter().any(|(words, _)| problem.contains(words));
     match both(document) {
@@ -101,7 +101,7 @@ fn yaml_of(path: &Path) -> Vec<String> {
 }
 
 #[test]
-fn every_policy_of_the_repository_is_judged_alike() {
+fn schema_and_loader_agree_on_every_policy_of_the_repository() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut paths = Vec::new();
     for folder in ["policies", "tests", "examples", "docs"] {
@@ -125,7 +125,7 @@ fn every_policy_of_the_repository_is_judged_alike() {
 }
 
 #[test]
-fn what_no_schema_can_say_is_still_refused() {
+fn rules_beyond_the_schema_are_still_checked() {
     let node =
         |spec: Value| json!({"apiVersion": API_VERSION, "kind": "NodePolicy", "metadata": {"name": "a"}, "spec": spec});
     let pod =
@@ -144,12 +144,12 @@ fn what_no_schema_can_say_is_still_refused() {
     ];
     for (document, (words, why)) in documents.iter().zip(BEYOND_A_SCHEMA) {
         assert!(POLICIES.is_valid(document), "{why}: {}", disagreement(document));
-        let told = problems(document);
-        assert!(told.len() == 1 && told[0].contains(words), "{why}: {told:?}");
+        let messages = problems(document);
+        assert!(messages.len() == 1 && messages[0].contains(words), "{why}: {messages:?}");
     }
 }
 
-/// A document with one key of its spec, and in it whatever may come.
+/// A document with one key of its spec, with any value.
 fn documents() -> impl Strategy<Value = Value> {
     let one = |kind: &'static str, spec: &'static mullion_policy::schema::types::Object| {
         spec.keys.iter().map(move |key| {

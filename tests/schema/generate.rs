@@ -1,4 +1,4 @@
-//! Documents from the table: good ones, and good ones with one thing wrong.
+//! Documents generated from the table: valid ones, and valid ones with one fault.
 
 use mullion_policy::schema::types::{Key, Object, Shape, Text};
 use proptest::prelude::*;
@@ -72,7 +72,7 @@ pub fn of_other_types() -> Vec<Value> {
     ]
 }
 
-/// Any value: mostly of the shape, and where it is not, nearly.
+/// Any value: mostly of the shape, else nearly.
 pub fn value(shape: &'static Shape) -> BoxedStrategy<Value> {
     let good: BoxedStrategy<Value> = match shape {
         Shape::Object(object) => map(object),

@@ -22,7 +22,7 @@ use mullion::cli::policy::schema::Schema;
 use mullion_policy::file_names::is_test_file;
 use mullion_policy::schema::json;
 
-/// What a check comes to: everything that is wrong, a line each.
+/// The result of a check: its complaints, one line each.
 type Checked = Result<(), String>;
 
 /// All complaints as one, or none.
@@ -30,7 +30,7 @@ fn all(complaints: &[String]) -> Checked {
     if complaints.is_empty() { Ok(()) } else { Err(complaints.join("\n")) }
 }
 
-/// What `mullion policy schema` prints.
+/// The output of `mullion policy schema`.
 fn printed(kind: Option<&str>) -> String {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let args = Schema { kind: kind.map(str::to_owned) };
@@ -53,7 +53,7 @@ fn the_reference_is_made_from_the_table() {
     golden::file("docs/policy-reference.md", &page::page()).unwrap_or_else(|complaint| panic!("{complaint}"));
 }
 
-/// Every schema is one, and nothing in it is unknown to validators that are strict about the dialect but what editors read.
+/// Every schema is valid in its dialect for strict validators, except for keywords for editors.
 #[test]
 fn each_is_a_schema_of_its_dialect() {
     for schema in json::kinds().filter_map(json::kind).chain([json::policies()]) {

@@ -1,4 +1,4 @@
-//! Each key of the table, right and wrong: the schema and the loader say the same.
+//! Each key of the table, valid and invalid: the schema and the loader agree.
 
 use mullion_engine::model::settings::node_settings::NodeSettings;
 use mullion_engine::model::settings::workload_settings::Settings;
@@ -11,11 +11,11 @@ use serde_json::{Map, Value, json};
 use crate::agree::{both, disagreement};
 use crate::generate::{of_other_types, texts};
 
-/// Puts a value where it belongs, into a document that is right apart from it.
+/// Puts a value into a document that is valid apart from it.
 type Put<'a> = &'a dyn Fn(Value) -> Value;
 
 #[test]
-fn each_key_is_judged_alike() {
+fn schema_and_loader_agree_on_each_key() {
     let mut judged = Judged::default();
     for (kind, object) in KINDS {
         let shape = Shape::Object(object);
@@ -78,7 +78,7 @@ impl Judged {
             }
             Shape::Text(form) => {
                 for text in texts(*form).1 {
-                    // What may be either is for the generated documents.
+                    // Values that can be either are tested with generated documents.
                     if both(&put(json!(text))) != (true, true) {
                         self.bad(at, &put(json!(text)));
                     }
@@ -192,7 +192,7 @@ fn defaults(object: &Object) -> Value {
 }
 
 #[test]
-fn the_defaults_of_the_table_are_what_holds() {
+fn the_defaults_of_the_table_are_in_force() {
     let documents = KINDS.map(|(kind, object)| {
         let Some(Shape::Object(spec)) = object.key("spec").map(|key| &key.shape) else { panic!("{kind}") };
         let document =

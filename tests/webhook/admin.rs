@@ -1,4 +1,4 @@
-//! The admin port and the policies behind it.
+//! The admin port and the policies it shows.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use mullion::policy_files::reload::{Source, files};
-use mullion::webhook::state::State;
+use mullion::webhook::state::WebhookState;
 use mullion::webhook::{admin, reload};
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_manifest::problem::Problem;
@@ -22,9 +22,9 @@ use mullion_policy::store::PolicyReading;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Got, pair, send, state, within, write_pair};
+use crate::support::{TestResponse, pair, send, state, within, write_pair};
 
-async fn get(router: &Router, path: &str) -> Got {
+async fn get(router: &Router, path: &str) -> TestResponse {
     send(router, Request::get(path).body(Body::empty()).unwrap()).await
 }
 
@@ -33,7 +33,7 @@ async fn readiness_names_what_is_missing() {
     let synced = Arc::new(AtomicBool::new(false));
     let snapshot = Arc::new(ArcSwap::from_pointee(ClusterSnapshot::default()));
     let policies = Arc::new(ArcSwap::from_pointee(PolicySet::default()));
-    let state = Arc::new(State::new(snapshot, Arc::clone(&synced), policies));
+    let state = Arc::new(WebhookState::new(snapshot, Arc::clone(&synced), policies));
     let router = admin::router(&state);
     assert_eq!(get(&router, "/healthz").await.status, StatusCode::OK);
     let got = get(&router, "/readyz").await;
@@ -45,7 +45,7 @@ async fn readiness_names_what_is_missing() {
     assert_eq!(get(&router, "/readyz").await.status, StatusCode::OK);
     state.draining.store(true, Ordering::Release);
     assert_eq!(get(&router, "/readyz").await.status, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(get(&router, "/healthz").await.status, StatusCode::OK, "no restart on the way out");
+    assert_eq!(get(&router, "/healthz").await.status, StatusCode::OK, "no restart while it stops");
 }
 
 #[tokio::test]
@@ -56,7 +56,7 @@ async fn metrics_are_open_metrics() {
 }
 
 #[tokio::test]
-async fn other_admin_paths_and_methods_are_not_there() {
+async fn other_admin_paths_and_methods_do_not_exist() {
     let router = admin::router(&state());
     assert_eq!(get(&router, "/mutate").await.status, StatusCode::NOT_FOUND);
     let post = Request::post("/policies").body(Body::empty()).unwrap();
@@ -65,7 +65,7 @@ async fn other_admin_paths_and_methods_are_not_there() {
 
 const GOOD: &str = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: mine}\nspec: {priority: 7}\n";
 
-/// What is wrong with a policy that has this key.
+/// The problem of a policy with this key.
 fn bad(key: &str) -> Vec<Problem> {
     PolicySet::from_files(&[("policy.yaml", GOOD.replace("priority", key))]).unwrap_err()
 }
@@ -75,7 +75,7 @@ fn write(dir: &Path, text: &str) {
 }
 
 #[tokio::test]
-async fn kept_policies_are_said_to_be_kept_until_the_files_are_good() {
+async fn stored_policies_are_reported_until_the_files_are_valid() {
     let state = state();
     let router = admin::router(&state);
     let shown = || async { serde_json::from_slice::<Value>(&get(&router, "/policies").await.body).unwrap() };
@@ -136,7 +136,7 @@ async fn bad_policy_files_leave_the_last_good_set_in_force() {
     reload::policies_once(&state, &source(), 3500);
     let problems = state.policy_reporter.report().problem_texts();
     assert!(problems[0].contains("run-as-usr") && problems[0].contains("run-as-user"), "{problems:?}");
-    // Unchanged, they are not said again, and /policies still shows them.
+    // Unchanged problems are not logged again, and /policies still shows them.
     reload::policies_once(&state, &source(), 4000);
     assert_eq!(shown().await["problems"], json!(problems));
 
@@ -146,7 +146,7 @@ async fn bad_policy_files_leave_the_last_good_set_in_force() {
 }
 
 #[tokio::test]
-async fn files_are_read_again_and_again_until_the_end() {
+async fn files_are_read_at_every_interval_until_the_end() {
     let (seen, mut reads) = tokio::sync::mpsc::unbounded_channel();
     let mut steps =
         vec![PolicyReading::Unchanged, PolicyReading::Rejected { problems: bad("priorty"), files: Vec::new() }];
@@ -212,7 +212,7 @@ fn without_policy_files_the_shipped_ones_are_in_force() {
 }
 
 #[tokio::test]
-async fn a_reading_that_panics_is_a_problem_and_not_the_last_reading() {
+async fn a_read_that_panics_is_a_problem_and_not_the_last_read() {
     let (seen, mut reads) = tokio::sync::mpsc::unbounded_channel();
     let new = Arc::new(PolicySet::from_files(&[("a.yaml", GOOD)]).unwrap());
     let (mut readings, hash) = (0, new.hash.clone());

@@ -1,4 +1,4 @@
-//! Bodies that are no review, too long, too slow or hostile.
+//! Bodies that are malformed, too long, too slow or hostile.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -9,26 +9,26 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
-use mullion::server::body::Limits;
+use mullion::server::body::BodyLimits;
 use mullion::webhook::router;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::support::{Got, pod_review, post, request, router, send, state};
+use crate::support::{TestResponse, pod_review, post, request, router, send, state};
 
-/// After whatever happened, the next one is served.
+/// After every case, the next request gets its response.
 async fn still_serves(router: &Router) {
     assert_eq!(post(router, "/mutate", pod_review("web").to_string()).await.review()["allowed"], true);
 }
 
-fn says(got: &Got, status: StatusCode, text: &str) {
+fn assert_error(got: &TestResponse, status: StatusCode, text: &str) {
     assert_eq!(got.status, status, "{}", got.text());
     assert!(got.text().contains(text), "{}", got.text());
     assert!(got.body.len() < 500, "short: {}", got.text());
 }
 
 #[tokio::test]
-async fn what_is_no_review_is_400_and_says_why() {
+async fn a_malformed_review_is_400_with_the_reason() {
     let router = router();
     let whole = pod_review("web").to_string();
     let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
@@ -50,14 +50,14 @@ async fn what_is_no_review_is_400_and_says_why() {
         (format!("{whole} trailing"), "trailing"),
     ] {
         for path in ["/mutate", "/validate"] {
-            says(&post(&router, path, body.clone()).await, StatusCode::BAD_REQUEST, text);
+            assert_error(&post(&router, path, body.clone()).await, StatusCode::BAD_REQUEST, text);
         }
         still_serves(&router).await;
     }
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text_are_400() {
+async fn bytes_that_are_not_utf8_are_400() {
     let got = post(&router(), "/mutate", vec![0xff_u8; 4096]).await;
     assert_eq!(got.status, StatusCode::BAD_REQUEST);
     let mut body = pod_review("web").to_string().into_bytes();
@@ -72,7 +72,7 @@ async fn only_json_is_read() {
     for content_type in ["text/plain", "application/yaml", ""] {
         let request = Request::post("/mutate").header(header::CONTENT_TYPE, content_type);
         let got = send(&router, request.body(Body::from(pod_review("web").to_string())).unwrap()).await;
-        says(&got, StatusCode::UNSUPPORTED_MEDIA_TYPE, "application/json");
+        assert_error(&got, StatusCode::UNSUPPORTED_MEDIA_TYPE, "application/json");
     }
     let bare = Request::post("/mutate").body(Body::from("{}")).unwrap();
     assert_eq!(send(&router, bare).await.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
@@ -87,52 +87,52 @@ async fn ten_mebibytes_are_read_and_one_byte_more_is_not() {
         body.push_str(&" ".repeat(length - body.len()));
         body
     };
-    let cap = Limits::default().body;
+    let cap = BodyLimits::default().body;
     assert_eq!(post(&router, "/mutate", padded(cap)).await.review()["patchType"], "JSONPatch");
     for length in [cap + 1, 3 * cap] {
         let got = post(&router, "/mutate", padded(length)).await;
-        says(&got, StatusCode::PAYLOAD_TOO_LARGE, "10485760");
+        assert_error(&got, StatusCode::PAYLOAD_TOO_LARGE, "10485760");
         still_serves(&router).await;
     }
-    // Without a length announced, and without an end.
+    // Without Content-Length, and without an end.
     let chunk = Bytes::from(vec![b' '; 1 << 20]);
     let endless = stream::repeat(chunk).map(Ok::<_, Infallible>);
     let got = post(&router, "/mutate", Body::from_stream(endless)).await;
-    says(&got, StatusCode::PAYLOAD_TOO_LARGE, "10485760");
+    assert_error(&got, StatusCode::PAYLOAD_TOO_LARGE, "10485760");
     assert_eq!(got.headers[header::CONNECTION], "close");
-    // Announced as hopeless: not a byte is waited for.
+    // With a Content-Length far too large: no byte is read.
     let mut hopeless = request("/mutate", Body::from_stream(stream::pending::<Result<Bytes, Infallible>>()));
     hopeless.headers_mut().insert(header::CONTENT_LENGTH, "999999999999".parse().unwrap());
-    says(&send(&router, hopeless).await, StatusCode::PAYLOAD_TOO_LARGE, "10485760");
+    assert_error(&send(&router, hopeless).await, StatusCode::PAYLOAD_TOO_LARGE, "10485760");
     still_serves(&router).await;
 }
 
 #[tokio::test]
 async fn a_body_that_stalls_or_drips_gets_408() {
     let hour = Duration::from_secs(3600);
-    let limits = |stall, request| Limits { body_stall: stall, request, ..Limits::default() };
+    let limits = |stall, request| BodyLimits { body_stall: stall, request, ..BodyLimits::default() };
     let first = || stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"{"))]);
     let stalled = || Body::from_stream(first().chain(stream::pending()));
 
     let router = router::router(state(), limits(Duration::from_millis(20), hour));
     let got = post(&router, "/mutate", stalled()).await;
-    says(&got, StatusCode::REQUEST_TIMEOUT, "no progress for 20ms");
+    assert_error(&got, StatusCode::REQUEST_TIMEOUT, "no progress for 20ms");
     assert_eq!(got.headers[header::CONNECTION], "close");
     still_serves(&router).await;
 
-    // A byte now and then is progress, but not for ever: the request's own deadline ends it.
+    // A byte now and then is progress, but the request's own deadline ends it.
     let drip = stream::unfold((), |()| async {
         tokio::time::sleep(Duration::from_millis(1)).await;
         Some((Ok::<_, Infallible>(Bytes::from_static(b" ")), ()))
     });
     let router = router::router(state(), limits(hour, hour));
     let got = post(&router, "/mutate?timeout=50ms", Body::from_stream(drip)).await;
-    says(&got, StatusCode::REQUEST_TIMEOUT, "not complete after 50ms");
+    assert_error(&got, StatusCode::REQUEST_TIMEOUT, "not complete after 50ms");
 
-    // A deadline longer than the API server allows is not believed.
-    let limits = Limits { request_max: Duration::from_millis(20), ..limits(hour, hour) };
+    // A timeout longer than the API server allows is not used.
+    let limits = BodyLimits { request_max: Duration::from_millis(20), ..limits(hour, hour) };
     let router = router::router(state(), limits);
-    says(&post(&router, "/mutate?timeout=720h", stalled()).await, StatusCode::REQUEST_TIMEOUT, "after 20ms");
+    assert_error(&post(&router, "/mutate?timeout=720h", stalled()).await, StatusCode::REQUEST_TIMEOUT, "after 20ms");
 }
 
 #[tokio::test]
@@ -140,13 +140,13 @@ async fn a_body_that_breaks_off_is_400() {
     let broken = stream::iter([Ok(Bytes::from_static(b"{")), Err(std::io::Error::other("reset"))]);
     let router = router();
     let got = post(&router, "/mutate", Body::from_stream(broken)).await;
-    says(&got, StatusCode::BAD_REQUEST, "ended early");
+    assert_error(&got, StatusCode::BAD_REQUEST, "ended early");
     still_serves(&router).await;
 }
 
 #[tokio::test]
 async fn many_large_bodies_at_once_do_not_take_all_memory() {
-    let router = router::router(state(), Limits { body_stall: Duration::from_secs(3600), ..Limits::default() });
+    let router = router::router(state(), BodyLimits { body_stall: Duration::from_secs(3600), ..BodyLimits::default() });
     // Seven that wait with 9 MiB each leave 1 MiB of the 64.
     let (full, mut filled) = tokio::sync::mpsc::channel::<()>(7);
     let waiting: Vec<_> = (0..7)
@@ -165,7 +165,7 @@ async fn many_large_bodies_at_once_do_not_take_all_memory() {
         filled.recv().await.unwrap();
     }
     let got = post(&router, "/mutate", vec![b' '; 9 << 20]).await;
-    says(&got, StatusCode::SERVICE_UNAVAILABLE, "too many large requests");
+    assert_error(&got, StatusCode::SERVICE_UNAVAILABLE, "too many large requests");
     still_serves(&router).await;
     for task in waiting {
         task.abort();
@@ -182,26 +182,26 @@ async fn a_hostile_review_is_answered_like_any_other() {
     review["request"]["uid"] = json!(format!("{long}\u{0}\u{1b}[31m\"\\\u{1F980}"));
     review["request"]["namespace"] = json!(long);
     let answer = post(&router, "/mutate", review.to_string()).await.review();
-    assert_eq!(answer["uid"], review["request"]["uid"], "echoed whatever it is");
+    assert_eq!(answer["uid"], review["request"]["uid"], "repeated unchanged");
     still_serves(&router).await;
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever the bytes, the answer is a review or a 4xx.
+    /// For all bytes, the response is a review or a 4xx.
     #[test]
-    fn arbitrary_bytes_never_hurt(body in prop::collection::vec(any::<u8>(), 0..2048), mutate in any::<bool>()) {
+    fn arbitrary_bytes_get_a_response(body in prop::collection::vec(any::<u8>(), 0..2048), mutate in any::<bool>()) {
         hurts_not(body, mutate)?;
     }
 
-    /// As above, with bytes that get further: a review with some of them changed, cut or doubled.
+    /// As above, with a review in which some bytes are changed, cut or doubled.
     #[test]
-    fn spoilt_reviews_never_hurt(
+    fn changed_reviews_get_a_response(
         spoils in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..3_u8), 1..6),
         mutate in any::<bool>(),
     ) {
-        let mut body = pod_review("patch-refuse-warn").to_string().into_bytes();
+        let mut body = pod_review("patch-deny-warn").to_string().into_bytes();
         for (at, byte, how) in spoils {
             let at = at.index(body.len());
             match how {
@@ -220,7 +220,7 @@ proptest! {
 fn hurts_not(body: Vec<u8>, mutate: bool) -> Result<(), TestCaseError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let shared = state();
-    let router = router::router(Arc::clone(&shared), Limits::default());
+    let router = router::router(Arc::clone(&shared), BodyLimits::default());
     let path = if mutate { "/mutate" } else { "/validate" };
     runtime.block_on(async {
         let got = post(&router, path, body).await;

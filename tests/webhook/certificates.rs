@@ -1,4 +1,4 @@
-//! The certificate pair: its formats, its change under load, its mistakes.
+//! The certificate pair: formats, replacement under load, and invalid pairs.
 
 use mullion::server::accept::ConnectionLimits;
 use mullion::server::tls::certificate::Certificate;
@@ -7,13 +7,13 @@ use rcgen::{
     CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256,
 };
 
-use crate::support::{Got, NAME, Server, full, pair, within, write_pair};
+use crate::support::{NAME, Server, TestResponse, full, pair, within, write_pair};
 
 #[tokio::test]
-async fn a_new_pair_is_served_and_no_connection_notices() {
+async fn a_new_pair_is_served_without_dropping_connections() {
     let mut server = Server::start(ConnectionLimits::default()).await;
     let mut old = server.http1().await;
-    let got = Got::read(within(old.send_request(full("/mutate", "web"))).await.unwrap()).await;
+    let got = TestResponse::read(within(old.send_request(full("/mutate", "web"))).await.unwrap()).await;
     assert_eq!(got.review()["allowed"], true);
 
     let (certificate, key) = pair();
@@ -26,10 +26,10 @@ async fn a_new_pair_is_served_and_no_connection_notices() {
     };
     assert_eq!(&shown(&server.tls(b"http/1.1").await), certificate.der());
     within(old.ready()).await.unwrap();
-    let got = Got::read(within(old.send_request(full("/mutate", "web"))).await.unwrap()).await;
+    let got = TestResponse::read(within(old.send_request(full("/mutate", "web"))).await.unwrap()).await;
     assert_eq!(got.review()["allowed"], true);
 
-    // Bad pairs, one after the other: what is served stays, and each is counted once.
+    // Invalid pairs, one after the other: the served pair stays, and each is counted once.
     let (_, foreign) = pair();
     let (certificate_pem, key_pem) = (certificate.pem(), key.serialize_pem());
     let mut last = seen;
@@ -59,7 +59,7 @@ async fn a_new_pair_is_served_and_no_connection_notices() {
         assert!(text.contains(&line), "{line}: {text}");
     }
 
-    // Back to the one in force: nothing new.
+    // The pair in force again: no new certificate.
     write_pair(server.dir.path(), &certificate_pem, &key_pem);
     assert_eq!(server.certificate.reload(server.dir.path(), missing, &server.state.metrics), seen);
     assert!(server.state.metrics.encode().unwrap().contains("mullion_tls_reload_total{outcome=\"loaded\"} 1"));
@@ -90,13 +90,13 @@ fn keys_come_as_pkcs8_pkcs1_and_sec1() {
 }
 
 #[test]
-fn a_start_without_a_usable_pair_says_what_is_wrong_and_where() {
+fn a_start_without_a_usable_pair_fails_with_path_and_reason() {
     let (certificate, key) = pair();
     let (other, _) = pair();
-    for (certificate, key, says) in [
+    for (certificate, key, expected) in [
         (None, Some(key.serialize_pem()), "tls.crt: "),
         (Some(certificate.pem()), None, "tls.key: "),
-        (Some("nothing".to_owned()), Some(key.serialize_pem()), "there is no certificate in it"),
+        (Some("nothing".to_owned()), Some(key.serialize_pem()), "it contains no certificate"),
         (Some(certificate.pem()), Some(certificate.pem()), "expected an unencrypted private key"),
         (Some(other.pem()), Some(key.serialize_pem()), "cannot be used together"),
     ] {
@@ -107,24 +107,24 @@ fn a_start_without_a_usable_pair_says_what_is_wrong_and_where() {
             }
         }
         let error = Certificate::load(dir.path()).unwrap_err().to_string();
-        assert!(error.contains(says) && error.contains(dir.path().to_str().unwrap()), "{error}");
+        assert!(error.contains(expected) && error.contains(dir.path().to_str().unwrap()), "{error}");
     }
 }
 
-/// Opening a pipe would wait for a writer, and the rotation with it, for ever.
+/// Opening a pipe would wait for a writer, and the rotation with it, forever.
 #[cfg(unix)]
 #[test]
-fn a_pipe_is_no_certificate() {
+fn a_pipe_is_not_a_certificate() {
     let dir = tempfile::tempdir().unwrap();
     let (certificate, key) = pair();
     write_pair(dir.path(), &certificate.pem(), &key.serialize_pem());
     std::fs::remove_file(dir.path().join("tls.key")).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(dir.path().join("tls.key")).status().unwrap().success());
-    let (say, said) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let path = dir.path().to_owned();
-    std::thread::spawn(move || say.send(Certificate::load(&path).unwrap_err().to_string()));
-    let error = said.recv_timeout(std::time::Duration::from_secs(60)).expect("it hangs");
-    assert!(error.contains("tls.key: ") && error.contains("no regular file"), "{error}");
+    std::thread::spawn(move || sender.send(Certificate::load(&path).unwrap_err().to_string()));
+    let error = receiver.recv_timeout(std::time::Duration::from_secs(60)).expect("it hangs");
+    assert!(error.contains("tls.key: ") && error.contains("not a regular file"), "{error}");
 }
 
 #[cfg(unix)]

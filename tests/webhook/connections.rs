@@ -7,9 +7,9 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::support::{Got, Server, full, pod_review, within};
+use crate::support::{Server, TestResponse, full, pod_review, within};
 
-/// The end of a connection as a client sees it: no more bytes, politely or not.
+/// The end of a connection for a client: no more bytes, after a shutdown or a reset.
 async fn ends(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> Vec<u8> {
     let mut all = Vec::new();
     // A reset is an end too.
@@ -22,11 +22,12 @@ async fn http1_keeps_its_connection_even_after_a_bad_request() {
     let server = Server::start(ConnectionLimits::default()).await;
     let mut client = server.http1().await;
     for name in ["web", "patch", "panic", "web"] {
-        let got = Got::read(within(client.send_request(full("/mutate?timeout=1s", name))).await.unwrap()).await;
+        let got =
+            TestResponse::read(within(client.send_request(full("/mutate?timeout=1s", name))).await.unwrap()).await;
         assert_eq!(got.review()["allowed"], true, "{name}");
         let bad = full("/mutate", "web").map(|_| http_body_util::Full::from("garbage"));
         within(client.ready()).await.unwrap();
-        let got = Got::read(within(client.send_request(bad)).await.unwrap()).await;
+        let got = TestResponse::read(within(client.send_request(bad)).await.unwrap()).await;
         assert_eq!(got.status, 400);
         within(client.ready()).await.unwrap();
     }
@@ -36,29 +37,29 @@ async fn http1_keeps_its_connection_even_after_a_bad_request() {
 async fn http2_is_offered() {
     let server = Server::start(ConnectionLimits::default()).await;
     let mut client = server.http2().await;
-    for name in ["refuse", "web"] {
+    for name in ["deny", "web"] {
         within(client.ready()).await.unwrap();
-        let got = Got::read(within(client.send_request(full("/validate", name))).await.unwrap()).await;
+        let got = TestResponse::read(within(client.send_request(full("/validate", name))).await.unwrap()).await;
         assert_eq!(got.review()["allowed"], name == "web");
     }
 }
 
 #[tokio::test]
-async fn silent_and_senseless_clients_hold_up_nobody() {
+async fn silent_and_malformed_clients_delay_no_other() {
     let server = Server::start(ConnectionLimits::default()).await;
     let mut silent = Vec::new();
     for _ in 0..32 {
         silent.push(TcpStream::connect(server.address).await.unwrap());
     }
     assert_eq!(server.review("web").await["allowed"], true);
-    // Plain HTTP, and bytes that are nothing, at the TLS port.
+    // Plain HTTP, and random bytes, at the TLS port.
     for bytes in [&b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"[..], &[0_u8; 600]] {
         let mut stream = TcpStream::connect(server.address).await.unwrap();
         stream.write_all(bytes).await.unwrap();
         ends(&mut stream).await;
         assert_eq!(server.review("web").await["allowed"], true);
     }
-    // Senseless inside TLS.
+    // Malformed HTTP inside TLS.
     let mut stream = server.tls(b"http/1.1").await;
     stream.write_all(b"\x00\x01\x02 nonsense\r\n\r\n").await.unwrap();
     ends(&mut stream).await;
@@ -71,17 +72,17 @@ async fn a_handshake_that_takes_too_long_ends() {
     let server =
         Server::start(ConnectionLimits { handshake: Duration::from_millis(50), ..ConnectionLimits::default() }).await;
     let mut stream = TcpStream::connect(server.address).await.unwrap();
-    // The start of a ClientHello record, and no more; on a busy machine it comes too late.
+    // Only the start of a ClientHello record; on a busy machine it comes too late.
     stream.write_all(&[0x16, 0x03, 0x01, 0x02, 0x00, 0x01]).await.ok();
     assert_eq!(ends(&mut stream).await, b"");
     assert!(server.state.metrics.encode().unwrap().contains("mullion_tls_handshake_failures_total 1"));
 }
 
 #[tokio::test]
-async fn a_connection_that_stays_silent_or_half_said_ends() {
+async fn a_silent_connection_or_half_a_request_ends() {
     let limits = || ConnectionLimits { idle: Duration::from_millis(100), ..ConnectionLimits::default() };
     let server = Server::start(limits()).await;
-    for (alpn, said) in [
+    for (alpn, sent) in [
         (&b"http/1.1"[..], &b""[..]),
         (b"http/1.1", b"POST /mutate HTTP/1.1\r\nhost: x\r\ncontent-"),
         (b"h2", b""),
@@ -89,7 +90,7 @@ async fn a_connection_that_stays_silent_or_half_said_ends() {
     ] {
         let mut stream = server.tls(alpn).await;
         // On a busy machine it may have ended by now.
-        stream.write_all(said).await.ok();
+        stream.write_all(sent).await.ok();
         ends(&mut stream).await;
     }
 }
@@ -98,11 +99,11 @@ async fn a_connection_that_stays_silent_or_half_said_ends() {
 async fn connections_beyond_the_limit_wait_for_their_turn() {
     let server = Server::start(ConnectionLimits { connections: 1, ..ConnectionLimits::default() }).await;
     let mut first = server.http1().await;
-    let got = Got::read(within(first.send_request(full("/mutate", "web"))).await.unwrap()).await;
+    let got = TestResponse::read(within(first.send_request(full("/mutate", "web"))).await.unwrap()).await;
     assert_eq!(got.review()["allowed"], true);
     let second = server.review("patch");
     tokio::pin!(second);
-    // Not for want of time: while the only slot is taken, nobody answers.
+    // The reason is not the time: while the only slot is taken, there is no response.
     assert!(tokio::time::timeout(Duration::from_millis(50), &mut second).await.is_err());
     drop(first);
     assert_eq!(within(second).await["patchType"], "JSONPatch");
@@ -120,22 +121,22 @@ async fn a_shutdown_lets_requests_finish_and_takes_no_new_ones() {
         body.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    // Both connections are the server's before it is told to stop: it has answered on a later one.
+    // The server has accepted both connections before it stops: it has responded on a later one.
     assert_eq!(server.review("web").await["allowed"], true);
 
     server.stop.cancel();
-    let refused = async {
+    let closed = async {
         while TcpStream::connect(server.address).await.is_ok() {
             tokio::task::yield_now().await;
         }
     };
-    within(refused).await;
+    within(closed).await;
     stream.write_all(after.as_bytes()).await.unwrap();
     let answer = String::from_utf8(ends(&mut stream).await).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
     assert!(answer.contains("\"patchType\":\"JSONPatch\""), "{answer}");
     within(server.task).await.unwrap();
-    // The client hears of it when its own task runs.
+    // The client sees it when its own task runs.
     within(async {
         while !idle.is_closed() {
             tokio::task::yield_now().await;
@@ -145,7 +146,7 @@ async fn a_shutdown_lets_requests_finish_and_takes_no_new_ones() {
 }
 
 #[tokio::test]
-async fn a_shutdown_waits_for_nobody_longer_than_it_may() {
+async fn a_shutdown_waits_at_most_for_the_drain_time() {
     let server =
         Server::start(ConnectionLimits { drain: Duration::from_millis(50), ..ConnectionLimits::default() }).await;
     let mut stream = server.tls(b"http/1.1").await;
@@ -157,11 +158,11 @@ async fn a_shutdown_waits_for_nobody_longer_than_it_may() {
 }
 
 #[tokio::test]
-async fn while_draining_clients_are_sent_elsewhere() {
+async fn while_draining_connections_are_closed() {
     let server = Server::start(ConnectionLimits::default()).await;
     server.state.draining.store(true, std::sync::atomic::Ordering::Release);
     let mut client = server.http1().await;
-    let got = Got::read(within(client.send_request(full("/mutate", "web"))).await.unwrap()).await;
+    let got = TestResponse::read(within(client.send_request(full("/mutate", "web"))).await.unwrap()).await;
     assert_eq!(got.headers["connection"], "close");
     assert_eq!(got.review()["allowed"], json!(true));
 }

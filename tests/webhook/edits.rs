@@ -1,4 +1,4 @@
-//! Policy files that are edited all the time, while pods are created all the time.
+//! Policy files that change while pods are created.
 
 use std::fs;
 use std::path::Path;
@@ -12,15 +12,15 @@ use http_body_util::Full;
 use hyper::client::conn::http1::SendRequest;
 use mullion::policy_files::reload::files;
 use mullion::server::accept::ConnectionLimits;
-use mullion::server::body::Limits;
-use mullion::webhook::state::State;
+use mullion::server::body::BodyLimits;
+use mullion::webhook::state::WebhookState;
 use mullion::webhook::{reload, router};
 use mullion_cluster::{ConfigMapMount, Seen, wait_for};
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
 
-use crate::support::{Got, Server, pod_review, post, request, within};
+use crate::support::{Server, TestResponse, pod_review, post, request, within};
 
 const ENDPOINTS: [&str; 2] = ["/mutate", "/validate"];
 
@@ -69,14 +69,14 @@ fn a() -> Files {
     set("a", "10.0.20348", "Deny")
 }
 
-/// With one file more.
+/// With one additional file.
 fn b() -> Files {
     let mut files = set("b", "10.0.26100", "Warn");
     files.push(("workloads.yaml", policy("workloads", 4, "workloads: Warn").into()));
     files
 }
 
-/// What must never be in force: most of it would change every decision.
+/// Invalid files; most would change every decision if they were in force.
 fn bad(number: usize) -> Files {
     let mut files = if number.is_multiple_of(2) { a() } else { b() };
     match number % 6 {
@@ -95,10 +95,10 @@ fn load(files: &Files) -> PolicySet {
 }
 
 fn router(policies: PolicySet) -> Router {
-    router::router(Arc::new(State::fixed(snapshot(), policies)), Limits::default())
+    router::router(Arc::new(WebhookState::fixed(snapshot(), policies)), BodyLimits::default())
 }
 
-/// A Windows pod, and one with a user id too, which the sets judge differently.
+/// A Windows pod, and one with a user id, for which the decisions of the sets differ.
 fn pods() -> [Value; 2] {
     let mut plain = pod_review("web");
     plain["request"]["object"]["spec"]["containers"][0]["image"] = json!("registry.example.com/app/web:1");
@@ -107,8 +107,8 @@ fn pods() -> [Value; 2] {
     [plain, user]
 }
 
-/// Every question, and its answer under the one set and under the other.
-async fn questions() -> Vec<(&'static str, String, [Value; 2])> {
+/// Every request, with its response under each of the two sets.
+async fn requests() -> Vec<(&'static str, String, [Value; 2])> {
     let (a, b) = (router(load(&a())), router(load(&b())));
     let mut questions = Vec::new();
     for (endpoint, pod) in ENDPOINTS.iter().flat_map(|endpoint| pods().map(|pod| (*endpoint, pod.to_string()))) {
@@ -123,17 +123,17 @@ fn patch(answer: &Value) -> Value {
     serde_json::from_slice(&base64::engine::general_purpose::STANDARD.decode(patch).unwrap()).unwrap()
 }
 
-async fn ask(client: &mut SendRequest<Full<bytes::Bytes>>, endpoint: &str, pod: &str) -> Value {
+async fn send_review(client: &mut SendRequest<Full<bytes::Bytes>>, endpoint: &str, pod: &str) -> Value {
     let (parts, body) = request(endpoint, pod.to_owned()).into_parts();
     drop(body);
     let request = http::Request::from_parts(parts, Full::from(pod.to_owned()));
-    Got::read(within(client.send_request(request)).await.unwrap()).await.review()
+    TestResponse::read(within(client.send_request(request)).await.unwrap()).await.review()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_answer_is_of_one_set() {
-    let questions = Arc::new(questions().await);
-    // The sets differ wherever they can, or this shows nothing.
+async fn every_response_is_of_one_set() {
+    let questions = Arc::new(requests().await);
+    // The responses of the sets must differ, or the test proves nothing.
     let [of_a, of_b] = &questions[0].2;
     for key in ["of-a", "class-a", "\"value\":\"10.0.20348\""] {
         assert!(
@@ -147,15 +147,15 @@ async fn every_answer_is_of_one_set() {
             .any(|(endpoint, _, [a, b])| *endpoint == "/validate" && a["allowed"] == false && b["allowed"] == true)
     );
 
-    // The pause between edits, how long there are any, and the pause between readings.
+    // The pause between edits, the time with edits, and the pause between reads.
     let (between, lasts, interval) = if mullion_cluster::soak() {
         (Duration::from_millis(100), Duration::from_secs(60), Duration::from_millis(50))
     } else {
         (Duration::from_millis(5), Duration::from_secs(2), Duration::from_millis(2))
     };
     let mut mount = ConfigMapMount::new(&a()).unwrap();
-    let state = Arc::new(State::fixed(snapshot(), PolicySet::default()));
-    let server = Server::around(Arc::clone(&state), ConnectionLimits::default()).await;
+    let state = Arc::new(WebhookState::fixed(snapshot(), PolicySet::default()));
+    let server = Server::with_state(Arc::clone(&state), ConnectionLimits::default()).await;
     let mut source = files(vec![mount.path().to_owned()], interval);
     reload::policies_once(&state, &source(), 1);
     let reading = tokio::spawn(reload::policies(Arc::clone(&state), source, interval, server.stop.clone()));
@@ -171,7 +171,7 @@ async fn every_answer_is_of_one_set() {
                 if stop.is_cancelled() {
                     return;
                 }
-                let answer = ask(&mut client, endpoint, pod).await;
+                let answer = send_review(&mut client, endpoint, pod).await;
                 let of = answers.iter().position(|whole| *whole == answer);
                 let of = of.unwrap_or_else(|| panic!("of neither set: {answer} instead of one of {answers:?}"));
                 counts[of].fetch_add(1, Ordering::Relaxed);
@@ -191,7 +191,7 @@ async fn every_answer_is_of_one_set() {
         tokio::time::sleep(between).await;
         assert!(clients.iter().all(|client| !client.is_finished()), "a client has seen something else");
     }
-    // Whatever was before, the last good one is in force, each in turn; and a bad one after it changes nothing.
+    // The last valid version is in force, and an invalid one after it changes nothing.
     for (at, good) in [(0, a()), (1, b()), (0, a())] {
         mount.publish(&good).unwrap();
         let before = counts[at].load(Ordering::Relaxed);
@@ -239,10 +239,9 @@ async fn every_answer_is_of_one_set() {
     within(reading).await.unwrap();
 }
 
-/// Policies of directories that go, come back and are empty for a while: what they say is dropped only by a set that is
-/// whole.
+/// Policies of directories that are removed, return and are empty for a while: only a complete set drops their policies.
 #[test]
-fn a_directory_that_goes_takes_no_policy_with_it() {
+fn a_removed_directory_keeps_its_policies_in_force() {
     let root = tempfile::tempdir().unwrap();
     let [one, two, away] = ["one", "two", "away"].map(|name| root.path().join(name));
     let write = |directory: &Path, name: &str, spec: &str, priority: u32| {
@@ -251,7 +250,7 @@ fn a_directory_that_goes_takes_no_policy_with_it() {
     };
     write(&one, "a", "mode: Audit", 1);
     write(&two, "b", "workloads: Warn", 2);
-    let state = State::fixed(snapshot(), PolicySet::default());
+    let state = WebhookState::fixed(snapshot(), PolicySet::default());
     let mut source = files(vec![one.clone(), two.clone()], Duration::from_millis(1));
     let mut read = || {
         reload::policies_once(&state, &source(), 1);
@@ -263,7 +262,7 @@ fn a_directory_that_goes_takes_no_policy_with_it() {
     let (both, files, problems) = read();
     assert_eq!((both.pods.len(), files.as_str(), problems.as_str()), (2, "a.yaml in_force, b.yaml in_force", ""));
 
-    // One of two goes, and comes back.
+    // One of two is removed, and returns.
     fs::rename(&one, &away).unwrap();
     let (set, files, problems) = read();
     assert!(Arc::ptr_eq(&set, &both), "{files}");
@@ -274,7 +273,7 @@ fn a_directory_that_goes_takes_no_policy_with_it() {
     let (set, files, _) = read();
     assert!(Arc::ptr_eq(&set, &both), "{files}");
     assert_eq!(files, "one bad, a.yaml gone, b.yaml waiting");
-    // It comes back empty: that is no way to have no policies.
+    // It returns empty: its policies stay in force.
     fs::create_dir(&one).unwrap();
     let (set, _, problems) = read();
     assert!(Arc::ptr_eq(&set, &both) && problems.contains("/one: the directory holds no policy file"), "{problems}");
@@ -284,7 +283,7 @@ fn a_directory_that_goes_takes_no_policy_with_it() {
     assert_eq!((after.pods.len(), files.as_str(), problems.as_str()), (2, "a.yaml in_force, b.yaml in_force", ""));
     assert_ne!(after.hash, both.hash);
 
-    // Both go, and come back as they were: nothing was loaded anew.
+    // Both are removed, and return unchanged: nothing is loaded again.
     for directory in [&one, &two] {
         fs::rename(directory, root.path().join(format!("{}-away", directory.file_name().unwrap().display()))).unwrap();
     }
@@ -296,7 +295,7 @@ fn a_directory_that_goes_takes_no_policy_with_it() {
     let (set, _, problems) = read();
     assert!(Arc::ptr_eq(&set, &after) && problems.is_empty(), "{problems}");
 
-    // A file that somebody takes away is dropped, and its policies with it, once everything is good; and it is said.
+    // A removed file and its policies are dropped once all files are valid; and this is reported.
     write(&one, "c", "mode: Audit", 3);
     read();
     fs::remove_file(one.join("a.yaml")).unwrap();
@@ -305,7 +304,7 @@ fn a_directory_that_goes_takes_no_policy_with_it() {
     assert_eq!(state.policy_reporter.report().changes, "gone a.yaml");
 }
 
-/// What `/mutate` makes of the pod.
+/// The pod after `/mutate`.
 async fn mutated(under: &Router, review: &Value) -> Value {
     let answer = post(under, "/mutate", review.to_string()).await.review();
     let mut after = review.clone();
@@ -314,10 +313,10 @@ async fn mutated(under: &Router, review: &Value) -> Value {
     after
 }
 
-/// The policies may change between the two calls about one pod. What Mullion wrote under the ones is never what it
-/// refuses under the others: whatever they name is the author's.
+/// The policies can change between the two calls for one pod. Mullion never denies a field that it wrote under the other
+/// policies: every field in a denial is the author's.
 #[tokio::test]
-async fn a_pod_that_crosses_an_edit_is_not_refused_for_what_mullion_wrote() {
+async fn after_an_edit_a_pod_is_not_denied_because_of_fields_of_mullion() {
     let one = |spec: &str| load(&vec![("one.yaml", policy("one", 1, spec).into())]);
     let shipped = |name: &str| {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies").join(name);
@@ -354,10 +353,10 @@ async fn a_pod_that_crosses_an_edit_is_not_refused_for_what_mullion_wrote() {
         review["request"]["object"]["spec"]["securityContext"] = security;
         subjects.push(review);
     }
-    // Nothing that the subjects have of their own.
+    // Fields that the pods do not have of their own.
     let written =
         ["nodeSelector", "tolerations", "affinity", "os", "runtimeClassName"].map(|key| format!("spec.{key}"));
-    let mut refused = 0;
+    let mut denied = 0;
     for (pod, first) in subjects.iter().flat_map(|pod| routers.iter().map(move |first| (pod, first))) {
         let crossed = mutated(first, pod).await;
         for second in &routers {
@@ -365,15 +364,15 @@ async fn a_pod_that_crosses_an_edit_is_not_refused_for_what_mullion_wrote() {
             if answer["allowed"] == true {
                 continue;
             }
-            refused += 1;
+            denied += 1;
             let causes = answer["status"]["details"]["causes"].as_array().unwrap();
             assert!(!causes.is_empty(), "{answer}");
             for cause in causes {
                 let field = cause["field"].as_str().unwrap();
                 let ours = written.iter().any(|ours| field.starts_with(ours.as_str())) || field.starts_with("metadata");
-                assert!(!ours, "{}\nis refused with {answer}", crossed["request"]["object"]);
+                assert!(!ours, "{}\nis denied with {answer}", crossed["request"]["object"]);
             }
         }
     }
-    assert!(refused > 0, "no set refuses anything: this shows nothing");
+    assert!(denied > 0, "no set denies anything: this proves nothing");
 }

@@ -1,4 +1,4 @@
-//! Registries and reviews: who is asked, who waits, and for how long.
+//! Look-ups of images in reviews: which source is used, and how long a review waits.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,10 +9,10 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use base64::Engine as _;
-use mullion::server::body::Limits;
-use mullion::webhook::images::{Answering, Images, PlatformSource, PullSecrets};
-use mullion::webhook::state::State;
-use mullion::webhook::{admin, judge, reload, router};
+use mullion::server::body::BodyLimits;
+use mullion::webhook::images::{ImageSources, PlatformFuture, PlatformSource, PullSecrets};
+use mullion::webhook::state::WebhookState;
+use mullion::webhook::{admin, engine_review, reload, router};
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::image::platform::{Platform, Platforms};
 use mullion_engine::model::image::reference::ImageRef;
@@ -27,13 +27,13 @@ use crate::support::{pod_review, post, send};
 
 const APP: &str = "registry.example.com/web:1";
 
-/// A registry that answers after a while, or never; what it was asked; and the cache before it.
+/// A registry that answers after a while, or never; the requests to it; and its cache.
 #[derive(Debug, Default)]
 struct Slow {
     /// `None`: never.
     after: Option<Duration>,
     cache: Mutex<BTreeMap<String, Arc<Platforms>>>,
-    /// What it knew once.
+    /// The expired answers.
     old: Mutex<BTreeMap<String, Arc<Platforms>>>,
     looked: AtomicUsize,
     wanted: Mutex<Vec<String>>,
@@ -79,7 +79,12 @@ impl PlatformSource for Slow {
         self.wanted.lock().unwrap().push(name(image));
     }
 
-    fn resolve<'a>(&'a self, image: &'a ImageRef<'a>, _secrets: &'a PullSecrets, deadline: Instant) -> Answering<'a> {
+    fn resolve<'a>(
+        &'a self,
+        image: &'a ImageRef<'a>,
+        _secrets: &'a PullSecrets,
+        deadline: Instant,
+    ) -> PlatformFuture<'a> {
         self.wanted.lock().unwrap().push(name(image));
         let answer = async {
             match self.after {
@@ -104,11 +109,11 @@ fn policies(lookup: &str) -> PolicySet {
     PolicySet::from_files(&[("a.yaml", policy)]).unwrap()
 }
 
-fn server(lookup: &str, source: &Arc<Slow>) -> (Router, Arc<State>) {
-    let mut state = State::fixed(ClusterSnapshot::default(), policies(lookup));
-    state.images = Images::fixed(Arc::clone(source) as _);
+fn server(lookup: &str, source: &Arc<Slow>) -> (Router, Arc<WebhookState>) {
+    let mut state = WebhookState::fixed(ClusterSnapshot::default(), policies(lookup));
+    state.images = ImageSources::fixed(Arc::clone(source) as _);
     let state = Arc::new(state);
-    (router::router(Arc::clone(&state), Limits::default()), state)
+    (router::router(Arc::clone(&state), BodyLimits::default()), state)
 }
 
 /// The object of a review as it would be stored.
@@ -131,14 +136,14 @@ async fn selector(router: &Router, query: &str) -> String {
 }
 
 /// How often each outcome was counted.
-fn counted(state: &State, outcome: &str) -> u64 {
+fn counted(state: &WebhookState, outcome: &str) -> u64 {
     let text = state.metrics.encode().unwrap();
     let line = format!("mullion_image_lookups_total{{outcome=\"{outcome}\"}} ");
     text.lines().find_map(|found| found.strip_prefix(&line)).map_or(0, |number| number.parse().unwrap())
 }
 
 #[tokio::test(start_paused = true)]
-async fn never_asks_nobody() {
+async fn mode_never_uses_no_source() {
     let source = Slow::answering_after(Some(Duration::ZERO));
     let (router, state) = server("Never", &source);
     assert_eq!(selector(&router, "?timeout=1s").await, "linux");
@@ -148,10 +153,10 @@ async fn never_asks_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_the_background_the_first_pod_waits_for_nobody_and_the_second_is_right() {
+async fn in_the_background_the_first_pod_does_not_wait_and_the_second_is_correct() {
     let source = Slow::answering_after(None);
     let (router, state) = server("Background", &source);
-    // Time stands still, and moves only for whoever waits for it.
+    // Time is paused, and advances only while something waits.
     let before = Instant::now();
     assert_eq!(selector(&router, "?timeout=1s").await, "linux");
     assert_eq!(Instant::now(), before, "a registry that hangs costs nothing");
@@ -164,7 +169,7 @@ async fn in_the_background_the_first_pod_waits_for_nobody_and_the_second_is_righ
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_known_last_counts_while_somebody_asks_again() {
+async fn the_last_answer_is_used_during_the_next_look_up() {
     for lookup in ["Background", "Inline"] {
         let source = Slow::answering_after(None);
         source.old.lock().unwrap().insert(APP.to_owned(), windows());
@@ -175,11 +180,11 @@ async fn what_was_known_last_counts_while_somebody_asks_again() {
 }
 
 #[test]
-fn what_stands_in_the_way_of_asking_is_shown_until_it_is_gone() {
+fn a_registry_problem_is_shown_until_it_is_corrected() {
     let gone = Arc::new(AtomicBool::new(true));
     let flag = Arc::clone(&gone);
-    let mut state = State::fixed(ClusterSnapshot::default(), PolicySet::default());
-    state.images = Images::made_by(Box::new(move |_| {
+    let mut state = WebhookState::fixed(ClusterSnapshot::default(), PolicySet::default());
+    state.images = ImageSources::made_by(Box::new(move |_| {
         anyhow::ensure!(!flag.load(Ordering::SeqCst), "no such file");
         Ok(Slow::answering_after(None) as Arc<dyn PlatformSource>)
     }));
@@ -194,14 +199,14 @@ fn what_stands_in_the_way_of_asking_is_shown_until_it_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn inline_the_first_pod_is_right() {
+async fn inline_the_first_pod_is_correct() {
     let source = Slow::answering_after(Some(Duration::from_millis(400)));
     let (router, state) = server("Inline", &source);
     let before = Instant::now();
     assert_eq!(selector(&router, "?timeout=1s").await, "windows");
     assert!(before.elapsed() < Duration::from_millis(410), "{:?}", before.elapsed());
     assert_eq!((counted(&state, "resolved"), counted(&state, "late")), (1, 0));
-    // What is known is not asked again.
+    // A known image is not looked up again.
     source.fill();
     let before = Instant::now();
     assert_eq!(selector(&router, "?timeout=1s").await, "windows");
@@ -214,7 +219,7 @@ async fn inline_no_review_waits_longer_than_half_its_time() {
         let source = Slow::answering_after(None);
         let (router, state) = server("Inline", &source);
         let before = Instant::now();
-        assert_eq!(selector(&router, query).await, "linux", "answered as if nobody had been asked");
+        assert_eq!(selector(&router, query).await, "linux", "the response without a look-up");
         let waited = before.elapsed();
         let most = Duration::from_millis(most);
         // The clock of tokio counts whole milliseconds.
@@ -224,7 +229,7 @@ async fn inline_no_review_waits_longer_than_half_its_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn images_of_one_pod_are_asked_for_together() {
+async fn images_of_one_pod_are_looked_up_concurrently() {
     let source = Slow::answering_after(Some(Duration::from_millis(300)));
     let (router, state) = server("Inline", &source);
     let mut review = pod_review("web");
@@ -238,20 +243,20 @@ async fn images_of_one_pod_are_asked_for_together() {
 }
 
 #[tokio::test]
-async fn without_anybody_to_ask_every_mode_answers() {
+async fn without_a_source_every_mode_responds() {
     for lookup in ["Never", "Background", "Inline"] {
-        let mut state = State::fixed(ClusterSnapshot::default(), policies(lookup));
-        state.images = Images::default();
-        let router = router::router(Arc::new(state), Limits::default());
+        let mut state = WebhookState::fixed(ClusterSnapshot::default(), policies(lookup));
+        state.images = ImageSources::default();
+        let router = router::router(Arc::new(state), BodyLimits::default());
         assert_eq!(selector(&router, "?timeout=1s").await, "linux");
     }
 }
 
 #[test]
-fn who_is_asked_follows_the_policies() {
+fn the_source_follows_the_policies() {
     let made = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&made);
-    let images = Images::made_by(Box::new(move |policy| {
+    let images = ImageSources::made_by(Box::new(move |policy| {
         count.fetch_add(1, Ordering::SeqCst);
         anyhow::ensure!(policy.ca_files.is_empty(), "no such file");
         Ok(Slow::answering_after(None) as Arc<dyn PlatformSource>)
@@ -262,45 +267,45 @@ fn who_is_asked_follows_the_policies() {
         let pods = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec: {detect: {registry: {lookup: Inline}}}\n";
         PolicySet::from_files(&[("r.yaml", text.as_str()), ("p.yaml", pods)]).unwrap()
     };
-    let asked = |set: &PolicySet| {
+    let follow = |set: &PolicySet| {
         let outcome = images.follow(set, || ()).map_err(|error| error.to_string());
         (outcome, images.source().is_some(), made.load(Ordering::SeqCst))
     };
-    assert_eq!(asked(&policies("Never")), (Ok(()), false, 0));
-    assert_eq!(asked(&policies("Background")), (Ok(()), true, 1));
-    assert_eq!(asked(&policies("Inline")), (Ok(()), true, 1), "asked in the same way");
-    assert_eq!(asked(&registry("{timeout: 3s}")), (Ok(()), true, 2));
-    assert_eq!(asked(&registry("{caFiles: [/gone]}")), (Err("no such file".to_owned()), false, 3));
-    assert_eq!(asked(&registry("{timeout: 3s}")), (Ok(()), true, 4));
-    assert_eq!(asked(&policies("Never")), (Ok(()), false, 4));
+    assert_eq!(follow(&policies("Never")), (Ok(()), false, 0));
+    assert_eq!(follow(&policies("Background")), (Ok(()), true, 1));
+    assert_eq!(follow(&policies("Inline")), (Ok(()), true, 1), "the same source");
+    assert_eq!(follow(&registry("{timeout: 3s}")), (Ok(()), true, 2));
+    assert_eq!(follow(&registry("{caFiles: [/gone]}")), (Err("no such file".to_owned()), false, 3));
+    assert_eq!(follow(&registry("{timeout: 3s}")), (Ok(()), true, 4));
+    assert_eq!(follow(&policies("Never")), (Ok(()), false, 4));
 }
 
-/// The review of a pod under policies that have registries asked, while others come into force that do not.
+/// The review of a pod under policies with look-ups, while policies without look-ups come into force.
 #[tokio::test(start_paused = true)]
-async fn who_is_asked_is_of_the_same_policies_as_the_review() {
-    static STATE: OnceLock<Arc<State>> = OnceLock::new();
+async fn source_and_policies_of_a_review_belong_together() {
+    static STATE: OnceLock<Arc<WebhookState>> = OnceLock::new();
     static HASHES: Mutex<Vec<String>> = Mutex::new(Vec::new());
-    let mut state = State::fixed(ClusterSnapshot::default(), PolicySet::default());
-    state.images = Images::made_by(Box::new(|_| {
+    let mut state = WebhookState::fixed(ClusterSnapshot::default(), PolicySet::default());
+    state.images = ImageSources::made_by(Box::new(|_| {
         Ok(Slow::answering_after(Some(Duration::from_millis(100))) as Arc<dyn PlatformSource>)
     }));
-    state.judge = |request, snapshot, policies, endpoint| {
+    state.review = |request, snapshot, policies, endpoint| {
         HASHES.lock().unwrap().push(policies.hash.clone());
         reload::in_force(STATE.get().unwrap(), &Arc::new(self::policies("Never")));
-        judge::engine(request, snapshot, policies, endpoint)
+        engine_review::review_and_respond(request, snapshot, policies, endpoint)
     };
     let state = STATE.get_or_init(|| Arc::new(state));
     reload::in_force(state, &Arc::new(policies("Inline")));
-    let router = router::router(Arc::clone(state), Limits::default());
-    assert_eq!(selector(&router, "?timeout=1s").await, "windows", "as the policies say with which it began");
+    let router = router::router(Arc::clone(state), BodyLimits::default());
+    assert_eq!(selector(&router, "?timeout=1s").await, "windows", "by the policies at its begin");
     let first = policies("Inline").hash;
-    assert_eq!(*HASHES.lock().unwrap(), [first.clone(), first], "before and after the registry was asked");
+    assert_eq!(*HASHES.lock().unwrap(), [first.clone(), first], "before and after the look-up");
     assert_eq!(selector(&router, "?timeout=1s").await, "linux");
-    assert!(state.images.source().is_none(), "whoever nobody asks any more is gone");
+    assert!(state.images.source().is_none(), "an unused source is dropped");
 }
 
 #[test]
-fn a_pods_secrets_are_few_and_named() {
+fn pull_secrets_of_a_pod_are_limited() {
     let many: Vec<Value> = (0..1000).map(|at| json!({"name": format!("s{at}")})).collect();
     for (list, expected) in [
         (json!([{"name": "b"}, {"name": "a"}, {"name": "b"}]), vec!["b".to_owned(), "a".to_owned()]),

@@ -1,4 +1,4 @@
-//! The log: no part of any object in it, at any level, and a level that changes while the program runs.
+//! The log: it contains no part of an object, at any level, and its level can change while the program runs.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
 use crate::process::{GOOD, arguments, folder, loopback};
-use crate::support::{Got, connect, pod_review, within};
+use crate::support::{TestResponse, connect, pod_review, within};
 
 const SECRET: &str = "hunter2-of-the-shop";
 
@@ -20,11 +20,11 @@ async fn admin(address: std::net::SocketAddr, method: &str, body: &str) -> (u16,
     tokio::spawn(connection);
     let request = http::Request::builder().method(method).uri("/log-level").header("host", "x");
     let request = request.body(body.to_owned()).unwrap();
-    let got = Got::read(within(client.send_request(request)).await.unwrap()).await;
+    let got = TestResponse::read(within(client.send_request(request)).await.unwrap()).await;
     (got.status.as_u16(), got.text().to_owned())
 }
 
-/// Everything that libraries and Mullion say at the level of traces is searched.
+/// All events of libraries and Mullion at level trace are searched.
 #[tokio::test]
 async fn no_part_of_an_object_in_any_log() {
     let (dir, roots) = folder(GOOD);
@@ -42,7 +42,7 @@ async fn no_part_of_an_object_in_any_log() {
     let mut send = async |path: &str, body: String| {
         let request = http::Request::post(path).header("host", "x").header("content-type", "application/json");
         let request = request.header("authorization", format!("Bearer {SECRET}")).body(Body::from(body)).unwrap();
-        Got::read(within(client.send_request(request)).await.unwrap()).await.status.as_u16()
+        TestResponse::read(within(client.send_request(request)).await.unwrap()).await.status.as_u16()
     };
     let mut windows = pod_review("web");
     let object = &mut windows["request"]["object"];
@@ -77,8 +77,8 @@ async fn no_part_of_an_object_in_any_log() {
     assert_eq!(admin(admin_bind, "PUT", SECRET).await.0, 400);
     let (status, log) = process.stop().await.unwrap();
     assert_eq!(status.code(), Some(0), "{log}");
-    // It is a log of everything.
-    for expected in [" TRACE rustls", "reviewed", "request not understood"] {
+    // The log contains all events.
+    for expected in [" TRACE rustls", "reviewed", "malformed request"] {
         assert!(log.contains(expected), "{expected} is not logged: is this the whole log?");
     }
     assert!(!log.contains("hunter2"), "{}", log.lines().find(|line| line.contains("hunter2")).unwrap_or_default());
@@ -103,11 +103,11 @@ async fn the_level_changes_while_the_program_runs() {
         tokio::spawn(connection);
         let request = http::Request::post("/mutate").header("host", "x").header("content-type", "application/json");
         let request = request.body(Body::from(pod_review("web").to_string())).unwrap();
-        assert_eq!(Got::read(within(client.send_request(request)).await.unwrap()).await.status, 200);
+        assert_eq!(TestResponse::read(within(client.send_request(request)).await.unwrap()).await.status, 200);
     };
     review().await;
     assert_eq!(admin(admin_bind, "GET", "").await, (200, "mullion=warn,warn\n".to_owned()));
-    assert_eq!(process.log().unwrap(), "", "the flag is stronger than the variable");
+    assert_eq!(process.log().unwrap(), "", "the flag overrides the variable");
     assert_eq!(admin(admin_bind, "PUT", "debug").await, (200, "warn,mullion=debug\n".to_owned()));
     review().await;
     wait_for("a review in the log", Duration::from_secs(60), async || {
@@ -116,12 +116,12 @@ async fn the_level_changes_while_the_program_runs() {
     })
     .await
     .unwrap();
-    let (status, told) = admin(admin_bind, "PUT", "loud").await;
-    assert!(status == 400 && told.contains("expected off, error, warn, info, debug or trace"), "{told}");
+    let (status, text) = admin(admin_bind, "PUT", "loud").await;
+    assert!(status == 400 && text.contains("expected off, error, warn, info, debug or trace"), "{text}");
 }
 
 #[test]
-fn a_level_that_is_none_is_wrong_usage() {
+fn an_unknown_level_is_a_usage_error() {
     for flags in [["--log-level", "verbose"], ["--log-format", "xml"]] {
         let (dir, _) = folder(GOOD);
         let program = std::process::Command::new(env!("CARGO_BIN_EXE_mullion"))
@@ -129,7 +129,7 @@ fn a_level_that_is_none_is_wrong_usage() {
             .args(flags)
             .output()
             .unwrap();
-        let told = String::from_utf8_lossy(&program.stderr).into_owned();
-        assert!(program.status.code() == Some(2) && told.contains(flags[1]), "{told}");
+        let text = String::from_utf8_lossy(&program.stderr).into_owned();
+        assert!(program.status.code() == Some(2) && text.contains(flags[1]), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! The webhook as the API server and less friendly clients meet it.
+//! Tests of the webhook with requests of the API server and of hostile clients.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 mod admin;

@@ -1,12 +1,12 @@
-//! ConfigMaps with policies at `/validate`: what is answered, how large it may be, and what becomes of it in bad times.
+//! ConfigMaps with policies at `/validate`: responses, sizes, and reviews without enough time.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use mullion::server::body::Limits;
+use mullion::server::body::BodyLimits;
 use mullion::webhook::router;
-use mullion::webhook::state::State;
+use mullion::webhook::state::WebhookState;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
@@ -28,24 +28,24 @@ fn review(object: &Value, old: &Value) -> Value {
         "name": "team", "namespace": "mullion", "object": object, "oldObject": old}})
 }
 
-fn state_with(policies: PolicySet) -> Arc<State> {
-    let mut state = State::fixed(ClusterSnapshot::default(), policies);
+fn state_with(policies: PolicySet) -> Arc<WebhookState> {
+    let mut state = WebhookState::fixed(ClusterSnapshot::default(), policies);
     state.namespace = Some("mullion".to_owned());
     Arc::new(state)
 }
 
-fn router(state: &Arc<State>) -> Router {
-    router::router(Arc::clone(state), Limits::default())
+fn router(state: &Arc<WebhookState>) -> Router {
+    router::router(Arc::clone(state), BodyLimits::default())
 }
 
-/// A debug build on a busy machine gets all the time there is.
-async fn ask(state: &Arc<State>, review: &Value) -> Value {
+/// A debug build on a busy machine needs the longest timeout.
+async fn send_review(state: &Arc<WebhookState>, review: &Value) -> Value {
     post(&router(state), "/validate?timeout=30s", review.to_string()).await.review()
 }
 
-async fn judged(text: &str) -> Value {
+async fn review_of(text: &str) -> Value {
     let state = state_with(PolicySet::built_in());
-    ask(&state, &review(&config_map(true, &json!({"a.yaml": text})), &Value::Null)).await
+    send_review(&state, &review(&config_map(true, &json!({"a.yaml": text})), &Value::Null)).await
 }
 
 fn warnings(answer: &Value) -> Vec<&str> {
@@ -53,9 +53,10 @@ fn warnings(answer: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_broken_one_is_invalid_and_its_places_are_written_down() {
+async fn a_broken_config_map_is_invalid_and_its_faults_are_in_the_audit() {
     let state = state_with(PolicySet::built_in());
-    let answer = ask(&state, &review(&config_map(true, &json!({"a.yaml": "secret-word: x\n"})), &Value::Null)).await;
+    let answer =
+        send_review(&state, &review(&config_map(true, &json!({"a.yaml": "secret-word: x\n"})), &Value::Null)).await;
     let status = &answer["status"];
     assert_eq!(
         (&answer["allowed"], &status["code"], &status["reason"]),
@@ -80,7 +81,7 @@ async fn a_broken_one_is_invalid_and_its_places_are_written_down() {
 }
 
 #[tokio::test]
-async fn who_is_judged_and_what_comes_of_it() {
+async fn outcomes_by_label_and_old_object() {
     let (good, bad) = (json!({"a.yaml": GOOD}), json!({"a.yaml": BAD}));
     let (yes, no) = (true, false);
     let cases = [
@@ -90,17 +91,17 @@ async fn who_is_judged_and_what_comes_of_it() {
         ("labelled", config_map(yes, &bad), config_map(no, &bad), false, 1, "broken"),
         ("unlabelled", config_map(no, &bad), config_map(yes, &bad), true, 1, "unlabelled"),
         ("as broken", config_map(yes, &bad), config_map(yes, &bad), true, 4, "still_broken"),
-        ("mended", config_map(yes, &good), config_map(yes, &bad), true, 0, "good"),
+        ("repaired", config_map(yes, &good), config_map(yes, &bad), true, 0, "good"),
         ("broken", config_map(yes, &bad), config_map(yes, &good), false, 1, "broken"),
         ("no object", json!([]), Value::Null, true, 0, ""),
     ];
-    for (what, object, old, allowed, said, outcome) in cases {
+    for (what, object, old, allowed, warned, outcome) in cases {
         for dry_run in [false, true] {
             let state = state_with(PolicySet::built_in());
             let mut review = review(&object, &old);
             review["request"]["dryRun"] = json!(dry_run);
-            let answer = ask(&state, &review).await;
-            assert_eq!((&answer["allowed"], warnings(&answer).len()), (&json!(allowed), said), "{what}: {answer}");
+            let answer = send_review(&state, &review).await;
+            assert_eq!((&answer["allowed"], warnings(&answer).len()), (&json!(allowed), warned), "{what}: {answer}");
             let metrics = state.metrics.encode().unwrap();
             let counted: Vec<&str> =
                 metrics.lines().filter_map(|line| line.strip_prefix("mullion_policy_reviews_total")).collect();
@@ -108,7 +109,7 @@ async fn who_is_judged_and_what_comes_of_it() {
             assert_eq!(counted, expected, "{what}");
         }
     }
-    // Nobody asks so, and nothing comes of it.
+    // Unusual requests are allowed without a review.
     let state = state_with(PolicySet::built_in());
     let broken = review(&config_map(true, &bad), &Value::Null);
     for (member, value) in [
@@ -118,31 +119,31 @@ async fn who_is_judged_and_what_comes_of_it() {
     ] {
         let mut review = broken.clone();
         review["request"][member] = value;
-        assert_eq!(ask(&state, &review).await, json!({"uid": "u", "allowed": true}), "{member}");
+        assert_eq!(send_review(&state, &review).await, json!({"uid": "u", "allowed": true}), "{member}");
     }
     let answer = post(&router(&state), "/mutate", broken.to_string()).await.review();
     assert_eq!(answer, json!({"uid": "u", "allowed": true}));
 }
 
 #[tokio::test]
-async fn what_collides_with_the_policies_in_force_is_said_and_not_refused() {
+async fn a_conflict_with_the_policies_in_force_is_a_warning() {
     let other = "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: other}\nspec: {priority: 10, mode: Audit}\n";
     let state = state_with(PolicySet::from_files(&[("/etc/mullion/other.yaml", other)]).unwrap());
     let mode = GOOD.replace("10", "10, mode: Enforce");
     let mut review = review(&config_map(true, &json!({"a.yaml": mode})), &Value::Null);
-    let answer = ask(&state, &review).await;
+    let answer = send_review(&state, &review).await;
     assert_eq!(answer["allowed"], true);
     assert_eq!(warnings(&answer).len(), 1, "{answer}");
-    let said = warnings(&answer)[0];
-    assert!(said.starts_with("Mullion: beside the policies in force: a.yaml:4:22: "), "{said}");
-    assert!(said.contains("`spec.mode`") && said.contains("/etc/mullion/other.yaml:4"), "{said}");
-    // What is in another namespace cannot be mounted, and learns nothing of what is in force.
+    let warning = warnings(&answer)[0];
+    assert!(warning.starts_with("Mullion: beside the policies in force: a.yaml:4:22: "), "{warning}");
+    assert!(warning.contains("`spec.mode`") && warning.contains("/etc/mullion/other.yaml:4"), "{warning}");
+    // A ConfigMap in another namespace cannot be mounted, and its author sees nothing of the policies in force.
     review["request"]["namespace"] = json!("team");
-    assert_eq!(warnings(&ask(&state, &review).await), Vec::<&str>::new());
+    assert_eq!(warnings(&send_review(&state, &review).await), Vec::<&str>::new());
 }
 
 #[tokio::test]
-async fn what_was_made_to_do_harm_is_refused_in_a_few_words() {
+async fn hostile_policies_are_denied_with_a_short_message() {
     let bomb = (1..12).fold("a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned(), |text, at| {
         let item = format!("*a{}", at - 1);
         format!("{text}a{at}: &a{at} [{}]\n", [item.as_str(); 9].join(", "))
@@ -162,7 +163,7 @@ async fn what_was_made_to_do_harm_is_refused_in_a_few_words() {
         ("aliases without anchors", "- *a\n".repeat(1 << 17)),
         ("controls", "\u{1}\u{1b}[31m\r\n\t".repeat(1 << 16)),
     ] {
-        let answer = judged(&text).await;
+        let answer = review_of(&text).await;
         assert_eq!(answer["allowed"], false, "{what}");
         let message = answer["status"]["message"].as_str().unwrap();
         assert!(message.len() < 40_000 && message.lines().count() <= 52, "{what}: {} bytes", message.len());
@@ -170,28 +171,28 @@ async fn what_was_made_to_do_harm_is_refused_in_a_few_words() {
         assert!(answer["status"]["details"]["causes"].as_array().unwrap().len() <= 51, "{what}");
         assert!(warnings(&answer).iter().map(|text| text.chars().count()).sum::<usize>() < 4_096, "{what}");
     }
-    // Faults in thousands of keys, on an update that changes nothing, and in one that does.
+    // Faults in thousands of keys, in an unchanged update and in a creation.
     let data: serde_json::Map<String, Value> = (0..5_000).map(|at| (format!("k{at}.yaml"), json!("x: y"))).collect();
     let many = config_map(true, &Value::Object(data));
     let state = state_with(PolicySet::built_in());
-    let answer = ask(&state, &review(&many, &many)).await;
+    let answer = send_review(&state, &review(&many, &many)).await;
     assert_eq!((&answer["allowed"], warnings(&answer).len()), (&json!(true), 13));
-    let answer = ask(&state, &review(&many, &Value::Null)).await;
+    let answer = send_review(&state, &review(&many, &Value::Null)).await;
     assert!(answer["status"]["message"].as_str().unwrap().contains("more; `mullion policy check` lists them all"));
     assert!(answer["auditAnnotations"]["policy-faults"].as_str().unwrap().len() <= 2_048);
 }
 
 #[tokio::test]
-async fn as_much_as_a_config_map_holds_is_judged() {
+async fn a_config_map_of_the_largest_size_is_reviewed() {
     let image = "windows-application-with-a-long-name/**, os: windows";
     let pattern = |at| format!("      - {{pattern: registry.example.com/team-{at}/{image}}}\n");
     let patterns = (0..10_000).map(pattern).collect::<Vec<_>>().concat();
     let text = GOOD.replace("{priority: 10}", &format!("\n  priority: 10\n  detect:\n    images:\n{patterns}"));
     assert!(text.len() > 900_000 && text.len() < 1 << 20, "{}", text.len());
-    let answer = judged(&text).await;
+    let answer = review_of(&text).await;
     assert_eq!((&answer["allowed"], warnings(&answer)), (&json!(true), vec![]), "{answer}");
-    // The fault of the last line is found.
-    let answer = judged(&format!("{text}  mod: Audit\n")).await;
+    // The fault in the last line is reported.
+    let answer = review_of(&format!("{text}  mod: Audit\n")).await;
     assert!(
         answer["status"]["message"].as_str().unwrap().contains("a.yaml:10009:3: `spec` has no key `mod`"),
         "{answer}"
@@ -199,15 +200,15 @@ async fn as_much_as_a_config_map_holds_is_judged() {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_policies_and_pods_least_of_all() {
+async fn pods_do_not_wait_for_reviews_of_policies() {
     let state = state_with(PolicySet::built_in());
-    // Somebody else's are being judged, without end.
+    // Another review of policies runs without end.
     let turn = Arc::clone(&state.policy_turn).acquire_owned().await.unwrap();
     let broken = review(&config_map(true, &json!({"a.yaml": BAD})), &Value::Null).to_string();
     let router = router(&state);
     let late = post(&router, "/validate?timeout=1s", broken.clone());
     let pod = async {
-        // Answered while the other waits.
+        // This review ends while the other waits.
         let answer = post(&router, "/validate?timeout=1s", pod_review("web").to_string()).await.review();
         assert_eq!(answer["allowed"], true);
     };

@@ -1,4 +1,4 @@
-//! The built program, with policy files good and bad, and a snapshot from a file.
+//! The built program, with valid and invalid policy files, and a snapshot from a file.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::support::{Got, connect, pair, pod_review, within, write_pair};
+use crate::support::{TestResponse, connect, pair, pod_review, within, write_pair};
 
 pub(crate) const GOOD: &str =
     "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: mine}\nspec:\n  priority: 7\n";
@@ -57,28 +57,28 @@ pub(crate) fn loopback() -> SocketAddr {
 }
 
 #[test]
-fn what_is_bad_at_the_start_is_said_with_its_place_and_exit_code_2() {
+fn an_invalid_file_at_the_start_is_reported_with_its_place_and_exit_code_2() {
     let cases: [(&str, &str, &[&str]); 4] = [
         ("policies/mine.yaml", BAD, &["mine.yaml:5:3: ", "priority", "mine.yaml:6:"]),
         ("policies/mine.yaml", &GOOD[..60], &["mine.yaml:"]),
         ("snapshot.json", "{\"kind\": \"NodeList\",\n oops", &["snapshot.json:1:1: unclosed bracket"]),
         ("tls/tls.key", "nothing", &["tls.key", "expected an unencrypted private key"]),
     ];
-    for (file, text, says) in cases {
+    for (file, text, expected) in cases {
         let (dir, _) = folder(GOOD);
         fs::write(dir.path().join(file), text).unwrap();
         let arguments = arguments(dir.path(), loopback(), loopback());
         let ended = Command::new(env!("CARGO_BIN_EXE_mullion")).args(arguments).output().unwrap();
-        let told = String::from_utf8_lossy(&ended.stderr).into_owned();
-        assert_eq!(ended.status.code(), Some(2), "{file}: {told}");
-        assert!(says.iter().all(|says| told.contains(says)), "{file}: {told}");
+        let stderr = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(2), "{file}: {stderr}");
+        assert!(expected.iter().all(|part| stderr.contains(part)), "{file}: {stderr}");
         assert!(ended.stdout.is_empty());
     }
 }
 
-/// Beside bad files, the API server is asked for the last good ones; here it never answers.
+/// With invalid files, the last valid ones are read from the API server, which here never responds.
 #[tokio::test]
-async fn who_is_asked_to_stop_while_it_starts_does_so() {
+async fn a_signal_during_the_start_stops_the_process() {
     for program in ["webhook", "controller"] {
         let (dir, _) = folder(BAD);
         let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -94,7 +94,7 @@ async fn who_is_asked_to_stop_while_it_starts_does_so() {
             arguments.extend(["--tls-dir".to_owned(), at("tls")]);
         }
         let process = MullionProcess::builder(env!("CARGO_BIN_EXE_mullion")).args(&arguments).start().await.unwrap();
-        // Others ask, too; all of them wait.
+        // Other requests also wait.
         let mut waiting = Vec::new();
         loop {
             let (mut stream, _) = within(silent.accept()).await.unwrap();
@@ -111,23 +111,23 @@ async fn who_is_asked_to_stop_while_it_starts_does_so() {
 }
 
 #[test]
-fn a_certificate_has_one_source_that_can_be_had() {
+fn a_certificate_has_exactly_one_available_source() {
     let (dir, _) = folder(GOOD);
     let at = |name: &str| dir.path().join(name).to_string_lossy().into_owned();
     let (tls, snapshot) = (at("tls"), at("snapshot.json"));
-    for (arguments, says) in [
+    for (arguments, expected) in [
         (
             vec!["--tls-secret", "mullion/mullion-tls", "--snapshot", &snapshot],
-            "give the certificate as files by --tls-dir",
+            "pass the certificate as files with --tls-dir",
         ),
         (vec!["--tls-secret", "mullion-tls", "--snapshot", &snapshot], "expected NAMESPACE/NAME of a Secret"),
         (vec!["--tls-secret", "mullion/mullion-tls", "--tls-dir", &tls], "cannot be used with"),
         (vec!["--snapshot", &snapshot], "--tls-dir <DIR>"),
     ] {
         let ended = Command::new(env!("CARGO_BIN_EXE_mullion")).arg("webhook").args(&arguments).output().unwrap();
-        let told = String::from_utf8_lossy(&ended.stderr).into_owned();
-        assert_eq!(ended.status.code(), Some(2), "{arguments:?}: {told}");
-        assert!(told.contains(says), "{arguments:?}: {told}");
+        let stderr = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(2), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
     }
 }
 
@@ -136,7 +136,7 @@ async fn get(admin: SocketAddr, path: &str) -> String {
     let (mut client, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(connection);
     let request = http::Request::get(path).header("host", "x").body(String::new()).unwrap();
-    let got = Got::read(within(client.send_request(request)).await.unwrap()).await;
+    let got = TestResponse::read(within(client.send_request(request)).await.unwrap()).await;
     assert_eq!(got.status, 200, "{path}: {}", got.text());
     got.text().to_owned()
 }
@@ -152,7 +152,7 @@ async fn wait_for_metric(admin: SocketAddr, line: &str) {
 }
 
 #[tokio::test]
-async fn policies_that_turn_bad_later_change_nothing_but_the_metric() {
+async fn policies_that_become_invalid_change_only_the_metric() {
     let denies = format!("{GOOD}  rules: {{actions: [{{rule: run-as-user, action: Deny}}]}}\n");
     let (dir, roots) = folder(&denies);
     let (bind, admin) = (loopback(), loopback());
@@ -166,17 +166,17 @@ async fn policies_that_turn_bad_later_change_nothing_but_the_metric() {
     windows["request"]["object"]["spec"]["containers"][0]["image"] =
         json!("mcr.microsoft.com/windows/nanoserver:ltsc2022");
     windows["request"]["object"]["spec"]["securityContext"] = json!({"runAsUser": 1000});
-    let refused = async || {
+    let pod_denied = async || {
         let stream = connect(bind, &roots, b"http/1.1").await;
         let (mut client, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         let request = http::Request::post("/validate").header("host", "x").header("content-type", "application/json");
         let request = request.body(windows.to_string()).unwrap();
-        Got::read(within(client.send_request(request)).await.unwrap()).await.review()["allowed"] == false
+        TestResponse::read(within(client.send_request(request)).await.unwrap()).await.review()["allowed"] == false
     };
     let policies = async || serde_json::from_str::<Value>(&get(admin, "/policies").await).unwrap();
     let write = |text: &str| fs::write(dir.path().join("policies/mine.yaml"), text).unwrap();
-    assert!(refused().await);
+    assert!(pod_denied().await);
     wait_for_metric(admin, "mullion_policy_load_errors 0").await;
     let good = policies().await;
 
@@ -188,12 +188,12 @@ async fn policies_that_turn_bad_later_change_nothing_but_the_metric() {
         (&good["hash"], &good["policies"], &good["lastGood"])
     );
     assert!(bad["problems"][0].as_str().unwrap().contains("mine.yaml:5:3: "), "{bad}");
-    assert!(refused().await, "the old set is in force");
+    assert!(pod_denied().await, "the old set is in force");
     get(admin, "/readyz").await;
 
     write(&denies.replace("Deny", "Warn"));
     wait_for_metric(admin, "mullion_policy_load_errors 0").await;
-    assert!(!refused().await, "the new set is in force");
+    assert!(!pod_denied().await, "the new set is in force");
     let (status, log) = process.stop().await.unwrap();
     assert_eq!(status.code(), Some(0), "{log}");
     assert!(log.contains("mine.yaml:5:3: ") && !log.contains("nanoserver"), "{log}");

@@ -1,4 +1,4 @@
-//! Reviews, a registry on the loopback, and an API server that has Secrets.
+//! Reviews with a registry on loopback, and an API server with Secrets.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,11 +12,11 @@ use axum::routing::get;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::client::Body as KubeBody;
-use mullion::server::body::Limits;
-use mullion::webhook::images::{Images, PullSecrets};
-use mullion::webhook::registries::maker;
+use mullion::server::body::BodyLimits;
+use mullion::webhook::images::{ImageSources, PullSecrets};
+use mullion::webhook::registries::source_factory;
 use mullion::webhook::router;
-use mullion::webhook::state::State;
+use mullion::webhook::state::WebhookState;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::image::reference::ImageRef;
 use mullion_policy::policy_set::PolicySet;
@@ -26,16 +26,16 @@ use tokio::net::TcpListener;
 use crate::images::stored;
 use crate::support::{pod_review, within};
 
-/// What the registry does.
+/// Behavior of the registry.
 #[derive(Debug, Default)]
 struct Registry {
     hangs: bool,
-    /// Asks for `user:password`.
+    /// Requires `user:password`.
     private: bool,
-    asked: AtomicUsize,
+    requests: AtomicUsize,
 }
 
-/// Serves a Windows-only index under every name; gives its host and port.
+/// Serves a Windows-only index under every name; returns its host and port.
 async fn serve(registry: Arc<Registry>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let host = listener.local_addr().unwrap().to_string();
@@ -57,7 +57,7 @@ async fn manifest(
     Path((_, _)): Path<(String, String)>,
     request: Request,
 ) -> Response {
-    registry.asked.fetch_add(1, Ordering::SeqCst);
+    registry.requests.fetch_add(1, Ordering::SeqCst);
     if registry.hangs {
         std::future::pending::<()>().await;
     }
@@ -83,8 +83,8 @@ async fn manifest(
     ([(header::CONTENT_TYPE, "application/vnd.oci.image.index.v1+json")], index.to_string()).into_response()
 }
 
-/// A webhook whose policies have registries asked.
-fn webhook(lookup: &str, host: &str, pull_secrets: &str, client: Option<kube::Client>) -> (Router, Arc<State>) {
+/// A webhook with policies that allow look-ups.
+fn webhook(lookup: &str, host: &str, pull_secrets: &str, client: Option<kube::Client>) -> (Router, Arc<WebhookState>) {
     let text = format!(
         "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: a}}\nspec:\n  \
          detect: {{registry: {{lookup: {lookup}}}}}\n---\n\
@@ -92,11 +92,11 @@ fn webhook(lookup: &str, host: &str, pull_secrets: &str, client: Option<kube::Cl
          plainHTTP: [\"{host}\"]\n  pullSecrets: {pull_secrets}\n"
     );
     let policies = PolicySet::from_files(&[("a.yaml", text)]).unwrap();
-    let mut state = State::fixed(ClusterSnapshot::default(), policies.clone());
-    state.images = Images::made_by(maker(client));
+    let mut state = WebhookState::fixed(ClusterSnapshot::default(), policies.clone());
+    state.images = ImageSources::made_by(source_factory(client));
     state.images.follow(&policies, || ()).unwrap();
     let state = Arc::new(state);
-    (router::router(Arc::clone(&state), Limits::default()), state)
+    (router::router(Arc::clone(&state), BodyLimits::default()), state)
 }
 
 fn review(image: &str, namespace: &str, secrets: &Value) -> Value {
@@ -114,7 +114,7 @@ async fn os(router: &Router, review: &Value) -> String {
 }
 
 /// Waits until the cache knows the image.
-async fn known(state: &State, image: &str, secrets: &PullSecrets) {
+async fn known(state: &WebhookState, image: &str, secrets: &PullSecrets) {
     let source = state.images.source().unwrap();
     let wait = async {
         while source.known(&ImageRef::parse(image).unwrap(), secrets).is_none() {
@@ -125,7 +125,7 @@ async fn known(state: &State, image: &str, secrets: &PullSecrets) {
 }
 
 #[tokio::test]
-async fn in_the_background_the_second_pod_is_right() {
+async fn in_the_background_the_second_pod_is_correct() {
     let registry = Arc::new(Registry::default());
     let host = serve(Arc::clone(&registry)).await;
     let (router, state) = webhook("Background", &host, "Never", None);
@@ -134,11 +134,11 @@ async fn in_the_background_the_second_pod_is_right() {
     assert_eq!(os(&router, &pod).await, "linux");
     known(&state, &image, &PullSecrets::default()).await;
     assert_eq!(os(&router, &pod).await, "windows");
-    assert_eq!(registry.asked.load(Ordering::SeqCst), 1);
+    assert_eq!(registry.requests.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
-async fn inline_the_first_pod_is_right() {
+async fn inline_the_first_pod_is_correct() {
     let registry = Arc::new(Registry::default());
     let host = serve(Arc::clone(&registry)).await;
     let (router, _) = webhook("Inline", &host, "Never", None);
@@ -146,11 +146,11 @@ async fn inline_the_first_pod_is_right() {
     for _ in 0..2 {
         assert_eq!(os(&router, &pod).await, "windows");
     }
-    assert_eq!(registry.asked.load(Ordering::SeqCst), 1, "what is known is not asked again");
+    assert_eq!(registry.requests.load(Ordering::SeqCst), 1, "a known image is not looked up again");
 }
 
 #[tokio::test]
-async fn a_registry_that_hangs_ends_no_review() {
+async fn a_registry_that_hangs_does_not_fail_a_review() {
     for lookup in ["Background", "Inline"] {
         let registry = Arc::new(Registry { hangs: true, ..Registry::default() });
         let host = serve(Arc::clone(&registry)).await;
@@ -163,14 +163,14 @@ async fn a_registry_that_hangs_ends_no_review() {
     }
 }
 
-/// An API server with one pull secret, `shop/pull`, for `host`; every other is missing, and those of `closed` are not
-/// shown. What was asked for is noted.
-fn api_server(host: &str, asked: &Arc<Mutex<Vec<String>>>) -> kube::Client {
+/// An API server with one pull secret, `shop/pull`, for `host`; every other is missing, and those of `closed` are
+/// forbidden. Records the requests.
+fn api_server(host: &str, requests: &Arc<Mutex<Vec<String>>>) -> kube::Client {
     let document = json!({"auths": {host: {"auth": STANDARD.encode("user:password")}}}).to_string();
-    let asked = Arc::clone(asked);
+    let requests = Arc::clone(requests);
     let service = tower::service_fn(move |request: axum::http::Request<KubeBody>| {
         let path = request.uri().path().to_owned();
-        asked.lock().unwrap().push(path.clone());
+        requests.lock().unwrap().push(path.clone());
         let status = |code: u16, reason: &str| {
             (
                 code,
@@ -200,26 +200,26 @@ fn api_server(host: &str, asked: &Arc<Mutex<Vec<String>>>) -> kube::Client {
 }
 
 #[tokio::test]
-async fn pull_secrets_open_private_images_to_the_pods_that_name_them() {
+async fn pull_secrets_are_used_only_for_pods_that_name_them() {
     let registry = Arc::new(Registry { private: true, ..Registry::default() });
     let host = serve(registry).await;
-    let asked = Arc::default();
-    let (router, _) = webhook("Inline", &host, "Pods", Some(api_server(&host, &asked)));
+    let requests = Arc::default();
+    let (router, _) = webhook("Inline", &host, "Pods", Some(api_server(&host, &requests)));
     let image = format!("{host}/web:1");
     let named = json!([{"name": "gone"}, {"name": "pull"}]);
     assert_eq!(os(&router, &review(&image, "shop", &Value::Null)).await, "linux", "no secret");
-    assert!(asked.lock().unwrap().is_empty(), "nothing to read");
+    assert!(requests.lock().unwrap().is_empty(), "nothing to read");
     assert_eq!(os(&router, &review(&image, "shop", &named)).await, "windows");
-    // What one may see the others may not.
+    // Other pods must not get its answer.
     assert_eq!(os(&router, &review(&image, "shop", &Value::Null)).await, "linux");
     assert_eq!(os(&router, &review(&image, "other", &named)).await, "linux");
     assert_eq!(os(&router, &review(&image, "closed", &named)).await, "linux");
-    let reads = asked.lock().unwrap().len();
+    let reads = requests.lock().unwrap().len();
     assert_eq!(os(&router, &review(&image, "shop", &named)).await, "windows");
-    assert_eq!(asked.lock().unwrap().len(), reads, "secrets are kept for a while");
+    assert_eq!(requests.lock().unwrap().len(), reads, "secrets are kept for a while");
 }
 
-/// Everything that is logged, as text.
+/// The whole log, as text.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -235,19 +235,19 @@ impl std::io::Write for Log {
 }
 
 #[tokio::test]
-async fn no_log_has_a_credential_in_it() {
+async fn no_log_contains_a_credential() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber =
         tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || writer.clone());
-    // One thread runs everything, so this is everybody's.
+    // One thread runs all tasks, so this subscriber gets all events.
     let _guard = tracing::subscriber::set_default(subscriber.finish());
     let host = serve(Arc::new(Registry { private: true, ..Registry::default() })).await;
     let (router, _) = webhook("Inline", &host, "Pods", Some(api_server(&host, &Arc::default())));
     let pod = review(&format!("{host}/web:1"), "shop", &json!([{"name": "pull"}]));
     assert_eq!(os(&router, &pod).await, "windows");
     let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    assert!(text.contains("TRACE"), "somebody speaks at that level");
+    assert!(text.contains("TRACE"), "the level is logged");
     let login = STANDARD.encode("user:password");
     for secret in ["password", login.as_str(), STANDARD.encode(&login).as_str(), "dockerconfigjson"] {
         assert!(!text.contains(secret), "{secret}");
@@ -267,18 +267,18 @@ async fn pull_secrets_are_read_in_the_background_too() {
 }
 
 #[tokio::test]
-async fn pull_secrets_are_not_read_unless_a_policy_says_so() {
+async fn pull_secrets_are_read_only_if_a_policy_allows_it() {
     let registry = Arc::new(Registry { private: true, ..Registry::default() });
     let host = serve(registry).await;
-    let asked = Arc::default();
-    let (router, _) = webhook("Inline", &host, "Never", Some(api_server(&host, &asked)));
+    let requests = Arc::default();
+    let (router, _) = webhook("Inline", &host, "Never", Some(api_server(&host, &requests)));
     let pod = review(&format!("{host}/web:1"), "shop", &json!([{"name": "pull"}]));
     assert_eq!(os(&router, &pod).await, "linux");
-    assert!(asked.lock().unwrap().is_empty());
+    assert!(requests.lock().unwrap().is_empty());
 }
 
 #[test]
-fn what_cannot_be_asked_is_said() {
+fn unusable_registry_settings_are_errors() {
     let policy = |spec: &str| {
         let text = format!(
             "apiVersion: mullion.dev/v1alpha1\nkind: RegistryPolicy\nmetadata: {{name: a}}\nspec: {spec}\n---\n\
@@ -286,7 +286,7 @@ fn what_cannot_be_asked_is_said() {
         );
         PolicySet::from_files(&[("a.yaml", text)]).unwrap()
     };
-    let images = Images::made_by(maker(None));
+    let images = ImageSources::made_by(source_factory(None));
     for (spec, expected) in [
         ("{caFiles: [/nowhere/ca.pem]}", "/nowhere/ca.pem: "),
         ("{pullSecrets: Pods}", "there is no cluster to read Secrets from"),
@@ -297,7 +297,7 @@ fn what_cannot_be_asked_is_said() {
     }
 }
 
-/// `mullion image --registry` with these references, under a policy that lets `host` be asked without TLS and a docker
+/// `mullion image --registry` with these references, under a policy that allows plain HTTP for `host` and a docker
 /// configuration with these logins: exit code, stdout and stderr.
 async fn image_command(host: &str, logins: Value, references: &[&str]) -> (Option<i32>, String, String) {
     let directory = tempfile::tempdir().unwrap();
@@ -327,7 +327,7 @@ async fn the_command_asks_registries_with_the_logins_of_docker() {
     assert_eq!((code, err.as_str()), (Some(0), ""));
     let windows = |reference| row(reference, "windows", "\"10.0.20348\"", "registry");
     assert_eq!(out, [windows(&web), windows(&other), windows(&web)].concat());
-    // Without a login: said once for each image, and answered by name.
+    // Without a login: one message for each image, and the result by name.
     let (code, out, err) = image_command(&host, json!({}), &[&web, &other, &web]).await;
     assert_eq!(code, Some(2));
     let unknown = row(&web, "unknown", "", "none");

@@ -1,13 +1,13 @@
-//! Well-formed reviews and what is answered to them.
+//! Well-formed requests and their responses.
 
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
 use base64::Engine as _;
-use mullion::server::body::Limits;
+use mullion::server::body::BodyLimits;
 use mullion::webhook::router;
-use mullion::webhook::state::State;
+use mullion::webhook::state::WebhookState;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_policy::policy_set::PolicySet;
 use serde_json::{Value, json};
@@ -16,12 +16,12 @@ use crate::support::{
     pod_review, post, router, send, {self},
 };
 
-/// What the audit annotation says where the snapshot has no namespaces.
+/// The audit annotation for a snapshot without namespaces.
 const UNKNOWN: &str = "no policy with a namespaceSelector applied, and its annotations were not read";
 const UID: &str = "0df28fbd-5f5f-11e8-bc74-36e6bb280816";
 
 #[tokio::test]
-async fn what_is_fine_is_allowed_and_nothing_more() {
+async fn a_pod_without_findings_is_allowed_without_additions() {
     let got = post(&router(), "/mutate?timeout=1s", pod_review("web").to_string()).await;
     assert_eq!(got.headers[header::CONTENT_TYPE], "application/json");
     assert_eq!(
@@ -47,9 +47,9 @@ async fn a_patch_is_base64_with_its_type_and_only_at_mutate() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_a_200_with_a_status_and_never_a_patch() {
+async fn a_denial_is_a_200_with_a_status_and_no_patch() {
     for path in ["/mutate", "/validate"] {
-        let review = post(&router(), path, pod_review("refuse-patch").to_string()).await.review();
+        let review = post(&router(), path, pod_review("deny-patch").to_string()).await.review();
         assert_eq!(review["allowed"], false);
         assert_eq!(
             review["status"],
@@ -59,7 +59,7 @@ async fn a_refusal_is_a_200_with_a_status_and_never_a_patch() {
                 "reason": "Forbidden",
                 "message": "MUL201 run-as-user: spec.securityContext.runAsUser: Windows has no numeric user ids; \
                             use windowsOptions.runAsUserName",
-                "details": {"name": "refuse-patch", "kind": "Pod", "causes": [{
+                "details": {"name": "deny-patch", "kind": "Pod", "causes": [{
                     "reason": "MUL201",
                     "field": "spec.securityContext.runAsUser",
                     "message": "Windows has no numeric user ids",
@@ -71,7 +71,7 @@ async fn a_refusal_is_a_200_with_a_status_and_never_a_patch() {
 }
 
 #[tokio::test]
-async fn what_mullion_does_not_speak_to_is_allowed_unseen() {
+async fn other_kinds_and_operations_are_allowed_without_a_review() {
     let router = router();
     let cases: [(&str, Value); 7] = [
         ("kind", json!({"group": "", "version": "v1", "kind": "ConfigMap"})),
@@ -83,7 +83,7 @@ async fn what_mullion_does_not_speak_to_is_allowed_unseen() {
         ("kind", json!({"group": "", "version": "v1", "kind": "PodExecOptions"})),
     ];
     for (member, value) in cases {
-        let mut review = pod_review("refuse-patch-warn");
+        let mut review = pod_review("deny-patch-warn");
         review["request"][member] = value.clone();
         let answer = post(&router, "/mutate", review.to_string()).await.review();
         assert_eq!(answer, json!({"uid": UID, "allowed": true}), "{value}");
@@ -117,7 +117,7 @@ async fn the_namespace_comes_from_the_request_else_from_the_object() {
 }
 
 #[tokio::test]
-async fn an_object_that_is_none_is_allowed_and_says_so() {
+async fn a_malformed_object_is_allowed_with_an_audit_annotation() {
     for object in [Value::Null, json!([]), json!("pod"), json!(1)] {
         let mut review = pod_review("web");
         review["request"]["object"] = object.clone();
@@ -129,7 +129,7 @@ async fn an_object_that_is_none_is_allowed_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_panic_allows_and_harms_nobody() {
+async fn a_panic_allows_the_request_and_later_ones_are_reviewed() {
     let (router, state) = support::router_and_state();
     for path in ["/mutate", "/validate"] {
         let answer = post(&router, path, pod_review("panic").to_string()).await.review();
@@ -137,13 +137,13 @@ async fn a_panic_allows_and_harms_nobody() {
         assert!(answer["warnings"][0].as_str().unwrap().contains("not checked"), "{answer}");
         assert!(answer["auditAnnotations"]["panicked"].is_string(), "{answer}");
         assert!(answer.get("patch").is_none());
-        assert_eq!(post(&router, path, pod_review("refuse").to_string()).await.review()["allowed"], false);
+        assert_eq!(post(&router, path, pod_review("deny").to_string()).await.review()["allowed"], false);
     }
     assert!(state.metrics.encode().unwrap().contains("mullion_review_panics_total 2"));
 }
 
 #[tokio::test]
-async fn other_methods_and_paths_are_not_there() {
+async fn other_methods_and_paths_do_not_exist() {
     let router = router();
     for (method, path, status) in [
         ("GET", "/mutate", StatusCode::METHOD_NOT_ALLOWED),
@@ -158,9 +158,9 @@ async fn other_methods_and_paths_are_not_there() {
 }
 
 #[tokio::test]
-async fn reviews_are_counted_by_what_came_of_them() {
+async fn reviews_are_counted_by_decision() {
     let (router, state) = support::router_and_state();
-    for name in ["web", "patch", "refuse", "panic"] {
+    for name in ["web", "patch", "deny", "panic"] {
         post(&router, "/mutate", pod_review(name).to_string()).await;
     }
     let text = state.metrics.encode().unwrap();
@@ -172,7 +172,7 @@ async fn reviews_are_counted_by_what_came_of_them() {
     }
 }
 
-/// Written out here, so that the encoder is not its own judge.
+/// Written out, so that the test does not depend on the encoder.
 fn base64_of(value: &Value) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
@@ -189,9 +189,9 @@ fn base64_of(value: &Value) -> String {
     out
 }
 
-/// The real engine through the real endpoint: what the other tests replace.
+/// The real engine at the real endpoints; the other tests replace it.
 #[tokio::test]
-async fn a_windows_pod_is_placed_refused_or_only_talked_about() {
+async fn a_windows_pod_is_placed_denied_or_only_warned_about() {
     let file = |mode: &str| {
         format!(
             "apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {{name: x}}\nspec: {{mode: {mode}, \
@@ -201,16 +201,16 @@ async fn a_windows_pod_is_placed_refused_or_only_talked_about() {
     let mut placed = pod_review("web");
     placed["request"]["object"]["spec"]["containers"][0]["image"] =
         json!("mcr.microsoft.com/windows/nanoserver:ltsc2022");
-    let mut refused = placed.clone();
-    refused["request"]["object"]["spec"]["securityContext"] = json!({"runAsUser": 1000});
+    let mut denied = placed.clone();
+    denied["request"]["object"]["spec"]["securityContext"] = json!({"runAsUser": 1000});
     for (mode, acts) in [("Enforce", true), ("Audit", false), ("Disabled", false)] {
         let policies = PolicySet::from_files(&[("x.yaml", file(mode))]).unwrap();
-        let state = Arc::new(State::fixed(ClusterSnapshot::default(), policies));
-        let router = router::router(state, Limits::default());
+        let state = Arc::new(WebhookState::fixed(ClusterSnapshot::default(), policies));
+        let router = router::router(state, BodyLimits::default());
         let answer = post(&router, "/mutate", placed.to_string()).await.review();
         assert_eq!(answer["allowed"], true, "{mode}");
         assert_eq!(answer.get("patch").is_some(), acts, "{mode}: {answer}");
-        let answer = post(&router, "/validate", refused.to_string()).await.review();
+        let answer = post(&router, "/validate", denied.to_string()).await.review();
         assert_eq!(answer["allowed"], !acts, "{mode}: {answer}");
         if acts {
             let causes = answer["status"]["details"]["causes"].as_array().unwrap();
@@ -229,7 +229,7 @@ fn counted(text: &str) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn what_came_of_it_is_counted_once_and_by_namespace() {
+async fn outcomes_are_counted_once_and_by_namespace() {
     let mut pod = pod_review("web");
     pod["request"]["object"]["spec"]["containers"][0]["image"] = json!("mcr.microsoft.com/windows/nanoserver:ltsc2022");
     pod["request"]["object"]["spec"]["securityContext"] = json!({"fsGroup": 1});
@@ -241,7 +241,7 @@ async fn what_came_of_it_is_counted_once_and_by_namespace() {
              rules: {{version: \"0.1\"}}}}\n"
         )
     };
-    // Audit changes nothing, so that each endpoint sees the same; Enforce has its patch applied in between.
+    // Audit changes nothing, so both endpoints get the same object; under Enforce the patch is applied in between.
     let enforced = [
         r#"mullion_rule_findings_total{namespace="shop",rule="MUL217",effect="repaired"} 1"#,
         r#"mullion_rule_findings_total{namespace="shop",rule="MUL601",effect="warned"} 1"#,
@@ -256,8 +256,8 @@ async fn what_came_of_it_is_counted_once_and_by_namespace() {
     ];
     for (mode, expected) in [("Enforce", enforced), ("Audit", audited)] {
         let policies = PolicySet::from_files(&[("x.yaml", file(mode))]).unwrap();
-        let state = Arc::new(State::fixed(ClusterSnapshot::default(), policies));
-        let router = router::router(Arc::clone(&state), Limits::default());
+        let state = Arc::new(WebhookState::fixed(ClusterSnapshot::default(), policies));
+        let router = router::router(Arc::clone(&state), BodyLimits::default());
         for dry_run in [true, false] {
             for review in [&pod, &user] {
                 let mut review = review.clone();
@@ -272,7 +272,7 @@ async fn what_came_of_it_is_counted_once_and_by_namespace() {
             }
             let text = state.metrics.encode().unwrap();
             if dry_run {
-                assert!(counted(&text).is_empty(), "of a dry run nothing comes: {text}");
+                assert!(counted(&text).is_empty(), "dry runs are not counted: {text}");
             } else {
                 assert_eq!(counted(&text), expected, "{mode}");
             }

@@ -1,4 +1,4 @@
-//! Reviews as the API server writes them, a server around an engine that does as it is told, and clients.
+//! Requests as the API server writes them, a server with an engine that the name of the pod controls, and clients.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -13,10 +13,10 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use mullion::server::accept::{ConnectionLimits, serve};
-use mullion::server::body::Limits;
+use mullion::server::body::BodyLimits;
 use mullion::server::tls::certificate::Certificate;
 use mullion::webhook::router;
-use mullion::webhook::state::State;
+use mullion::webhook::state::WebhookState;
 use mullion_engine::admission::response::{Denial, DenialCause, Endpoint, ReviewResponse};
 use mullion_engine::admission::review::{Review, review};
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
@@ -38,7 +38,7 @@ use tower::ServiceExt as _;
 /// The name that certificates are for.
 pub(crate) const NAME: &str = "mullion-webhook.mullion.svc";
 
-/// A review as `kubectl apply` of a pod causes it, managedFields and all.
+/// The request for `kubectl apply` of a pod, with managedFields.
 pub(crate) fn pod_review(name: &str) -> Value {
     json!({
         "kind": "AdmissionReview",
@@ -77,9 +77,9 @@ pub(crate) fn pod_review(name: &str) -> Value {
     })
 }
 
-/// An engine that does what the pod's name asks for: `patch`, `refuse`, `warn`, `panic`; and that tells in an audit
-/// annotation which namespace it was given.
-pub(crate) fn obedient(
+/// An engine that does what the pod's name contains: `patch`, `deny`, `warn`, `panic`; and that writes the namespace of the
+/// request into an audit annotation.
+pub(crate) fn scripted_engine(
     request: &ReviewRequest<'_>,
     snapshot: &ClusterSnapshot,
     policies: &PolicySet,
@@ -87,7 +87,7 @@ pub(crate) fn obedient(
 ) -> (Review, ReviewResponse) {
     let mut review = review(request, snapshot, &policies.resolve(request, snapshot));
     let name = request.workload.object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or("");
-    assert!(name != "panic", "as asked");
+    assert!(name != "panic", "on purpose");
     let mut answer = ReviewResponse::default();
     answer.audit.insert("namespace", request.workload.namespace.to_owned());
     if name.contains("patch") {
@@ -97,7 +97,7 @@ pub(crate) fn obedient(
     if name.contains("warn") {
         answer.warnings = vec!["first".to_owned(), "second".to_owned()];
     }
-    if name.contains("refuse") {
+    if name.contains("deny") {
         review.findings = vec![finding()];
         answer.denial = Some(Denial {
             message: finding().sentence(),
@@ -130,28 +130,28 @@ fn finding() -> Finding {
     }
 }
 
-/// A ready state around [`obedient`].
-pub(crate) fn state() -> Arc<State> {
-    let mut state = State::fixed(ClusterSnapshot::default(), PolicySet::default());
-    state.judge = obedient;
+/// A ready state with [`scripted_engine`].
+pub(crate) fn state() -> Arc<WebhookState> {
+    let mut state = WebhookState::fixed(ClusterSnapshot::default(), PolicySet::default());
+    state.review = scripted_engine;
     state.certificate.store(true, std::sync::atomic::Ordering::Release);
     Arc::new(state)
 }
 
-/// The routes around [`state`], without a network.
+/// The routes with [`state`], without a network.
 pub(crate) fn router() -> Router {
-    router::router(state(), Limits::default())
+    router::router(state(), BodyLimits::default())
 }
 
-/// An answer, read.
+/// A response with its body.
 #[derive(Debug)]
-pub(crate) struct Got {
+pub(crate) struct TestResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
 }
 
-impl Got {
+impl TestResponse {
     pub(crate) async fn read<B>(response: Response<B>) -> Self
     where
         B: hyper::body::Body,
@@ -182,11 +182,11 @@ pub(crate) fn request(path: &str, body: impl Into<Body>) -> Request<Body> {
     builder.header(header::HOST, NAME).body(body.into()).unwrap()
 }
 
-pub(crate) async fn send(router: &Router, request: Request<Body>) -> Got {
-    Got::read(router.clone().oneshot(request).await.unwrap()).await
+pub(crate) async fn send(router: &Router, request: Request<Body>) -> TestResponse {
+    TestResponse::read(router.clone().oneshot(request).await.unwrap()).await
 }
 
-pub(crate) async fn post(router: &Router, path: &str, body: impl Into<Body>) -> Got {
+pub(crate) async fn post(router: &Router, path: &str, body: impl Into<Body>) -> TestResponse {
     send(router, request(path, body)).await
 }
 
@@ -196,7 +196,7 @@ pub(crate) fn pair() -> (rcgen::Certificate, KeyPair) {
     (CertificateParams::new(vec![NAME.to_owned()]).unwrap().self_signed(&key).unwrap(), key)
 }
 
-/// Writes a pair as a mounted Secret has it.
+/// Writes a pair with the file names of a mounted Secret.
 pub(crate) fn write_pair(dir: &Path, certificate: &str, key: &str) {
     std::fs::write(dir.join("tls.crt"), certificate).unwrap();
     std::fs::write(dir.join("tls.key"), key).unwrap();
@@ -205,7 +205,7 @@ pub(crate) fn write_pair(dir: &Path, certificate: &str, key: &str) {
 /// A server on a loopback port.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
-    pub(crate) state: Arc<State>,
+    pub(crate) state: Arc<WebhookState>,
     pub(crate) dir: tempfile::TempDir,
     pub(crate) certificate: Arc<Certificate>,
     pub(crate) seen: u64,
@@ -216,11 +216,11 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) async fn start(limits: ConnectionLimits) -> Self {
-        Self::around(state(), limits).await
+        Self::with_state(state(), limits).await
     }
 
-    /// With an engine, a snapshot and policies of its own.
-    pub(crate) async fn around(state: Arc<State>, limits: ConnectionLimits) -> Self {
+    /// With another engine, snapshot and policies.
+    pub(crate) async fn with_state(state: Arc<WebhookState>, limits: ConnectionLimits) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let (certificate, key) = pair();
         write_pair(dir.path(), &certificate.pem(), &key.serialize_pem());
@@ -231,7 +231,7 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        let router = router::router(Arc::clone(&state), Limits::default());
+        let router = router::router(Arc::clone(&state), BodyLimits::default());
         let serving = serve(listener, Some(config), router, limits, state.metrics.clone(), stop.clone());
         let task = tokio::spawn(serving);
         Self { address, state, dir, certificate, seen, stop, task, roots }
@@ -262,7 +262,7 @@ impl Server {
     /// One review on a connection of its own.
     pub(crate) async fn review(&self, name: &str) -> Value {
         let mut client = self.http1().await;
-        Got::read(within(client.send_request(full("/mutate", name))).await.unwrap()).await.review()
+        TestResponse::read(within(client.send_request(full("/mutate", name))).await.unwrap()).await.review()
     }
 }
 
@@ -292,7 +292,7 @@ pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// The routes and their state.
-pub(crate) fn router_and_state() -> (Router, Arc<State>) {
+pub(crate) fn router_and_state() -> (Router, Arc<WebhookState>) {
     let state = state();
-    (router::router(Arc::clone(&state), Limits::default()), state)
+    (router::router(Arc::clone(&state), BodyLimits::default()), state)
 }

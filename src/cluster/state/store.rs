@@ -32,7 +32,7 @@ pub struct Store {
 impl Store {
     /// Of the ConfigMap in `namespace`, which is nobody's if it is made here.
     pub fn new(client: Client, namespace: &str) -> Self {
-        let owner = Owner::nobody();
+        let owner = Owner::none();
         Self { api: Api::namespaced(client, namespace), namespace: namespace.to_owned(), owner }
     }
 
@@ -53,7 +53,7 @@ impl Store {
         if !standing.found {
             return Ok(standing);
         }
-        let asked = timeout(CALL, self.owner.ask()).await.context("no answer");
+        let asked = timeout(CALL, self.owner.reference()).await.context("no answer");
         let ours = asked.and_then(|answer| Ok(answer?)).context("cannot ask which service account this is")?;
         match ours {
             Some(ours) if standing.service_account.as_deref() != Some(&ours.uid) => {
@@ -116,7 +116,7 @@ impl Store {
     }
 
     async fn create(&self, state: &mut State) -> kube::Result<ConfigMap> {
-        let owner = within(self.owner.ask()).await?;
+        let owner = within(self.owner.reference()).await?;
         state.service_account = owner.as_ref().map(|owner| owner.uid.clone());
         let metadata = ObjectMeta {
             name: Some(NAME.to_owned()),
@@ -135,8 +135,8 @@ impl Store {
         data: &Value,
     ) -> kube::Result<ConfigMap> {
         let references = standing.metadata.owner_references.as_deref().unwrap_or_default();
-        let owners = ours.and_then(|ours| owner_references::with(references, ours));
-        owner_references::written(&self.what(), owners, |owners| {
+        let owners = ours.and_then(|ours| owner_references::with_reference(references, ours));
+        owner_references::write_with_owners(&self.what(), owners, |owners| {
             let mut body =
                 json!({ "metadata": { "resourceVersion": standing.metadata.resource_version }, "data": data });
             if let (Some(owners), Some(metadata)) = (owners, body.get_mut("metadata").and_then(Value::as_object_mut)) {

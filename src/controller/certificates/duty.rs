@@ -15,7 +15,7 @@ use kube::runtime::watcher::Config;
 use kube::{Api, Client, Resource};
 use tokio::time::{Instant, sleep};
 
-use crate::cluster::owner_references::not_adopted;
+use crate::cluster::owner_references::warn_not_adopted;
 use crate::cluster::watch::changes;
 use crate::controller::certificates::objects::{CallError, Found, Objects, Which};
 use crate::controller::certificates::plan::{Plan, Seen, Step, plan};
@@ -55,7 +55,7 @@ async fn work(leading: &Leading, settings: Arc<Settings>) {
         pair: None,
         writes: VecDeque::new(),
         left_alone: Vec::new(),
-        not_adopted: Vec::new(),
+        warn_not_adopted: Vec::new(),
     };
     let mut backoff = BACKOFF.0;
     loop {
@@ -139,7 +139,7 @@ struct Duty {
     /// Configurations that another tool fills in: said once.
     left_alone: Vec<Which>,
     /// Secrets that could not be given their owner: said once.
-    not_adopted: Vec<&'static str>,
+    warn_not_adopted: Vec<&'static str>,
 }
 
 impl Duty {
@@ -200,9 +200,9 @@ impl Duty {
             match self.objects.adopt(name, stored).await {
                 Ok(adopted) => changed |= adopted,
                 Err(CallError::Refused(status)) if matches!(status.code, 404 | 409) => changed = true,
-                Err(CallError::Refused(status)) if status.code == 403 && !self.not_adopted.contains(&name) => {
-                    self.not_adopted.push(name);
-                    not_adopted(&format!("Secret {}/{name}", self.objects.namespace), &status.message);
+                Err(CallError::Refused(status)) if status.code == 403 && !self.warn_not_adopted.contains(&name) => {
+                    self.warn_not_adopted.push(name);
+                    warn_not_adopted(&format!("Secret {}/{name}", self.objects.namespace), &status.message);
                 }
                 // The next pass tries again.
                 Err(_) => {}

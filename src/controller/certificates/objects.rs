@@ -26,7 +26,7 @@ use crate::controller::certificates::plan::Content;
 use crate::controller::certificates::{CA_SECRET, TLS_SECRET};
 use crate::controller::metrics::Outcome;
 use crate::controller::names::CONFIGURATION;
-use crate::telemetry::error_text::refusal;
+use crate::telemetry::error_text::status_text;
 use crate::value_hash::hash_of;
 
 /// The types that the Secrets have.
@@ -46,7 +46,7 @@ const INJECTORS: [&str; 5] = [
 /// Why a call brought nothing.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CallError {
-    #[error("{}", refusal(.0))]
+    #[error("{}", status_text(.0))]
     Refused(Box<kube::core::Status>),
     #[error("{0}")]
     Broken(String),
@@ -265,7 +265,7 @@ impl Objects {
                     let request = self.request().delete(name, &params).map_err(broken)?;
                     self.client.request_text(request).await?;
                 }
-                let owners = self.owner.ask().await?.map(|owner| vec![owner]);
+                let owners = self.owner.reference().await?.map(|owner| vec![owner]);
                 let labels = json!({ (MANAGED_BY.0): MANAGED_BY.1 });
                 let metadata = json!({ "name": name, "labels": labels, "ownerReferences": owners });
                 let data: BTreeMap<_, _> = data.into_iter().filter(|(_, value)| value.is_some()).collect();
@@ -282,7 +282,7 @@ impl Objects {
     pub(crate) async fn adopt(&self, name: &str, standing: &Stored) -> Result<bool, CallError> {
         within(async {
             let metadata = &standing.metadata;
-            let owners = self.owner.wanted(metadata.owner_references.as_deref().unwrap_or_default()).await?;
+            let owners = self.owner.corrected(metadata.owner_references.as_deref().unwrap_or_default()).await?;
             let Some(owners) = owners else { return Ok(false) };
             let body =
                 json!({ "metadata": { "resourceVersion": metadata.resource_version, "ownerReferences": owners } });

@@ -183,7 +183,7 @@ impl Seat {
     async fn send(&self, version: Option<&str>, claim: &Claim) -> kube::Result<Lease> {
         let params = &post_params();
         let (Some(version), Some(last)) = (version, &self.last) else {
-            let owners = self.owner.ask().await?.map(|owner| vec![owner]);
+            let owners = self.owner.reference().await?.map(|owner| vec![owner]);
             let labels = json!({ (MANAGED_BY.0): MANAGED_BY.1 });
             let lease = json!({ "metadata": { "name": NAME, "labels": labels, "ownerReferences": owners } });
             let mut lease = serde_json::from_value(lease).map_err(kube::Error::SerdeError)?;
@@ -194,7 +194,7 @@ impl Seat {
         lease.metadata.resource_version = Some(version.to_owned());
         claim.put_into(&mut lease);
         let what = format!("Lease {}/{NAME}", self.namespace);
-        owner_references::written(&what, self.owners(last).await, |owners| {
+        owner_references::write_with_owners(&what, self.owners(last).await, |owners| {
             let mut lease = lease.clone();
             if owners.is_some() {
                 lease.metadata.owner_references = owners;
@@ -211,7 +211,7 @@ impl Seat {
             return None;
         }
         // Leading does not wait for it.
-        self.owner.wanted(last.metadata.owner_references.as_deref().unwrap_or_default()).await.ok().flatten()
+        self.owner.corrected(last.metadata.owner_references.as_deref().unwrap_or_default()).await.ok().flatten()
     }
 
     /// Until it is not ours any more, or the API server does not let us.

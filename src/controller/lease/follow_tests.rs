@@ -129,7 +129,7 @@ fn refusal(code: u16) -> Value {
 }
 
 fn start(server: &Server, identity: &str) -> Follower {
-    start_owned(server, identity, Owner::nobody())
+    start_owned(server, identity, Owner::none())
 }
 
 fn start_owned(server: &Server, identity: &str, owner: Owner) -> Follower {

@@ -154,9 +154,9 @@ async fn reach(calls: &Calls, dry_run: bool, namespace: &str) -> anyhow::Result<
     let leases: Api<Lease> = Api::namespaced(calls.client.clone(), namespace);
     let (owner, worked) = match calls.again(Patience::Short, || leases.get_opt(lease::NAME)).await {
         Ok(Some(lease)) => (Owner::among(&lease.metadata.owner_references.unwrap_or_default()), true),
-        Ok(None) => (Owner::nobody(), false),
+        Ok(None) => (Owner::none(), false),
         // There may be one.
-        Err(_) => (Owner::nobody(), true),
+        Err(_) => (Owner::none(), true),
     };
     let store = Store::new(calls.client.clone(), namespace).owned_by(owner);
     if dry_run || !worked {

@@ -1,4 +1,4 @@
-//! The certificate that handshakes use, replaced while connections are open.
+//! The certificate of TLS handshakes, replaced while connections are open.
 
 use std::ops::Range;
 use std::path::Path;
@@ -12,7 +12,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
 use crate::server::tls::directory;
-use crate::server::tls::key_pair::{Content, TlsError};
+use crate::server::tls::key_pair::{TlsContent, TlsError};
 use crate::telemetry::metrics::Metrics;
 use crate::value_hash::hash_of;
 
@@ -36,22 +36,22 @@ fn valid(pair: &CertifiedKey) -> Option<Range<i64>> {
 }
 
 impl Certificate {
-    /// Reads the pair in `dir`; also says which content that was, for [`Certificate::reload`].
+    /// Reads the pair in `dir`; also returns the hash of the content, for [`Certificate::reload`].
     pub fn load(dir: &Path) -> Result<(Arc<Self>, u64), TlsError> {
         let content = directory::read(dir)?;
         let current = ArcSwapOption::from_pointee(content.pair()?);
         Ok((Arc::new(Self { current }), content.hash()))
     }
 
-    /// Reads the files again and takes them if they changed and are good. Returns the content seen, good or bad: a bad
-    /// pair is reported once, not every few seconds.
+    /// Reads the files again and uses them if they changed and are valid. Returns the hash of the content, valid or not: an
+    /// invalid pair is reported once, not every few seconds.
     pub fn reload(&self, dir: &Path, seen: u64, metrics: &Metrics) -> u64 {
         self.take(directory::read(dir), seen, metrics)
     }
 
-    /// Takes what was found, if it is good and not what was `seen` last. Returns the content seen, good or bad.
-    pub fn take(&self, found: Result<Content, TlsError>, seen: u64, metrics: &Metrics) -> u64 {
-        let content = match found {
+    /// Uses `content`, if it is valid and differs from the `seen` one. Returns its hash, valid or not.
+    pub fn take(&self, content: Result<TlsContent, TlsError>, seen: u64, metrics: &Metrics) -> u64 {
+        let content = match content {
             Ok(content) => content,
             Err(error) => {
                 let missing = hash_of(&error.to_string());
@@ -67,7 +67,7 @@ impl Certificate {
         }
         match content.pair() {
             Ok(pair) => {
-                // Back from a bad or missing pair to the one in force: nothing new.
+                // The pair in force again, after an invalid or missing one: no new certificate.
                 let same = self.current.load().as_ref().is_some_and(|current| current.cert == pair.cert);
                 let valid = valid(&pair);
                 self.current.store(Some(Arc::new(pair)));
@@ -81,7 +81,7 @@ impl Certificate {
     }
 
     /// Whether there is a pair to serve.
-    pub fn is_loaded(&self) -> bool {
+    pub(crate) fn is_loaded(&self) -> bool {
         self.current.load().is_some()
     }
 
@@ -90,8 +90,8 @@ impl Certificate {
         self.current.load().as_deref().and_then(valid)
     }
 
-    /// TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, with whatever pair is in force when a client says hello. The API server
-    /// speaks HTTP/1.1 to webhooks on purpose, so that its calls spread over the replicas.
+    /// TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1, with the pair that is in force at the handshake. The API server
+    /// uses HTTP/1.1 to webhooks on purpose, so that its calls spread over the replicas.
     pub fn server_config(self: &Arc<Self>) -> anyhow::Result<ServerConfig> {
         let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()

@@ -5,26 +5,26 @@
 
 use std::path::Path;
 
-use crate::server::tls::key_pair::{CERTIFICATE, Content, KEY, TlsError};
+use crate::server::tls::key_pair::{CERTIFICATE, KEY, TlsContent, TlsError};
 
 /// Where kubelet keeps the files of a mounted Secret: a link that moves from one complete set to the next.
 const DATA_LINK: &str = "..data";
 
-/// What the files in `dir` hold.
-pub fn read(dir: &Path) -> Result<Content, TlsError> {
-    // Through the link once, so that both files are of one set although it moves meanwhile.
+/// Reads the files in `dir`.
+pub(crate) fn read(dir: &Path) -> Result<TlsContent, TlsError> {
+    // The link is resolved once, so that both files are from one set even if the link moves meanwhile.
     let set = std::fs::canonicalize(dir.join(DATA_LINK)).unwrap_or_else(|_| dir.to_owned());
     let read = |name: &str| {
         read_file(&set.join(name))
             .map_err(|problem| TlsError::Unreadable { path: dir.join(name).display().to_string(), problem })
     };
-    Ok(Content { origin: dir.display().to_string(), certificate: read(CERTIFICATE)?, key: read(KEY)? })
+    Ok(TlsContent { origin: dir.display().to_string(), certificate: read(CERTIFICATE)?, key: read(KEY)? })
 }
 
 fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
-    // Asked before opening: opening a pipe would wait for a writer.
+    // Checked before opening: opening a pipe would wait for a writer.
     if !std::fs::metadata(path)?.is_file() {
-        return Err(std::io::Error::other("it is no regular file"));
+        return Err(std::io::Error::other("it is not a regular file"));
     }
     std::fs::read(path)
 }

@@ -1,4 +1,4 @@
-//! Certificate chain and private key of a `kubernetes.io/tls` Secret, read and checked.
+//! Certificate chain and private key of a `kubernetes.io/tls` Secret, parsed and checked.
 
 use std::fmt;
 
@@ -27,25 +27,25 @@ pub enum TlsError {
     },
     /// There is no such Secret.
     #[error(
-        "{origin} does not exist; mullion controller --webhook-service NAME makes one, mullion-tls, in its own namespace"
+        "{origin} does not exist; mullion controller --webhook-service NAME creates one, mullion-tls, in its own namespace"
     )]
     Missing {
         /// The Secret.
         origin: String,
     },
-    /// The content is of no use.
+    /// The content is invalid.
     #[error("{origin}: {problem}")]
     Unusable {
         /// The directory or the Secret.
         origin: String,
         /// What is wrong with it.
-        problem: PairError,
+        problem: KeyPairError,
     },
 }
 
-/// Why a certificate and a key are no pair.
+/// Why a certificate and a key are not a pair.
 #[derive(Debug, thiserror::Error)]
-pub enum PairError {
+pub enum KeyPairError {
     /// No PEM, or PEM without what is needed.
     #[error("{name}: {problem}; expected {expected} in PEM")]
     Malformed {
@@ -53,44 +53,44 @@ pub enum PairError {
         name: &'static str,
         /// What is wrong with it.
         problem: String,
-        /// What should be there.
+        /// The expected content.
         expected: &'static str,
     },
-    /// They do not belong together, or are of no use to rustls.
+    /// They do not belong together, or rustls does not accept them.
     #[error("{CERTIFICATE} and {KEY} cannot be used together: {0}")]
     Mismatch(rustls::Error),
 }
 
-/// What a directory or a Secret holds; not yet looked at.
-pub struct Content {
+/// The files of a directory or a Secret; not yet parsed.
+pub struct TlsContent {
     /// Which directory or Secret, for messages.
     pub(crate) origin: String,
     pub(crate) certificate: Vec<u8>,
     pub(crate) key: Vec<u8>,
 }
 
-impl fmt::Debug for Content {
+impl fmt::Debug for TlsContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Content of {}", self.origin)
+        write!(f, "TlsContent of {}", self.origin)
     }
 }
 
 /// The pair of a certificate chain and its key, both PEM.
-pub fn pair(certificate: &[u8], key: &[u8]) -> Result<CertifiedKey, PairError> {
-    let malformed = |name, problem, expected| PairError::Malformed { name, problem, expected };
+pub(crate) fn pair(certificate: &[u8], key: &[u8]) -> Result<CertifiedKey, KeyPairError> {
+    let malformed = |name, problem, expected| KeyPairError::Malformed { name, problem, expected };
     let expected = "a certificate and the chain below its root";
     let chain = CertificateDer::pem_slice_iter(certificate)
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| malformed(CERTIFICATE, error.to_string(), expected))?;
     if chain.is_empty() {
-        return Err(malformed(CERTIFICATE, "there is no certificate in it".to_owned(), expected));
+        return Err(malformed(CERTIFICATE, "it contains no certificate".to_owned(), expected));
     }
     let key = PrivateKeyDer::from_pem_slice(key)
         .map_err(|error| malformed(KEY, error.to_string(), "an unencrypted private key (PKCS#8, PKCS#1 or SEC1)"))?;
-    CertifiedKey::from_der(chain, key, &default_provider()).map_err(PairError::Mismatch)
+    CertifiedKey::from_der(chain, key, &default_provider()).map_err(KeyPairError::Mismatch)
 }
 
-impl Content {
+impl TlsContent {
     pub(crate) fn hash(&self) -> u64 {
         hash_of(&(&self.certificate, &self.key))
     }

@@ -1,14 +1,14 @@
-//! The certificate, swapped without a connection noticing.
+//! The certificate of the server, replaced without dropping a connection.
 //!
 //! ```text
 //! directory, read every few seconds (directory) ─┐
-//! Secret, watched (secret) ──────────────────────┴→ Content → a pair that fits → the one that is served
+//! Secret, watched (secret) ──────────────────────┴→ TlsContent → valid key pair → Certificate
 //! ```
 //!
-//! A pair that is no good changes nothing but a metric. The rustls configuration stays the same object, so TLS sessions
-//! survive a rotation too. Until there is a pair, handshakes fail.
+//! An invalid pair changes only a metric. The rustls configuration stays the same object, so TLS sessions survive a
+//! rotation, too. Until there is a pair, handshakes fail.
 
 pub mod certificate;
-pub mod directory;
-pub mod key_pair;
-pub mod secret;
+pub(crate) mod directory;
+pub(crate) mod key_pair;
+pub(crate) mod secret;

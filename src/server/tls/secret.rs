@@ -1,7 +1,7 @@
-//! The certificate from a Secret, by a watch: `--tls-secret`.
+//! The certificate from a watched Secret: `--tls-secret`.
 //!
-//! A Secret that is deleted takes nothing away: the pair it had is served until another comes. That it is missing is
-//! nothing wrong at first: the controller makes it, and starts no earlier than the webhook does. It is if it lasts.
+//! If the Secret is deleted, its pair is served until another one comes. A missing Secret is normal at first, because the
+//! controller creates it and starts no earlier than the webhook. It is a failure if it lasts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,10 +18,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cluster::watch;
 use crate::server::tls::certificate::Certificate;
-use crate::server::tls::key_pair::{CERTIFICATE, Content, KEY, TlsError};
-use crate::webhook::state::State;
+use crate::server::tls::key_pair::{CERTIFICATE, KEY, TlsContent, TlsError};
+use crate::webhook::state::WebhookState;
 
-/// How long the Secret may be missing before that is a failure. A controller that runs has made it in 3 s; its image may
+/// How long the Secret may be missing before that is a failure. A running controller creates it within 3 s; its image may
 /// have to be pulled before.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -56,13 +56,13 @@ impl fmt::Display for SecretName {
     }
 }
 
-/// Has `certificate` follow the Secret until `stop` is cancelled (`list`, `watch` on it), and `state` know
-/// when there is one. Failures are logged and tried again.
-pub async fn follow(
+/// Updates `certificate` from the Secret until `stop` is cancelled (`list`, `watch` on it), and sets `state.certificate`
+/// once there is one. Failures are logged and tried again.
+pub(crate) async fn follow(
     client: Client,
     secret: SecretName,
     certificate: Arc<Certificate>,
-    state: Arc<State>,
+    state: Arc<WebhookState>,
     stop: CancellationToken,
 ) {
     let streaming = watch::streams_lists(&client).await;
@@ -74,28 +74,28 @@ pub async fn follow(
     }
 }
 
-/// Whether the Secret is there, as far as that is news.
+/// Whether the Secret exists, and whether its absence was reported.
 enum Presence {
-    Unsaid,
-    /// It is missing; from then on that is a failure.
+    Unreported,
+    /// It is missing; from that time on this is a failure.
     MissingUntil(Instant),
-    /// It is missing, and that was said.
+    /// It is missing, and that was reported.
     Overdue,
 }
 
-/// Takes what `changes` bring. Does not end before they do.
+/// Applies the `changes` until they end.
 async fn keep(
     changes: impl Stream<Item = Event<Secret>>,
     secret: &SecretName,
     certificate: &Certificate,
-    state: &State,
+    state: &WebhookState,
 ) {
     let mut changes = std::pin::pin!(changes);
-    let (mut seen, mut listed, mut presence) = (0, None, Presence::Unsaid);
+    let (mut seen, mut listed, mut presence) = (0, None, Presence::Unreported);
     loop {
         let event = match presence {
             Presence::MissingUntil(end) => timeout_at(end, changes.next()).await,
-            Presence::Unsaid | Presence::Overdue => Ok(changes.next().await),
+            Presence::Unreported | Presence::Overdue => Ok(changes.next().await),
         };
         let newest = match event {
             Ok(Some(Event::Init)) => {
@@ -118,25 +118,25 @@ async fn keep(
         };
         match (newest, &presence) {
             (Some(found), _) => {
-                presence = Presence::Unsaid;
+                presence = Presence::Unreported;
                 seen = certificate.take(Ok(content(secret, found)), seen, &state.metrics);
                 if certificate.is_loaded() {
                     state.certificate.store(true, Ordering::Release);
                 }
             }
-            (None, Presence::Unsaid) => {
+            (None, Presence::Unreported) => {
                 presence = Presence::MissingUntil(Instant::now() + PATIENCE);
-                tracing::info!(%secret, served = certificate.is_loaded(), "waiting for the certificate, which the controller makes");
+                tracing::info!(%secret, served = certificate.is_loaded(), "waiting for the certificate, which the controller creates");
             }
             (None, Presence::MissingUntil(_) | Presence::Overdue) => {}
         }
     }
 }
 
-fn content(name: &SecretName, secret: Secret) -> Content {
+fn content(name: &SecretName, secret: Secret) -> TlsContent {
     let mut data = secret.data.unwrap_or_default();
     let mut value = |key: &str| data.remove(key).unwrap_or_default().0;
-    Content { origin: format!("Secret {name}"), certificate: value(CERTIFICATE), key: value(KEY) }
+    TlsContent { origin: format!("Secret {name}"), certificate: value(CERTIFICATE), key: value(KEY) }
 }
 
 #[cfg(test)]
@@ -155,9 +155,9 @@ mod tests {
 
     const NAME: &str = "mullion/mullion-tls";
 
-    /// What came of `played` changes, one after the other, each at its second: failures and new certificates counted.
-    async fn played(changes: Vec<(u64, Event<Secret>)>, until: u64) -> (u64, u64) {
-        let state = State::fixed(ClusterSnapshot::default(), PolicySet::built_in());
+    /// The number of failures and of new certificates after `changes`, each at its second.
+    async fn counts_after(changes: Vec<(u64, Event<Secret>)>, until: u64) -> (u64, u64) {
+        let state = WebhookState::fixed(ClusterSnapshot::default(), PolicySet::built_in());
         let (certificate, name) = (Certificate::default(), NAME.parse().unwrap());
         let (sender, receiver): (UnboundedSender<_>, _) = unbounded();
         let start = Instant::now();
@@ -203,19 +203,24 @@ mod tests {
         let one = pair();
         for (what, changes, until, expected) in [
             ("a new installation", listed(0), 29, (0, 0)),
-            ("nobody makes it", listed(0), 31, (1, 0)),
-            ("nor ever, however often it is looked for", then(listed(0), then(listed(20), listed(40))), 900, (1, 0)),
-            ("it comes in time", then(listed(0), vec![(29, Apply(pair()))]), 900, (0, 1)),
-            ("it comes late", then(listed(0), vec![(60, Apply(pair()))]), 900, (1, 1)),
-            ("it is there", vec![(0, Init), (0, InitApply(pair())), (0, InitDone)], 900, (0, 1)),
+            ("it is never created", listed(0), 31, (1, 0)),
             (
-                "deleted, to have a new one",
+                "it is never created, and listed several times",
+                then(listed(0), then(listed(20), listed(40))),
+                900,
+                (1, 0),
+            ),
+            ("it is created in time", then(listed(0), vec![(29, Apply(pair()))]), 900, (0, 1)),
+            ("it is created late", then(listed(0), vec![(60, Apply(pair()))]), 900, (1, 1)),
+            ("it exists", vec![(0, Init), (0, InitApply(pair())), (0, InitDone)], 900, (0, 1)),
+            (
+                "deleted, and created with another pair",
                 vec![(0, Apply(pair())), (9, Delete(pair())), (12, Apply(pair()))],
                 900,
                 (0, 2),
             ),
             (
-                "deleted, and the same again",
+                "deleted, and created with the same pair",
                 vec![(0, Apply(one.clone())), (9, Delete(pair())), (12, Apply(one))],
                 900,
                 (0, 1),
@@ -226,10 +231,10 @@ mod tests {
                 900,
                 (1, 2),
             ),
-            ("what is there is no good", vec![(0, Apply(with("", "")))], 1, (1, 0)),
-            ("missing, and then no good", then(listed(0), vec![(5, Apply(with("", "")))]), 900, (1, 0)),
+            ("it is invalid", vec![(0, Apply(with("", "")))], 1, (1, 0)),
+            ("missing, and then invalid", then(listed(0), vec![(5, Apply(with("", "")))]), 900, (1, 0)),
         ] {
-            assert_eq!(played(changes, until).await, expected, "{what}");
+            assert_eq!(counts_after(changes, until).await, expected, "{what}");
         }
     }
 

@@ -1,10 +1,9 @@
-//! The AdmissionReview of `admission.k8s.io/v1`, as it is on the wire.
+//! The AdmissionReview of `admission.k8s.io/v1`: request and response on the wire.
 //!
-//! Our own types rather than kube's: those write `patch` as a list of numbers where the API wants base64, and cannot
-//! borrow.
+//! Not kube's types: they serialize `patch` as a list of numbers although the API requires base64, and they cannot borrow.
 
-pub mod object;
-pub mod request;
+pub(crate) mod object;
+pub(crate) mod request;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,18 +18,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The only version spoken.
+/// The only supported version.
 pub const API_VERSION: &str = "admission.k8s.io/v1";
-/// The only kind spoken.
-pub const KIND: &str = "AdmissionReview";
+/// The only supported kind.
+pub(crate) const KIND: &str = "AdmissionReview";
 
 /// How much of a foreign version and kind is quoted, in characters.
 const QUOTED: usize = 80;
 
-/// `request` of an AdmissionReview: what Mullion reads of it, texts borrowed from the body.
+/// `request` of an AdmissionReview: the members that Mullion reads, with texts borrowed from the body.
 #[derive(Debug)]
 pub struct AdmissionRequest<'a> {
-    /// Echoed in the answer.
+    /// Repeated in the response.
     pub uid: Cow<'a, str>,
     /// Of `object`, after conversion to the version that the webhook is registered for.
     pub kind: GroupVersionKind<'a>,
@@ -42,16 +41,16 @@ pub struct AdmissionRequest<'a> {
     pub namespace: Option<Text<'a>>,
     /// `CREATE`, `UPDATE`, `DELETE`, `CONNECT`.
     pub operation: Cow<'a, str>,
-    /// As far as it is read: nothing on DELETE, nothing of kinds that Mullion does not know, and of others without what
-    /// no review looks at.
+    /// The part of the object that is read: nothing on DELETE and of kinds that Mullion does not know; of other kinds, not the
+    /// members that no review reads.
     pub object: Value,
-    /// On UPDATE, read as far as `object`.
+    /// On UPDATE; read like `object`.
     pub old_object: Value,
     /// Nothing will be stored. Mullion has no side effects either way.
     pub dry_run: Option<bool>,
 }
 
-/// Which type an object has.
+/// The type of an object.
 #[derive(Debug, Deserialize)]
 pub struct GroupVersionKind<'a> {
     /// Empty for the core group.
@@ -67,35 +66,37 @@ pub struct GroupVersionKind<'a> {
 #[serde(transparent)]
 pub struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Why a body is no AdmissionReview.
+/// Why a body is not an AdmissionReview.
 #[derive(Debug, thiserror::Error)]
 pub enum EnvelopeError {
     /// Truncated, garbage, empty, nested too deep, or a member is missing.
-    #[error("the body is no AdmissionReview: {0}; expected the JSON that the Kubernetes API server sends to webhooks")]
+    #[error(
+        "the body is not an AdmissionReview: {0}; expected the JSON that the Kubernetes API server sends to webhooks"
+    )]
     Json(#[from] serde_json::Error),
     /// Another kind of object.
     #[error("expected apiVersion {API_VERSION} and kind {KIND}, found {api_version:?} and {kind:?}")]
     Unknown {
-        /// As it came, cut.
+        /// As received, cut.
         api_version: String,
-        /// As it came, cut.
+        /// As received, cut.
         kind: String,
     },
-    /// An answer instead of a question, or an empty shell.
+    /// A response instead of a request, or neither.
     #[error("the AdmissionReview has no member \"request\"")]
     NoRequest,
 }
 
-/// What is answered.
+/// The response to an [`AdmissionRequest`].
 #[derive(Debug, Default)]
 pub struct AdmissionResponse {
     /// `None`: allowed.
     pub denial: Option<Denial>,
-    /// As what the request is refused.
+    /// The status of the denial.
     pub denial_status: DenialStatus,
-    /// Goes out only if the request is allowed and this is not empty.
+    /// Sent only if the request is allowed and this is not empty.
     pub patch: Vec<PatchOperation>,
-    /// Shown to whoever sent the request.
+    /// Shown to the sender of the request.
     pub warnings: Vec<String>,
     /// Stored by the API server as `<webhook name>/<key>`.
     pub audit: BTreeMap<&'static str, String>,
@@ -104,11 +105,11 @@ pub struct AdmissionResponse {
 /// The status of a denial.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum DenialStatus {
-    /// 403: the object is well-formed, and not wanted so.
+    /// 403: the object is well-formed, but denied.
     #[default]
     Forbidden,
-    /// 422: the object says something that has no meaning. `kubectl` prints the causes one below the other, and
-    /// `kubectl edit` opens the file again with them on top; of a 403 it prints the message after the whole patch.
+    /// 422: a value in the object is invalid. `kubectl` prints the causes one below the other, and `kubectl edit` opens the file
+    /// again with them on top; for a 403 it prints the message after the whole patch.
     Invalid,
 }
 
@@ -121,7 +122,7 @@ impl DenialStatus {
     }
 }
 
-/// What may have come in place of [`Whole`].
+/// A body that is not a [`Whole`].
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Envelope<'a> {
@@ -133,7 +134,7 @@ struct Envelope<'a> {
     request: Option<&'a RawValue>,
 }
 
-/// What is expected.
+/// A valid AdmissionReview.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Whole<'a> {
@@ -200,14 +201,14 @@ struct Cause<'a> {
 impl<'a> AdmissionRequest<'a> {
     /// Reads the body of a POST.
     pub fn parse(body: &'a [u8]) -> Result<Self, EnvelopeError> {
-        // A good one in one pass over the text.
+        // A valid one in one pass over the text.
         if let Ok(Whole { api_version, kind, request: Some(request) }) = serde_json::from_slice(body)
             && api_version == API_VERSION
             && kind == KIND
         {
             return Ok(request);
         }
-        // Else in two steps, so that the request of a foreign version is not blamed for lacking what v1 has.
+        // Else in two steps, so that the error for another version is the version, not a missing member.
         let envelope: Envelope<'a> = serde_json::from_slice(body)?;
         if envelope.api_version != API_VERSION || envelope.kind != KIND {
             let [api_version, kind] = [&envelope.api_version, &envelope.kind].map(|text| shorten(text, QUOTED));
@@ -223,19 +224,19 @@ impl<'a> AdmissionRequest<'a> {
     }
 
     /// Whether a node is being created.
-    pub fn creates_node(&self) -> bool {
+    pub(crate) fn creates_node(&self) -> bool {
         let GroupVersionKind { group, kind } = &self.kind;
         group.is_empty() && kind == "Node" && self.operation == "CREATE" && self.subresource().is_none()
     }
 
-    /// Whether a ConfigMap is written.
-    pub fn writes_config_map(&self) -> bool {
+    /// Whether a ConfigMap is created or updated.
+    pub(crate) fn writes_config_map(&self) -> bool {
         let GroupVersionKind { group, kind } = &self.kind;
         let written = matches!(self.operation(), Some(Operation::Create | Operation::Update));
         group.is_empty() && kind == "ConfigMap" && written && self.subresource().is_none()
     }
 
-    /// The operation, if it is one that Kubernetes has today.
+    /// The operation, if Mullion knows it.
     pub fn operation(&self) -> Option<Operation> {
         operation(&self.operation)
     }
@@ -292,7 +293,7 @@ impl AdmissionResponse {
                     .collect(),
             },
         });
-        // A patch without patchType, an empty one or one beside a denial fails the call, or the user's request.
+        // A patch without patchType, an empty patch, or a patch with a denial makes the call or the user's request fail.
         let patch = if status.is_some() || self.patch.is_empty() {
             None
         } else {
@@ -349,19 +350,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_review_is_said_shortly() {
-        for (text, says) in [
-            ("", "the body is no AdmissionReview"),
-            ("{", "the body is no AdmissionReview"),
+    fn errors_of_a_malformed_review_are_short() {
+        for (text, expected) in [
+            ("", "the body is not an AdmissionReview"),
+            ("{", "the body is not an AdmissionReview"),
             ("[]", "expected apiVersion admission.k8s.io/v1"),
             ("{}", "expected apiVersion admission.k8s.io/v1"),
             (&MINIMAL.replace("k8s.io/v1", "k8s.io/v1beta1"), "found \"admission.k8s.io/v1beta1\""),
             (&MINIMAL.replace("uid", "id"), "missing field `uid`"),
             (r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}"#, "no member \"request\""),
-            (&"[".repeat(100_000), "the body is no AdmissionReview"),
+            (&"[".repeat(100_000), "the body is not an AdmissionReview"),
         ] {
             let error = AdmissionRequest::parse(text.as_bytes()).unwrap_err().to_string();
-            assert!(error.contains(says), "{error}");
+            assert!(error.contains(expected), "{error}");
             assert!(error.len() < 400, "{error}");
         }
     }
@@ -386,9 +387,9 @@ mod tests {
         let patched = encode(AdmissionResponse { patch: patch(), ..AdmissionResponse::default() });
         assert_eq!(patched["response"]["patchType"], "JSONPatch");
         assert_eq!(patched["response"]["patch"], "W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL3NwZWMveCJ9XQ==");
-        let refused = encode(AdmissionResponse { patch: patch(), denial: denial(), ..AdmissionResponse::default() });
+        let denied = encode(AdmissionResponse { patch: patch(), denial: denial(), ..AdmissionResponse::default() });
         assert_eq!(
-            refused["response"],
+            denied["response"],
             json!({"uid": "u\"1", "allowed": false, "status": {
                 "status": "Failure", "code": 403, "reason": "Forbidden", "message": "no",
                 "details": {"kind": "Pod", "causes": [{"reason": "MUL201", "message": "why", "field": "spec.x"}]},

@@ -1,4 +1,4 @@
-//! Reading `request` in one pass: what it is about stands before its objects, and says how much of them is read.
+//! Deserialization of `request` in one pass: kind and operation come before the objects and decide how much of them is read.
 
 use std::fmt;
 
@@ -104,9 +104,9 @@ fn required<T, E: Error>(value: Option<T>, name: &'static str) -> Result<T, E> {
 }
 
 impl Members<'_> {
-    /// How much is read of the objects: as much as whoever is asked about them looks at.
+    /// How much of the objects is read: the part that the handler of the request reads.
     fn extent(&self) -> Extent {
-        // The API server writes kind and operation first; nobody else has to.
+        // The API server writes kind and operation first; other clients need not.
         let (Some(kind), Some(operation)) = (&self.kind, &self.operation) else { return Extent::Whole };
         let known = WorkloadKind::in_group(&kind.group, &kind.kind).is_some();
         match super::operation(&operation.0) {
@@ -117,7 +117,7 @@ impl Members<'_> {
     }
 }
 
-/// Kinds that have no pods, and of which something is said all the same.
+/// Kinds without pods that Mullion reviews.
 fn is_watched(GroupVersionKind { group, kind }: &GroupVersionKind<'_>) -> bool {
     group.is_empty() && matches!(kind.as_ref(), "Node" | "ConfigMap")
 }

@@ -1,6 +1,6 @@
 //! What trials need and is expensive to start: a control plane, with or without Mullion on it.
 //!
-//! Nothing starts before a trial asks for it, and nothing runs longer than the last trial that wants it: an idle control
+//! A fixture starts when the first trial needs it, and stops after the last trial that needs it: an idle control
 //! plane takes 4 % of a processor and 0.7 GB.
 
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub trait Fixture: Send + Sync + Sized + 'static {
     /// Has the logs of its processes kept; returns the folders they will be in.
     fn keep_logs(&self) -> Vec<PathBuf>;
 
-    /// Takes away what a trial has left, before another one in a [`Pool`] gets it.
+    /// Removes what a trial has left, before another one in a [`Pool`] gets it.
     fn clean(&self) -> impl Future<Output = Result<()>> + Send {
         std::future::ready(Ok(()))
     }
@@ -78,7 +78,7 @@ impl<T: Fixture> Shared<T> {
         Arc::new(Self { sharers, start, state: tokio::sync::Mutex::default(), users: AtomicUsize::new(0) })
     }
 
-    /// Stops it, whoever would still use it.
+    /// Stops it, even if trials still use it.
     pub(crate) fn stop(&self) {
         if let Ok(mut state) = self.state.try_lock()
             && let Some(Ok(fixture)) = state.take()
@@ -125,7 +125,7 @@ impl<T: Fixture> Drop for SharedUser<T> {
 /// Fixtures that trials have for themselves, one after the other, at most a given number at the same time.
 ///
 /// A trial that passes leaves its fixture to the next one, which cleans it first. The fixture of a trial that fails is
-/// thrown away, because nobody knows what it holds.
+/// thrown away, because its state is unknown.
 pub struct Pool<T> {
     start: Start<T>,
     permits: Arc<Semaphore>,
@@ -144,7 +144,7 @@ impl<T: Fixture> Pool<T> {
         Arc::new(Self { start, permits, free: Mutex::default(), expected: AtomicUsize::new(0) })
     }
 
-    /// Stops those that are free, whoever would still take them.
+    /// Stops those that are free, even if trials still need them.
     pub(crate) fn stop(&self) {
         lock(&self.free).drain(..).for_each(stop);
     }

@@ -3,7 +3,7 @@
 //! Nodes become Ready and pods Running, but nothing is executed and no image is pulled. Windows nodes are node objects; the real
 //! scheduler, DaemonSet controller and admission chain do the rest.
 //!
-//! | module | what |
+//! | module | contains |
 //! |---|---|
 //! | `tools` | where the programs are ([`Tools`]); `tools/build.sh` builds them |
 //! | `process` | a group of processes that never outlives this one |
@@ -12,14 +12,14 @@
 //! | `node` | [`NodeSpec`]: nodes as kubelets register them |
 //! | `namespace` | [`TestNamespace`]: a namespace of a test's own |
 //! | `wait` | [`wait_for`]: every wait with a deadline |
-//! | `webhook` | [`WebhookRegistration`]: tells the API server about a webhook |
-//! | `chart` | [`Chart`]: what `charts/mullion` installs |
+//! | `webhook` | [`WebhookRegistration`]: registers a webhook with the API server |
+//! | `chart` | [`Chart`]: the objects of `charts/mullion` |
 //! | `mount` | [`ConfigMapMount`]: a ConfigMap as a kubelet mounts it |
 //! | `network` | [`own_network`], [`Network`]: pods have addresses, and Services reach them |
 //! | `kubelet` | [`Kubelet`]: pods of some nodes really run |
 //! | `mullion` | [`MullionProcess`]: the program under test |
 //! | `suite` | [`Suite`]: the trials of a program with `harness = false`, and [`soak`] |
-//! | `fixture` | [`Shared`], [`Pool`]: what trials share or take in turn |
+//! | `fixture` | [`Shared`], [`Pool`]: fixtures that trials share or use in turn |
 //! | `sweep` | clearing a control plane for the next trial |
 //!
 //! ```no_run
@@ -63,4 +63,4 @@ pub use process::free_port;
 pub use suite::{FixtureTrial, Suite, named, soak};
 pub use tools::{Tool, Tools};
 pub use wait::{Seen, wait_for};
-pub use webhook::{FailurePolicy, WebhookRegistration, wait_until_called, wait_until_refused};
+pub use webhook::{FailurePolicy, WebhookRegistration, wait_until_called, wait_until_denied};

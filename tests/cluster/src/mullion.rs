@@ -43,7 +43,7 @@ impl MullionBuilder {
         self
     }
 
-    /// Where the program was told to serve `/readyz`; take the port from [`crate::free_port`]. Without it nothing is waited for.
+    /// The address of `/readyz`, with a port from [`crate::free_port`]. Without it, the start does not wait for readiness.
     #[must_use]
     pub fn admin(mut self, address: SocketAddr) -> Self {
         self.admin = Some(address);
@@ -118,11 +118,11 @@ impl MullionProcess {
         self.group().kill(NAME)
     }
 
-    /// Sends `SIGTERM` (`SIGKILL` after thirty seconds), waits for the end, and returns how it ended and what it had printed.
+    /// Sends `SIGTERM` (`SIGKILL` after thirty seconds), waits for the end, and returns its exit status and its output.
     pub async fn stop(self) -> Result<(ExitStatus, String)> {
         let mut group = self.group.into_inner().unwrap_or_else(PoisonError::into_inner);
         tokio::task::spawn_blocking(move || {
-            // The folder goes with the process, the open file does not.
+            // The folder is removed with the process, the open file stays readable.
             let log = fs::File::open(group.log(NAME)).with_context(|| format!("open {}", group.log(NAME).display()))?;
             let Some((_, Some(status))) = group.stop().pop() else {
                 bail!("{NAME} did not end, not even by SIGKILL");

@@ -46,7 +46,7 @@ impl TestNamespace {
             Api::all(client.clone()).create(&PostParams::default(), &namespace),
         )
         .await?;
-        // Pods are refused while their service account is missing. The controller manager makes it sooner or later: do not wait for that.
+        // Pods are rejected while their service account is missing. The test creates it instead of waiting for the controller manager.
         let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), &name);
         let account = ServiceAccount {
             metadata: ObjectMeta { name: Some("default".to_owned()), ..ObjectMeta::default() },

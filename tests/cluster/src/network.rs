@@ -33,12 +33,12 @@ const NAMESPACES: [&str; 4] = ["--user", "--map-root-user", "--net", "--mount"];
 /// For a process to have its own network namespace.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Runs the calling program anew in namespaces of its own; call it first in `main`, before any thread starts.
+/// Runs the calling program again in namespaces of its own; call it first in `main`, before any thread starts.
 ///
 /// The process stays the same one: arguments, exit code and signals are those of the program. Inside, this returns.
 ///
 /// # Errors
-/// The machine does not let its users have namespaces: says what to look at.
+/// The error if users of the machine cannot create namespaces, with what to check.
 pub fn own_network() -> Result<()> {
     if env::var_os(INSIDE).is_some() {
         return ip(["link", "set", "lo", "up"]);
@@ -55,7 +55,7 @@ pub fn own_network() -> Result<()> {
     let arguments = env::args_os().skip(1);
     let mut command = Command::new("unshare");
     command.args(NAMESPACES).arg("--").arg(program).args(arguments).env(INSIDE, "yes");
-    Err(command.exec()).context("run the program anew in a network of its own")
+    Err(command.exec()).context("run the program again in a network of its own")
 }
 
 /// The addresses of one control plane: the API server's Service, and pods.
@@ -96,7 +96,7 @@ impl Network {
         Ipv4Addr::new(10, 96, self.number, 1)
     }
 
-    /// What the API server is told about all this.
+    /// Arguments of the API server for this network.
     pub(crate) fn api_server_flags(&self) -> Vec<String> {
         let address = self.api_server();
         vec![

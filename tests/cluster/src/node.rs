@@ -150,14 +150,14 @@ impl NodeSpec {
         self
     }
 
-    /// A node whose kubelet says that it is not ready: KWOK leaves it alone, and it keeps the not-ready taints.
+    /// A node whose kubelet reports that it is not ready: KWOK does not manage it, and it keeps the not-ready taints.
     #[must_use]
     pub fn not_ready(mut self) -> Self {
         self.ready = false;
         self
     }
 
-    /// A node whose pods really run: KWOK leaves it and them to a [`crate::Kubelet`].
+    /// A node whose pods really run: a [`crate::Kubelet`] manages it instead of KWOK.
     #[must_use]
     pub fn played(self) -> Self {
         self.label(PLAYED, "")

@@ -1,4 +1,4 @@
-//! The control plane: its options, its start, and what a test does with it.
+//! The control plane: its options, its start, and actions of tests.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -34,7 +34,7 @@ const START_DEADLINE: Duration = Duration::from_secs(300);
 const REQUEST_DEADLINE: Duration = Duration::from_secs(60);
 /// For KWOK and the controllers to play their parts for one node.
 const NODE_DEADLINE: Duration = Duration::from_secs(180);
-/// How often a start is tried when somebody else takes a port that was just free.
+/// How often a start is tried if another process takes a port that was just free.
 const ATTEMPTS: usize = 5;
 /// Control planes of a process at the same time; the next start waits for the end of one.
 static PLACES: Semaphore = Semaphore::const_new(6);
@@ -109,7 +109,7 @@ impl Builder {
     /// Starts the control plane and waits until the API server is ready.
     ///
     /// # Errors
-    /// Tools are missing (the message says how to build them), or a program ended early or was not ready in time: the message
+    /// Tools are missing (the message contains how to build them), or a program ended early or was not ready in time: the message
     /// shows the last lines of its log and where the logs are kept.
     pub async fn start(self) -> Result<ControlPlane> {
         let tools = Tools::locate()?;
@@ -215,7 +215,7 @@ const CONTROLLER_MANAGER_FLAGS: &[&str] = &[
     "--cert-dir=pki",
     "--kube-api-qps=1000", // 20 by default: 1,000 nodes took 113 s to lose their not-ready taint, and 6.5 s so
     "--kube-api-burst=2000",
-    // 50 s and 60 s by default. Here nodes are not ready when a test says so, and not when a busy machine is late with a
+    // 50 s and 60 s by default. Here nodes are not ready when a test sets it, and not when a busy machine is late with a
     // lease: nothing makes such a node ready again.
     "--node-monitor-grace-period=1h",
     "--node-startup-grace-period=1h",
@@ -274,7 +274,7 @@ fn write_kubeconfig(
     write_config(folder, &format!("{file}.kubeconfig"), url, user, &shows)
 }
 
-/// Writes `file` for a user who shows that to the API server.
+/// Writes a kubeconfig `file` for a user with these credentials.
 fn write_config(folder: &Path, file: &str, url: &str, user: &str, shows: &serde_json::Value) -> Result<PathBuf> {
     let config = json!({
         "apiVersion": "v1",
@@ -298,7 +298,7 @@ async fn client_from(kubeconfig: &Path) -> Result<Client> {
     let mut config = kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
         .await
         .with_context(|| format!("make sense of {}", kubeconfig.display()))?;
-    config.proxy_url = None; // the server is on loopback, whatever HTTPS_PROXY says
+    config.proxy_url = None; // the server is on loopback, even if HTTPS_PROXY is set
     Client::try_from(config).context("make a client for the control plane")
 }
 
@@ -321,7 +321,7 @@ struct Parts {
     api_server: Vec<String>,
 }
 
-/// Waits until the API server says so, or `running` that something ended.
+/// Waits until the API server is ready, or a process of `running` has ended.
 async fn api_server_ready(client: &Client, mut running: impl FnMut() -> Result<()>) -> Result<()> {
     wait_for("kube-apiserver to be ready", START_DEADLINE, || {
         let running = running();
@@ -410,7 +410,7 @@ impl ControlPlane {
         self.group().check()
     }
 
-    /// Kills the API server (`SIGKILL`), starts it anew on the same port, and waits until it is ready.
+    /// Kills the API server (`SIGKILL`), starts it again on the same port, and waits until it is ready.
     pub async fn restart_api_server(&self) -> Result<()> {
         let mut command = self.tools.command(Tool::ApiServer);
         self.group().restart(API_SERVER, command.args(&self.api_server))?;
@@ -465,7 +465,7 @@ impl ControlPlane {
             .with_context(what)?;
         let mut stdin = child.stdin.take().with_context(what)?;
         let feed = async move {
-            // kubectl may end without reading everything; its exit status tells.
+            // kubectl may end without reading everything; its exit status shows the result.
             stdin.write_all(input.as_bytes()).await.ok();
         };
         let (output, ()) = tokio::join!(child.wait_with_output(), feed);
@@ -522,12 +522,12 @@ impl ControlPlane {
         }
         let mut nodes = Vec::with_capacity(specs.len());
         for spec in specs {
-            nodes.push(self.settled(&api, spec).await?);
+            nodes.push(self.wait_until_stable(&api, spec).await?);
         }
         Ok(nodes)
     }
 
-    /// The object to create: nobody but us reports a status where KWOK does not run.
+    /// The object to create, with a status, because without KWOK nothing else reports one.
     fn object(&self, spec: &NodeSpec) -> Result<Node> {
         let mut node = spec.build()?;
         if !self.options.kwok && spec.is_ready() {
@@ -537,7 +537,7 @@ impl ControlPlane {
         Ok(node)
     }
 
-    async fn settled(&self, api: &Api<Node>, spec: &NodeSpec) -> Result<Node> {
+    async fn wait_until_stable(&self, api: &Api<Node>, spec: &NodeSpec) -> Result<Node> {
         let name = spec.name();
         let taints = spec.taints()?;
         if !self.options.controller_manager && spec.is_ready() {

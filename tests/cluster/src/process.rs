@@ -2,7 +2,7 @@
 //!
 //! A small shell (`supervisor.sh`) holds the reading end of a pipe whose writing end lives in this process only. Whatever ends
 //! this process (a drop, a panic, Ctrl-C, `exit`, even `SIGKILL`) closes the pipe; the shell then stops the group in
-//! order, keeps the logs if it was told to, and removes the folder. There is no second way down.
+//! order, keeps the logs if requested, and removes the folder. There is no other way to stop.
 
 use std::fs::{
     File, {self},
@@ -114,7 +114,7 @@ impl Group {
         self.order(&format!("{verb} {pid}"))
     }
 
-    /// Kills a member of the first rank, and starts it anew with the same log.
+    /// Kills a member of the first rank, and starts it again with the same log.
     pub(crate) fn restart(&mut self, name: &str, command: &mut Command) -> Result<()> {
         self.kill(name)?;
         let at = self.members.iter().position(|member| member.name == name);
@@ -186,7 +186,7 @@ impl Group {
             return kept.clone();
         }
         let kept = self.kept_folder();
-        // Without the shell nobody could copy them; the caller's own error matters more than that.
+        // Without the shell, nothing can copy them; the caller's own error is more important.
         if self.order(&format!("logs {}", kept.display())).is_ok() {
             self.kept = Some(kept.clone());
         }
@@ -299,10 +299,10 @@ pub(crate) fn tail(log: &Path) -> String {
     }
 }
 
-/// A loopback port that is free, chosen by the kernel, and that it chooses for nobody else within the next minute.
+/// A loopback port that is free, chosen by the kernel, and that it does not choose again within the next minute.
 ///
 /// A connection of the port was closed from its side, and the kernel remembers that for 60 s (`TIME_WAIT`): until then
-/// only those get the port who ask for it by number, with `SO_REUSEADDR`, as Rust's and Go's libraries do.
+/// only a process that requests the port by number gets it, with `SO_REUSEADDR`, as Rust's and Go's libraries do.
 pub fn free_port() -> Result<u16> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).context("ask the kernel for a free port on 127.0.0.1")?;
     let address = listener.local_addr().context("read the port that the kernel chose")?;
@@ -330,7 +330,7 @@ mod tests {
     fn ranks_are_stopped_in_order_and_the_folder_goes() {
         let order = tempfile::NamedTempFile::new().unwrap();
         let mut group = Group::new().unwrap();
-        // Says its name on SIGTERM; "ready" tells that the trap is set.
+        // Prints its name on SIGTERM; "ready" shows that the trap is set.
         let script = |name| {
             let path = order.path().display();
             sh(&format!("trap 'echo {name} >> {path}; exit 0' TERM; echo ready; while :; do sleep 0.01; done"))

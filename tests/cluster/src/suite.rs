@@ -1,4 +1,4 @@
-//! The trials of a test program that runs them itself (`harness = false`), because they share what is expensive to start.
+//! The trials of a test program that runs them itself (`harness = false`), because they share fixtures that are expensive to start.
 //!
 //! A trial that fails prints the command that runs it alone, and where the logs of its fixture are. How long each trial
 //! took, without waiting for its fixture, is written to `target/trial-times/<suite>.tsv`: seconds, a tab, the name.
@@ -28,7 +28,7 @@ pub fn soak() -> bool {
     std::env::var_os("MULLION_SOAK").is_some_and(|value| !value.is_empty())
 }
 
-/// A trial that is given a fixture: its name, and what it does.
+/// A trial with a fixture: its name, and its function.
 pub type FixtureTrial<T> = (&'static str, for<'a> fn(&'a T) -> BoxFuture<'a, Result<()>>);
 
 /// Trials, named after their functions, of one kind of fixture: `trials![nodes::nodes_of_every_kind, …]`.
@@ -177,7 +177,7 @@ impl Suite {
 }
 
 impl Context {
-    /// Runs in a task of its own, so that a panic becomes this trial's failure and nobody else's.
+    /// Runs in a task of its own, so that a panic fails this trial only.
     async fn timed(&self, name: &str, run: impl Future<Output = Result<()>> + Send + 'static) -> Result<()> {
         let began = Instant::now();
         let outcome = tokio::spawn(run).await;

@@ -25,19 +25,19 @@ use crate::wait::wait_for;
 const DEADLINE: std::time::Duration = std::time::Duration::from_secs(180);
 
 impl ControlPlane {
-    /// Takes everything away that trials make: nodes, configurations, workloads, Events, and what Mullion keeps.
-    /// Namespaces stay where no controller ends them; what ran in them goes.
+    /// Removes everything that trials create: nodes, configurations, workloads, Events, and what Mullion keeps.
+    /// Namespaces stay if no controller deletes them; their content is removed.
     pub(crate) async fn sweep(&self) -> Result<()> {
         self.check()?;
         let client = &self.client();
-        // First those that could refuse the rest.
+        // First the webhooks, which could deny the deletion of the rest.
         all::<MutatingWebhookConfiguration>(client).await?;
         all::<ValidatingWebhookConfiguration>(client).await?;
         all::<RuntimeClass>(client).await?;
         all_but_bootstrapped::<ClusterRoleBinding>(client).await?;
         all_but_bootstrapped::<ClusterRole>(client).await?;
         for namespace in namespaces(client).await? {
-            // Who makes pods goes before the pods.
+            // Controllers of pods before the pods.
             within::<CronJob>(client, &namespace).await?;
             within::<Job>(client, &namespace).await?;
             within::<Deployment>(client, &namespace).await?;
@@ -58,7 +58,7 @@ impl ControlPlane {
             }
         }
         all::<Node>(client).await?;
-        // Pods that a controller made meanwhile, from what it still knew, too.
+        // Also pods that a controller created meanwhile from its cache.
         let node = NodeSpec::windows("dry-run", "10.0.20348.2655").build()?;
         let dry_run = PostParams { dry_run: true, ..PostParams::default() };
         wait_for("a control plane without nodes, pods and webhooks", DEADLINE, async || {
@@ -69,7 +69,7 @@ impl ControlPlane {
             none::<DaemonSet>(client).await?;
             none::<Node>(client).await?;
             none::<RuntimeClass>(client).await?;
-            // The API server learns of configurations that are gone after it has said so.
+            // The API server stops calling deleted webhooks a moment after the deletion.
             let created = Api::<Node>::all(client.clone()).create(&dry_run, &node).await?;
             ensure!(
                 !created.labels().keys().any(|key| key.starts_with("mullion.dev/")),
@@ -78,7 +78,7 @@ impl ControlPlane {
             Ok(())
         })
         .await?;
-        // At last, so that nothing of all that is told later; those of other namespaces go with them.
+        // Last, so that no later Event remains; those of other namespaces are deleted with them.
         within::<Event>(client, "default").await
     }
 }

@@ -78,7 +78,7 @@ impl Tools {
     /// the `go.mod`s and `go.sum`s of today.
     ///
     /// # Errors
-    /// Says what was looked at, what is missing there, and to run `make tools`.
+    /// The error contains the folder, the missing tools, and the hint to run `make tools`.
     pub fn locate() -> Result<Self> {
         locate(
             env::var_os("KUBEBUILDER_ASSETS").filter(|value| !value.is_empty()).map(PathBuf::from).as_deref(),

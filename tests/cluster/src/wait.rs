@@ -15,7 +15,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 pub enum Seen<T> {
     /// What was waited for.
     Done(T),
-    /// Not there yet, and what was there instead.
+    /// Not yet, and what was seen instead.
     NotYet(String),
     /// It will never come: stop waiting and say why.
     Hopeless(Error),
@@ -39,7 +39,7 @@ impl<T, E: Display> From<Result<T, E>> for Seen<T> {
 /// A look that hangs is cut off at the deadline.
 ///
 /// # Errors
-/// Names `what`, the deadline and what the last finished look saw.
+/// Names `what`, the deadline and the result of the last finished check.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {

@@ -16,12 +16,12 @@ use crate::namespace::TestNamespace;
 use crate::plane::within;
 use crate::wait::{Seen, wait_for};
 
-/// What the API server does with a request whose webhook cannot be asked.
+/// What the API server does with a request if it cannot call the webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailurePolicy {
-    /// It goes on without the webhook.
+    /// It continues without the webhook.
     Ignore,
-    /// It refuses the request.
+    /// It rejects the request.
     Fail,
 }
 
@@ -51,10 +51,10 @@ pub struct WebhookRegistration {
 }
 
 impl WebhookRegistration {
-    /// For a webhook at `https://127.0.0.1:PORT` whose certificate `ca_pem` signed (empty: somebody else fills in
+    /// For a webhook at `https://127.0.0.1:PORT` whose certificate `ca_pem` signed (empty: another tool fills in
     /// `caBundle`): named `mullion`, failing closed, 30 s: the most there is, for busy machines.
     ///
-    /// A test wants to learn that its webhook is down, hence `Fail`, for whatever is asked. What a cluster has is
+    /// A test must notice that its webhook is down, hence `Fail` for every request. What a cluster has is
     /// [`as_installed`](Self::as_installed).
     pub fn new(url: &str, ca_pem: &str) -> Self {
         Self {
@@ -133,7 +133,7 @@ impl WebhookRegistration {
         self.namespace_label("kubernetes.io/metadata.name", &namespace.name)
     }
 
-    /// Also asks about nodes. A namespace selector does not hold for them, hence not where tests share a control plane.
+    /// Also registers for nodes. A namespace selector does not apply to them, so not for tests that share a control plane.
     #[must_use]
     pub fn with_nodes(mut self) -> Self {
         self.nodes = true;
@@ -183,7 +183,7 @@ impl WebhookRegistration {
         serde_json::from_value(object).with_context(|| format!("build the {kind} {:?}", self.name))
     }
 
-    /// `None`: not what a configuration looks like.
+    /// `None` if it is not a webhook configuration.
     fn adapt(&self, object: &mut Value, url: &str, failure: Option<FailurePolicy>) -> Option<()> {
         *object.pointer_mut("/metadata/name")? = json!(self.name);
         let webhooks = object.get_mut("webhooks")?.as_array_mut()?;
@@ -208,7 +208,7 @@ impl WebhookRegistration {
     }
 }
 
-/// Creates `pod` as a dry run again and again until `shows` sees in the answer that the webhook was asked.
+/// Creates `pod` as a dry run again and again until `shows` sees in the response that the webhook was called.
 ///
 /// Nothing is stored, so the probe leaves no trace in the cluster. What shows it is the caller's to say: a label that the
 /// webhook adds, or an error that names it.
@@ -226,15 +226,15 @@ pub async fn wait_until_called(
             return Seen::Done(());
         }
         Seen::NotYet(
-            answer.map_or_else(|error| format!("refused: {error}"), |pod| format!("created {}", json!(pod.metadata))),
+            answer.map_or_else(|error| format!("rejected: {error}"), |pod| format!("created {}", json!(pod.metadata))),
         )
     })
     .await
 }
 
-/// Waits until a pod that cannot work is refused by Mullion: the API server learns of each configuration by itself, and
-/// may ask what to change before it asks what to refuse.
-pub async fn wait_until_refused(namespace: &TestNamespace, deadline: Duration) -> Result<()> {
+/// Waits until Mullion denies a pod that cannot work: the API server learns of each configuration separately, and can call
+/// the mutating webhook before the validating one.
+pub async fn wait_until_denied(namespace: &TestNamespace, deadline: Duration) -> Result<()> {
     let probe: Pod = serde_json::from_value(json!({
         "metadata": {"name": "probe"},
         "spec": {"securityContext": {"runAsUser": 1000},

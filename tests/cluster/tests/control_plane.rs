@@ -57,7 +57,7 @@ async fn nodes_are_ready_and_keep_their_facts(plane: &ControlPlane) {
     assert!(down.spec.unwrap().taints.unwrap().iter().any(|taint| taint.key == "node.kubernetes.io/not-ready"));
 }
 
-/// Nothing says for which operating system the pods are: this is the accident that Mullion prevents.
+/// The pods have no operating system: this is the accident that Mullion prevents.
 async fn a_deployment_runs(plane: &ControlPlane) {
     let namespace = plane.namespace("web").await.unwrap();
     plane
@@ -123,8 +123,8 @@ async fn a_registered_webhook_is_asked(plane: &ControlPlane) {
     let registration =
         WebhookRegistration::new(&url, cert.ca_pem()).only_namespace(&asked).timeout_seconds(1).with_nodes();
     registration.register(&plane.client()).await.unwrap();
-    let refused = |answer: &Result<Pod, kube::Error>| matches!(answer, Err(error) if error.to_string().contains("pods.mullion.dev"));
-    wait_until_called(&asked, &pod("p"), DEADLINE, refused).await.unwrap();
+    let denied = |answer: &Result<Pod, kube::Error>| matches!(answer, Err(error) if error.to_string().contains("pods.mullion.dev"));
+    wait_until_called(&asked, &pod("p"), DEADLINE, denied).await.unwrap();
     create(&left_alone, "p").await.unwrap();
     registration.failure_policy(FailurePolicy::Ignore).register(&plane.client()).await.unwrap();
     wait_until_called(&asked, &pod("p"), DEADLINE, Result::is_ok).await.unwrap();
@@ -159,7 +159,7 @@ async fn a_broken_flag_shows_the_api_servers_own_words() {
     std::fs::remove_dir_all(kept).unwrap();
 }
 
-/// The smallest plane: nodes still become ready and lose their not-ready taint, though nobody else does it.
+/// The smallest plane: nodes still become ready and lose their not-ready taint, though no controller does it.
 #[tokio::test]
 async fn an_api_server_alone_has_ready_nodes() {
     let builder = ControlPlane::builder()

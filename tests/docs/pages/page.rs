@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Component, Path};
 
-/// What begins with `## `, and all before the first of these.
+/// A section that begins with `## `, and the text before the first of these.
 #[derive(Debug)]
 pub struct Section {
     #[allow(dead_code, reason = "for the guide")]
@@ -30,7 +30,7 @@ pub struct Run {
     /// Of the command, counted from 1.
     pub line: usize,
     pub command: String,
-    /// What it prints, in a `console` block; nobody knows in one of `sh`.
+    /// What it prints, in a `console` block; unknown in one of `sh`.
     pub shown: Option<Shown>,
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for Shown {
     }
 }
 
-/// Languages of blocks that are read by people only.
+/// Languages of blocks that are only read.
 const PICTURES: [&str; 3] = ["promql", "text", "mermaid"];
 
 /// Reads a page. Every fenced block is something that is run or written, or is known to be neither.
@@ -118,7 +118,7 @@ impl Section {
     }
 }
 
-/// Inline commands that may be run where they stand: they take nothing away.
+/// Inline commands that may be run where they stand: they delete nothing.
 const COMMANDS: [&str; 3] = ["kubectl get ", "kubectl annotate ", "kubectl apply "];
 /// How many words a mere name has at most, as `kubectl rollout restart`.
 const NAME: usize = 3;
@@ -141,10 +141,10 @@ impl Section {
 }
 
 impl Run {
-    /// The exit code that the page tells of: below what is shown, or in the comment behind a bare command, as
+    /// The exit code on the page: below what is shown, or in the comment behind a bare command, as
     /// `# … exit code 1 …`.
     pub fn code(&self) -> i32 {
-        let told = || {
+        let stated = || {
             self.command
                 .split_once(" # ")?
                 .1
@@ -155,12 +155,12 @@ impl Run {
                 .parse()
                 .ok()
         };
-        self.shown.as_ref().map_or_else(|| told().unwrap_or(0), |shown| shown.code)
+        self.shown.as_ref().map_or_else(|| stated().unwrap_or(0), |shown| shown.code)
     }
 }
 
 impl Run {
-    /// Whether a code only says that there is nothing of what was looked for.
+    /// Whether a code only means that nothing was found.
     pub fn finds_nothing(&self, code: i32) -> bool {
         code == 1 && self.command.contains("| grep ")
     }

@@ -1,4 +1,4 @@
-//! Where each command of a page is run: here, on a cluster, or, with a reason, nowhere.
+//! The place where each command of a page is run: here, on a cluster, or, with a reason, nowhere.
 
 use super::page::{Run, Section};
 
@@ -28,7 +28,7 @@ const NOWHERE: [(&str, &str); 12] = [
     ("kubectl debug node/", "needs a kubelet"),
 ];
 
-/// What only a cluster answers.
+/// Commands that only a cluster answers.
 const ASK_A_CLUSTER: [&str; 6] =
     ["kubectl ", "helm ", "mullion withdraw", "mullion controller", "mullion webhook", "--kubeconfig"];
 
@@ -59,7 +59,7 @@ pub fn exception(command: &str) -> Option<(&'static str, &'static str)> {
 }
 
 /// Exceptions that no page needs.
-#[allow(dead_code, reason = "asked once")]
+#[allow(dead_code, reason = "used by one of the test programs")]
 pub fn unused<'p>(commands: impl Iterator<Item = &'p str> + Clone) -> impl Iterator<Item = &'static str> {
     NOWHERE
         .into_iter()

@@ -12,10 +12,10 @@ use super::page::Shown;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mullion");
 
-/// How long a command may take, in seconds: a test that hangs says nothing.
+/// How long a command may take, in seconds: a test that hangs reports nothing.
 const AT_MOST: &str = "300";
 
-/// What somebody has told his own shell, and no page.
+/// Variables of a user's own shell, which the pages do not set.
 const OF_SOMEBODY: [&str; 6] =
     ["CLICOLOR_FORCE", "COLUMNS", "HELM_NAMESPACE", "KUBECONFIG", "KUBECTL_EXTERNAL_DIFF", "MULLION_LOG"];
 
@@ -81,7 +81,7 @@ impl Directory {
     }
 
     /// What a terminal would show of a command line: both streams as they come, without colour, since it is none. Where
-    /// Mullion reads what another command writes, that one has to succeed as well: nothing is no good input.
+    /// Mullion reads what another command writes, that one must also succeed, because an empty input proves nothing.
     pub fn run(&self, command: &str) -> Shown {
         let others = std::env::var_os("PATH").unwrap_or_default();
         let folders = self.programs.iter().cloned().chain(std::env::split_paths(&others));

@@ -1,4 +1,4 @@
-//! Requests to the API server as they stand in a case, and everything it answers.
+//! Requests of a case to the API server, and its responses.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -14,17 +14,17 @@ use super::format::User;
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
-    /// The object, or the Status with which it was refused.
+    /// The object, or the Status of the rejection.
     pub body: Value,
     pub warnings: Vec<String>,
 }
 
 impl Answer {
-    pub fn refused(&self) -> bool {
+    pub fn rejected(&self) -> bool {
         !(200..300).contains(&self.status)
     }
 
-    /// The words of a refusal.
+    /// The message of a rejection.
     pub fn message(&self) -> &str {
         self.body["message"].as_str().unwrap_or_default()
     }
@@ -69,13 +69,13 @@ pub async fn send(client: &Client, request: &Request<'_>) -> Result<Answer> {
     Ok(Answer { status, body, warnings })
 }
 
-/// A GET that must not be refused, unless there is nothing.
+/// A GET that must succeed, or return 404.
 pub async fn get(client: &Client, path: &str) -> Result<Option<Value>> {
     let answer = send(client, &Request { method: "GET", path: path.to_owned(), ..Request::default() }).await?;
     if answer.status == 404 {
         return Ok(None);
     }
-    ensure!(!answer.refused(), "GET {path}: {} {}", answer.status, answer.message());
+    ensure!(!answer.rejected(), "GET {path}: {} {}", answer.status, answer.message());
     Ok(Some(answer.body))
 }
 

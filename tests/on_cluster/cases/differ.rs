@@ -1,4 +1,4 @@
-//! `changes`: what Mullion and third-party webhooks made of a request, against what the API server stores of it without them.
+//! `changes`: differences between the object stored with Mullion and third-party webhooks, and the object stored without them.
 
 use serde_json::{Value, json};
 

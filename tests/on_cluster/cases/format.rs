@@ -1,4 +1,4 @@
-//! What case files and the files beside them hold: `tests/cases/README.md` explains it.
+//! The format of case files and of the files beside them; `tests/cases/README.md` documents it.
 
 use std::collections::BTreeMap;
 
@@ -151,7 +151,7 @@ pub struct Step {
     pub with: With,
 }
 
-/// The keys beside a verb; [`VERBS`] says which belong to which.
+/// The keys beside a verb; [`VERBS`] lists which belong to which.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct With {
@@ -251,7 +251,7 @@ const VERBS: &[(&str, &[&str], &[&str])] = &[
 ];
 
 impl Step {
-    /// Reads a step; the error says which key is not as it should be.
+    /// Reads a step; the error names the invalid key.
     pub fn read(step: &Value) -> Result<Self> {
         let map = step.as_object().context("a step is a map with one verb")?;
         let found: Vec<_> = VERBS.iter().filter(|(verb, ..)| map.contains_key(*verb)).collect();
@@ -279,7 +279,7 @@ impl Step {
         if let Some(refused) = refused {
             let Refused { by, status, says, causes, causes_only } = refused;
             let empty = by.is_none() && status.is_none() && says.is_empty() && causes.is_empty();
-            ensure!(!empty, "`refused` says nothing about the refusal: give `by`, `status`, `says` or `causes`");
+            ensure!(!empty, "`refused` has no key: give `by`, `status`, `says` or `causes`");
             let known = by.as_ref().is_none_or(|by| super::judge::is_known(by));
             ensure!(
                 known,
@@ -289,7 +289,7 @@ impl Step {
             ensure!(!causes_only || !causes.is_empty(), "`causesOnly` without `causes`");
             ensure!(
                 stored.is_none() && changes.is_none(),
-                "what is `refused` has no answer to hold against `stored` or `changes`"
+                "`refused` has no object to compare with `stored` or `changes`"
             );
         }
         for (key, value) in [("stored", stored), ("is", is)] {

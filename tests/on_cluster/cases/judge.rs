@@ -1,13 +1,13 @@
-//! What must come of a step: an answer or a program's words against what is expected, as sentences where they differ.
+//! Compares the result of a step, a response or a program's output, with the expected one; differences are sentences.
 
 use mullion::report::field_match::mismatches;
 use serde_json::Value;
 
 use super::ask::Answer;
 use super::format::{Refused, With};
-use super::tool::Said;
+use super::tool::ToolOutput;
 
-/// Words by which an admission plugin's refusal is known: it does not give its name.
+/// Texts that identify an admission plugin's denial, which does not contain its name.
 const PLUGINS: &[(&str, &[&str])] = &[
     // plugin/pkg/admission/security/podsecurity; staging/src/k8s.io/pod-security-admission/admission
     ("PodSecurity", &["violates PodSecurity"]),
@@ -39,7 +39,7 @@ const PLUGINS: &[(&str, &[&str])] = &[
     ("ValidatingAdmissionPolicy", &["ValidatingAdmissionPolicy '"]),
 ];
 
-/// Whether `by` can be told at all.
+/// Whether `by` is a known name.
 pub fn is_known(by: &str) -> bool {
     by == "server" || by.contains('.') || PLUGINS.iter().any(|(name, _)| *name == by)
 }
@@ -48,10 +48,10 @@ pub fn is_known(by: &str) -> bool {
 pub fn answer(answer: &Answer, with: &With) -> Vec<String> {
     let mut wrong = Vec::new();
     match &with.refused {
-        Some(_) if !answer.refused() => wrong.push("expected a refusal, and it was accepted".to_owned()),
-        Some(expected) => refusal(answer, expected, &mut wrong),
-        None if answer.refused() => {
-            wrong.push(format!("refused: {} {}", answer.status, answer.message()));
+        Some(_) if !answer.rejected() => wrong.push("expected a rejection, and it was accepted".to_owned()),
+        Some(expected) => compare_rejection(answer, expected, &mut wrong),
+        None if answer.rejected() => {
+            wrong.push(format!("rejected: {} {}", answer.status, answer.message()));
         }
         None => {
             if let Some(stored) = &with.stored {
@@ -63,13 +63,13 @@ pub fn answer(answer: &Answer, with: &With) -> Vec<String> {
     wrong
 }
 
-fn refusal(answer: &Answer, expected: &Refused, wrong: &mut Vec<String>) {
+fn compare_rejection(answer: &Answer, expected: &Refused, wrong: &mut Vec<String>) {
     let message = answer.message();
-    let mut miss = |what: String| wrong.push(format!("{what}; it was refused so: {} {message}", answer.status));
+    let mut miss = |what: String| wrong.push(format!("{what}; it was rejected with {} {message}", answer.status));
     if let Some(by) = &expected.by
         && !is_by(message, by)
     {
-        miss(format!("expected a refusal by {by}"));
+        miss(format!("expected a rejection by {by}"));
     }
     if let Some(status) = expected.status
         && u64::from(answer.status) != status
@@ -131,22 +131,22 @@ fn warnings(warnings: &[String], with: &With, wrong: &mut Vec<String>) {
     }
 }
 
-/// What is wrong about how a program ended and what it said.
-pub fn tool(said: &Said, with: &With) -> Vec<String> {
+/// What is wrong about the exit status and output of a program.
+pub fn tool(output: &ToolOutput, with: &With) -> Vec<String> {
     let mut wrong = Vec::new();
-    let all = format!("{}\n{}", said.stdout.trim(), said.stderr.trim());
+    let all = format!("{}\n{}", output.stdout.trim(), output.stderr.trim());
     let all = all.trim();
-    if said.success == with.fails.is_some() {
-        let how = if said.success { "expected it to fail, and it did not" } else { "it failed" };
+    if output.success == with.fails.is_some() {
+        let how = if output.success { "expected it to fail, and it did not" } else { "it failed" };
         wrong.push(format!("{how}:\n{all}"));
     }
     for text in with.prints.iter().chain(&with.fails).flatten() {
         if !all.contains(text) {
-            wrong.push(format!("expected it to say {text:?}; it said:\n{all}"));
+            wrong.push(format!("expected {text:?} in its output:\n{all}"));
         }
     }
-    // kubectl says `Warning: …`; Helm logs the same with a time and a place before it.
-    let lines = said.stderr.lines().filter(|line| line.starts_with("Warning:") || line.contains("warnings.go"));
+    // kubectl prints `Warning: …`; Helm logs the same with a time and a place before it.
+    let lines = output.stderr.lines().filter(|line| line.starts_with("Warning:") || line.contains("warnings.go"));
     let found: Vec<String> = lines.map(|line| line.trim_start_matches("Warning:").trim().to_owned()).collect();
     warnings(&found, with, &mut wrong);
     wrong

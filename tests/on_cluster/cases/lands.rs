@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, ensure};
 
-/// Where a pod is that the scheduler has refused.
+/// The place of a pod that the scheduler could not place.
 pub const NOWHERE: &str = "nowhere";
 
 /// The nodes that one pod may be on.

@@ -188,10 +188,10 @@ impl Run<'_> {
         twin: &str,
         expected: &[String],
     ) -> Result<Vec<String>> {
-        if ours.refused() {
-            return Ok(Vec::new()); // said already
+        if ours.rejected() {
+            return Ok(Vec::new()); // reported already
         }
-        ensure!(!bare.refused(), "without Mullion it is refused: {} {}", bare.status, bare.message());
+        ensure!(!bare.rejected(), "without Mullion it is rejected: {} {}", bare.status, bare.message());
         let of_status = step.with.subresource.as_deref() == Some("status");
         let mut sides = [
             differ::comparable(&bare.body, twin, of_status),
@@ -290,11 +290,11 @@ impl Run<'_> {
     async fn tool(&self, step: &Step, plain: Option<(String, Step)>) -> Result<()> {
         for _ in 0..step.with.repeat.unwrap_or(1) {
             if let Some((twin, plain)) = &plain {
-                // So that later requests find the same there; what it says there is nobody's concern.
+                // So that later requests find the same there; its output there is not checked.
                 tool::run(self.site, plain, twin).await?;
             }
-            let said = tool::run(self.site, step, &self.namespace).await?;
-            let wrong = judge::tool(&said, &step.with);
+            let output = tool::run(self.site, step, &self.namespace).await?;
+            let wrong = judge::tool(&output, &step.with);
             if !wrong.is_empty() {
                 bail!("\n  {}", wrong.join("\n  "));
             }

@@ -1,4 +1,4 @@
-//! A control plane of `tests/cases/clusters`, the Mullions at work on it, and whatever a case asks it to be.
+//! A control plane of `tests/cases/clusters`, with its Mullions and the state that a case requires.
 
 use std::collections::HashMap;
 use std::fs;
@@ -81,7 +81,7 @@ impl Site {
         Ok(site)
     }
 
-    /// Creates an object that is no step's, and says where it is.
+    /// Creates an object outside the steps, and returns its path.
     pub async fn create(&self, object: &Value, namespace: &str) -> Result<String> {
         let client = self.plane.client();
         let (version, kind) = (object["apiVersion"].as_str(), object["kind"].as_str().context("an object has a kind")?);
@@ -89,7 +89,7 @@ impl Site {
         let request = Request { method: "POST", path, body: Some(object.clone()), ..Request::default() };
         let answer = ask::send(&client, &request).await?;
         ensure!(
-            !answer.refused(),
+            !answer.rejected(),
             "create {kind} {}: {} {}",
             object["metadata"]["name"],
             answer.status,
@@ -168,7 +168,7 @@ impl Site {
         Ok(Running { webhook, _policies: policies })
     }
 
-    /// Somebody listens until it is seen that the API server asks; then nobody.
+    /// A server runs until the API server has called it; then it stops.
     async fn register_dead(&self, name: &str, about: &Mullion, probe: &TestNamespace) -> Result<()> {
         let endpoints = [TcpListener::bind("127.0.0.1:0").await?, TcpListener::bind("127.0.0.1:0").await?];
         let [mutate, validate] = [endpoints[0].local_addr()?, endpoints[1].local_addr()?];
@@ -209,7 +209,7 @@ impl Site {
             user: None,
         };
         let answer = ask::send(&self.plane.client(), &request).await?;
-        ensure!(!answer.refused(), "label the namespace {namespace}: {}", answer.message());
+        ensure!(!answer.rejected(), "label the namespace {namespace}: {}", answer.message());
         Ok(())
     }
 
@@ -221,7 +221,7 @@ impl Site {
     }
 }
 
-/// The one place that says how Mullion is registered for cases.
+/// The registration of Mullion for cases.
 async fn register(plane: &ControlPlane, registration: WebhookRegistration, name: &str, about: &Mullion) -> Result<()> {
     let failure = match about.failure_policy {
         Failure::Fail => "admission.failurePolicy=Fail",

@@ -1,4 +1,4 @@
-//! Tests of what runs the cases: that it fails where it must, in words that help.
+//! Tests of the case runner: its failures and their messages.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::file::{
 };
 use super::format::{Cluster, Mullion, ThirdPartyWebhooks, With};
 use super::third_party::complete;
-use super::tool::Said;
+use super::tool::ToolOutput;
 use super::watch::unsettled;
 use super::{judge, lands};
 
@@ -112,7 +112,7 @@ pub fn answers_are_judged() -> Result<()> {
     let plugin = "pods \"a\" is forbidden: violates PodSecurity \"restricted:latest\": x";
     let cases: Vec<(u16, &str, Value, &str)> = vec![
         (201, "", json!({}), ""),
-        (403, &ours, json!({}), "refused: 403"),
+        (403, &ours, json!({}), "rejected: 403"),
         (201, "", json!({"stored": {"message": "other"}}), "message: expected \"other\""),
         (201, "", json!({"refused": {"status": 403}}), "it was accepted"),
         (403, &ours, json!({"refused": {"by": "pods.mullion.dev", "status": 403, "says": ["run-as-user"]}}), ""),
@@ -120,16 +120,16 @@ pub fn answers_are_judged() -> Result<()> {
             403,
             &ours,
             json!({"refused": {"by": "templates.mullion.dev"}}),
-            "expected a refusal by templates.mullion.dev",
+            "expected a rejection by templates.mullion.dev",
         ),
-        (403, &ours, json!({"refused": {"by": "server"}}), "expected a refusal by server"),
-        (403, &ours, json!({"refused": {"by": "PodSecurity"}}), "expected a refusal by PodSecurity"),
+        (403, &ours, json!({"refused": {"by": "server"}}), "expected a rejection by server"),
+        (403, &ours, json!({"refused": {"by": "PodSecurity"}}), "expected a rejection by PodSecurity"),
         (403, &ours, json!({"refused": {"status": 422}}), "expected status 422"),
         (403, &ours, json!({"refused": {"says": ["privileged"]}}), "expected the words \"privileged\""),
         (403, plugin, json!({"refused": {"by": "PodSecurity"}}), ""),
-        (403, plugin, json!({"refused": {"by": "server"}}), "expected a refusal by server"),
+        (403, plugin, json!({"refused": {"by": "server"}}), "expected a rejection by server"),
         (422, "spec.x: Forbidden", json!({"refused": {"by": "server"}}), ""),
-        (422, "spec.x: Forbidden", json!({"refused": {"by": "pods.mullion.dev"}}), "expected a refusal by pods"),
+        (422, "spec.x: Forbidden", json!({"refused": {"by": "pods.mullion.dev"}}), "expected a rejection by pods"),
         (403, &ours, json!({"refused": {"causes": ["MUL201 spec.x"], "causesOnly": true}}), ""),
         (403, &ours, json!({"refused": {"causes": ["MUL201 spec.y"]}}), "expected the cause \"MUL201 spec.y\""),
         (
@@ -149,21 +149,22 @@ pub fn answers_are_judged() -> Result<()> {
         let right = if words.is_empty() { wrong.is_empty() } else { wrong.contains(words) };
         ensure!(right, "{status} {message} against {with}: {wrong:?}");
     }
-    let said = |success, stderr: &str| Said { success, stdout: "created".to_owned(), stderr: stderr.to_owned() };
+    let output =
+        |success, stderr: &str| ToolOutput { success, stdout: "created".to_owned(), stderr: stderr.to_owned() };
     let warning = "Warning: MUL702 b: c";
     let cases = [
         (true, "", json!({"prints": ["created"]}), ""),
-        (true, "", json!({"prints": ["deleted"]}), "expected it to say \"deleted\""),
+        (true, "", json!({"prints": ["deleted"]}), "expected \"deleted\" in its output"),
         (true, "", json!({"fails": ["created"]}), "expected it to fail"),
         (false, "no", json!({}), "it failed"),
         (false, "no", json!({"fails": ["no"]}), ""),
-        (false, "no", json!({"fails": ["yes"]}), "expected it to say \"yes\""),
+        (false, "no", json!({"fails": ["yes"]}), "expected \"yes\" in its output"),
         (true, warning, json!({"warned": ["MUL702"]}), ""),
         (true, warning, json!({"warned": []}), "expected no warning"),
         (true, "W1 warnings.go:70] MUL702 b: c", json!({"unwarned": ["MUL702"]}), "expected no warning with"),
     ];
     for (success, stderr, with, words) in cases {
-        let wrong = judge::tool(&said(success, stderr), &expected(with.clone())?).join("\n");
+        let wrong = judge::tool(&output(success, stderr), &expected(with.clone())?).join("\n");
         let right = if words.is_empty() { wrong.is_empty() } else { wrong.contains(words) };
         ensure!(right, "{success} {stderr} against {with}: {wrong:?}");
     }
@@ -214,11 +215,11 @@ pub fn bad_files_are_errors() -> Result<()> {
         (step("{create: {kind: Pod}, is: {a: 1}}"), "`is` does not belong to `create`, which takes stored, changes"),
         (step("{create: {kind: Pod}, storedd: {a: 1}}"), "`storedd` does not belong to `create`"),
         (step("{create: {kind: Pod}, stored: {}}"), "an empty `stored` asserts nothing"),
-        (step("{create: {kind: Pod}, refused: {}}"), "`refused` says nothing"),
+        (step("{create: {kind: Pod}, refused: {}}"), "`refused` has no key"),
         (step("{create: {kind: Pod}, refused: {reason: x}}"), "unknown field `reason`"),
         (step("{create: {kind: Pod}, refused: {status: 403, causesOnly: true}}"), "`causesOnly` without `causes`"),
         (step("{create: {kind: Pod}, refused: {by: SomePlugin}}"), "`by: SomePlugin` is neither"),
-        (step("{create: {kind: Pod}, refused: {status: 403}, changes: []}"), "has no answer to hold against"),
+        (step("{create: {kind: Pod}, refused: {status: 403}, changes: []}"), "has no object to compare with"),
         (step("{create: {kind: Pod}, unwarned: []}"), "an empty `unwarned` asserts nothing"),
         (step("{create: {kind: Pod}, repeat: 0}"), "`repeat: 0` does nothing"),
         (step("{create: Pod/a}"), "`create` does not take \"Pod/a\""),

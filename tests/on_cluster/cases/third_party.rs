@@ -1,4 +1,4 @@
-//! Webhooks of others, played by this program: one server, a path for each webhook of each case.
+//! Third-party webhooks, simulated by this program: one server, a path for each webhook of each case.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -120,7 +120,7 @@ async fn answer(State(hooks): State<Hooks>, uri: http::Uri, body: bytes::Bytes) 
     let patch = {
         let mut hooks = hooks.lock().unwrap_or_else(PoisonError::into_inner);
         hooks.get_mut(uri.path()).map_or_else(
-            || Err(anyhow::anyhow!("nobody is at {}", uri.path())),
+            || Err(anyhow::anyhow!("no webhook is at {}", uri.path())),
             |hook| {
                 hook.calls += 1;
                 let done = hook.unless.as_ref().is_some_and(|at| request["object"].pointer(at).is_some());

@@ -1,4 +1,4 @@
-//! kubectl and Helm, run as a person would.
+//! kubectl and Helm, run as a user runs them.
 
 use std::process::Stdio;
 
@@ -11,13 +11,13 @@ use super::format::{Input, Step, User};
 use super::site::Site;
 
 /// How a program ended, and its words.
-pub struct Said {
+pub struct ToolOutput {
     pub success: bool,
     pub stdout: String,
     pub stderr: String,
 }
 
-pub async fn run(site: &Site, step: &Step, namespace: &str) -> Result<Said> {
+pub async fn run(site: &Site, step: &Step, namespace: &str) -> Result<ToolOutput> {
     let plane = &site.plane;
     let tool = if step.verb == "helm" { Tool::Helm } else { Tool::Kubectl };
     let mut arguments = vec![format!("--namespace={namespace}")];
@@ -51,7 +51,7 @@ pub async fn run(site: &Site, step: &Step, namespace: &str) -> Result<Said> {
     let (output, ()) = tokio::join!(child.wait_with_output(), feed);
     let output = output.with_context(|| step.verb)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok(Said { success: output.status.success(), stdout: text(&output.stdout), stderr: text(&output.stderr) })
+    Ok(ToolOutput { success: output.status.success(), stdout: text(&output.stdout), stderr: text(&output.stderr) })
 }
 
 fn text(input: &Input) -> String {

@@ -1,4 +1,4 @@
-//! Steps that wait for what comes of a request: objects, pods and their nodes, Events, and what must not come.
+//! Steps that wait for results: objects, pods and their nodes, Events, and objects that must not appear.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -51,12 +51,13 @@ fn place(pod: &Value) -> std::result::Result<String, String> {
     }
 }
 
-/// What the scheduler said of the pods that it has refused.
-fn refusals(pods: &[Value]) -> String {
+/// The scheduler's messages about the pods that it could not place.
+fn unschedulable_messages(pods: &[Value]) -> String {
     let conditions = pods.iter().filter_map(|pod| pod["status"]["conditions"].as_array()).flatten();
-    let refused = conditions.filter(|one| one["reason"] == "Unschedulable");
-    let said: BTreeSet<String> = refused.map(|one| format!("\n  nowhere: {}", text(&one["message"]))).collect();
-    said.into_iter().collect()
+    let unschedulable = conditions.filter(|one| one["reason"] == "Unschedulable");
+    let messages: BTreeSet<String> =
+        unschedulable.map(|one| format!("\n  nowhere: {}", text(&one["message"]))).collect();
+    messages.into_iter().collect()
 }
 
 /// Why an object's controller is not done with it: `None` once it has seen the newest generation and made its pods.
@@ -76,7 +77,7 @@ pub fn unsettled(kind: &str, object: &Value, pods: usize) -> Option<String> {
             let wanted = number(&spec["replicas"], 1);
             let rolls = ["Deployment", "StatefulSet"].contains(&kind);
             let updated = if rolls { of_status("updatedReplicas") } else { wanted };
-            // Pods that are refused: it has done what it can.
+            // The pods are rejected: the controller can do no more.
             observed && ([of_status("replicas"), updated, pods] == [wanted; 3] || is("ReplicaFailure"))
         }
         "Job" => {
@@ -168,7 +169,12 @@ impl Run<'_> {
                 nodes.sort();
                 let unsettled = unsettled(kind, &object, pods.len());
                 let status = unsettled.as_deref().unwrap_or_default();
-                ensure!(lands::fits(&places, &nodes), "on [{}]{} {status}", nodes.join(", "), refusals(&pods));
+                ensure!(
+                    lands::fits(&places, &nodes),
+                    "on [{}]{} {status}",
+                    nodes.join(", "),
+                    unschedulable_messages(&pods)
+                );
                 unsettled.map_or(Ok(()), |why| Err(anyhow!(why)))
             })
             .await?;
@@ -190,8 +196,8 @@ impl Run<'_> {
             let mut seen = Vec::new();
             let elsewhere = ask::list(&self.site.plane.client(), "/api/v1/namespaces/default/events").await?;
             for event in self.listed("api/v1", "events").await?.into_iter().chain(elsewhere) {
-                let subject = &event["involvedObject"];
-                if !names.contains(&(text(&subject["kind"]), text(&subject["name"]))) {
+                let involved = &event["involvedObject"];
+                if !names.contains(&(text(&involved["kind"]), text(&involved["name"]))) {
                     continue;
                 }
                 let message = text(&event["message"]);

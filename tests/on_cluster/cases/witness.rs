@@ -1,8 +1,8 @@
-//! Whether the API server knows by now what it was told: namespaces, webhooks and policies reach its admission chain a
-//! moment after they are stored.
+//! Waits until the API server uses stored namespaces, webhooks and policies, which reach its admission chain a moment after
+//! they are stored.
 //!
-//! It follows each kind in order, so what it knows of the last one it knows of all: here the last one is a witness that
-//! changes nothing but shows that it was asked, in a namespace where no case is at work.
+//! It follows each kind in order, so if it uses the last one it uses all: here the last one is a witness, which changes
+//! nothing but shows that it was called, in a namespace that no case uses.
 
 use anyhow::{Context as _, Result, ensure};
 use mullion_cluster::wait_for;

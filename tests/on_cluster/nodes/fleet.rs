@@ -26,7 +26,7 @@ fn name(n: usize) -> String {
 
 /// Each is labelled and tainted with one patch, none is missing, and no heartbeat costs another.
 ///
-/// On a control plane of its own: nothing that plays kubelets, and nobody who minds so many nodes.
+/// On a control plane of its own: no simulated kubelets, and no other test with so many nodes.
 pub(crate) async fn many_nodes_get_one_patch_each() -> Result<()> {
     let plane = ControlPlane::builder().kwok(false).controller_manager(false).scheduler(false).start().await?;
     let nodes = count();

@@ -74,7 +74,7 @@ pub(crate) async fn nodes_of_every_kind(plane: &ControlPlane) -> Result<()> {
     plane.kubectl(&["uncordon", "ncordoned"]).await?;
     wait_for_taints(&api, "ncordoned", &[OURS]).await?;
 
-    // Upgraded in place: what was ours follows; then its new kubelet says the build itself, and that wins.
+    // Upgraded in place: what was ours follows; then its new kubelet reports the build itself, which overrides ours.
     wait_for_labels(&api, "nupgraded", [(BUILD, "10.0.17763"), (RELEASE, "ltsc2019"), (REVISION, "1")]).await?;
     let kernel = |version: &str| json!({"status": {"nodeInfo": {"kernelVersion": version}}});
     let status = Patch::Merge(kernel("10.0.20348.2700"));
@@ -113,8 +113,8 @@ pub(crate) async fn policies_change_only_what_is_ours(plane: &ControlPlane) -> R
     let controller = Controller::start(with_its_rights(plane).await?, with(|policy| policy.mode = Mode::Audit));
     let mut ready = controller.ready.clone();
     tokio::time::timeout(DEADLINE, ready.wait_for(|ready| *ready)).await??;
-    let says = ["mode: Audit", "label mullion.dev/windows-release=ltsc2022", &format!("taint {OURS}")];
-    wait_for_event(plane, "npolicy", "WouldChange", &says).await?;
+    let expected = ["mode: Audit", "label mullion.dev/windows-release=ltsc2022", &format!("taint {OURS}")];
+    wait_for_event(plane, "npolicy", "WouldChange", &expected).await?;
     controller.wait_for_metric("mullion_nodes_withheld", 1).await?;
     ensure!(controller.patches("done")? == 0, "nothing is written");
     let audited = api.get("npolicy").await?;

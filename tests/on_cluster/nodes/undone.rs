@@ -29,8 +29,8 @@ pub(crate) async fn what_others_undo_is_left_to_them(plane: &ControlPlane) -> Re
         let bare = json!({"spec": {"taints": []}});
         api.patch("nundone", &PatchParams::default(), &Patch::Merge(&bare)).await?;
     }
-    let says = [OURS, "3 times within an hour", "kubectl annotate node nundone mullion.dev/owned-"];
-    wait_for_event(plane, "nundone", "TaintContested", &says).await?;
+    let expected = [OURS, "3 times within an hour", "kubectl annotate node nundone mullion.dev/owned-"];
+    wait_for_event(plane, "nundone", "TaintContested", &expected).await?;
     controller.wait_for_metric(CONTESTED, 1).await?;
     ensure!(taints(&api.get("nundone").await?).is_empty(), "it was set again");
     // The way out that the Event names.

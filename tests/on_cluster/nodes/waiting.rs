@@ -39,7 +39,7 @@ async fn wait_for_ready(namespace: &TestNamespace, name: &str, count: i32) -> Re
     .await
 }
 
-/// The node has its labels, and no taint. The Event that says so may come before the labels; a taint would come with
+/// The node has its labels, and no taint. The Event about it may come before the labels; a taint would come with
 /// them.
 async fn waits(plane: &ControlPlane, name: &str) -> Result<()> {
     let api: Api<Node> = Api::all(plane.client());
@@ -67,8 +67,8 @@ pub(crate) async fn a_taint_waits_for_a_windows_cni(plane: &ControlPlane) -> Res
     plane.create_node(&NodeSpec::windows("ncni", BUILD)).await?;
     let controller = Controller::start(with_its_rights(plane).await?, NodeSettings::default());
     let name = format!("DaemonSet {}/kube-flannel-ds-windows", namespace.name);
-    let says = [OURS, &name, "kubectl rollout restart", "taint.apply: Always"];
-    wait_for_event(plane, "ncni", "TaintWaits", &says).await?;
+    let expected = [OURS, &name, "kubectl rollout restart", "taint.apply: Always"];
+    wait_for_event(plane, "ncni", "TaintWaits", &expected).await?;
     waits(plane, "ncni").await?;
 
     let (_webhook, registration) = start_webhook(plane).await?;
@@ -114,7 +114,7 @@ pub(crate) async fn a_taint_waits_for_a_windows_pod_out_of_reach(plane: &Control
     controller.stop().await
 }
 
-/// A DaemonSet that says nothing of an operating system counts where its pod is Ready, and only there.
+/// A DaemonSet without an operating system counts where its pod is Ready, and only there.
 pub(crate) async fn linux_daemonsets_hold_a_taint_where_they_run(plane: &ControlPlane) -> Result<()> {
     let namespace = plane.namespace("selectorless").await?;
     plane.create_nodes(&[NodeSpec::linux("nlinux"), NodeSpec::windows("nfirst", BUILD)]).await?;
@@ -162,8 +162,8 @@ pub(crate) async fn linux_daemonsets_hold_a_taint_where_they_run(plane: &Control
     controller.stop().await
 }
 
-/// A tenant's DaemonSet whose pods are never Ready counts where its verdict is Windows, or its image is for both, and
-/// not where nothing says what it is.
+/// A tenant's DaemonSet whose pods are never Ready counts if its OS decision is Windows, or its image is for both, and
+/// not if its operating system is unknown.
 pub(crate) async fn a_broken_windows_daemonset_holds_a_taint(plane: &ControlPlane) -> Result<()> {
     let namespace = plane.namespace("tenant").await?;
     let nodes = [("npool-a", "a"), ("npool-b", "b"), ("npool-c", "c")];

@@ -29,15 +29,15 @@ type Asking = (Method, String, Value);
 /// The webhook that shall be asked, and what it is about.
 type Expected<'a> = (Option<&'a str>, Value);
 
-/// What became of a request with nobody at the webhook's address and every webhook failing closed. Where an expression fails
-/// the server refuses with its text (`Matcher.Match` in apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go).
+/// What became of a request with no server at the webhook's address and every webhook failing closed. Where an expression fails
+/// the server rejects with its text (`Matcher.Match` in apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go).
 #[derive(Debug, PartialEq, Eq)]
 enum Seen {
     /// The server tried to ask this webhook.
     Asked(String),
-    /// It asked nobody.
+    /// It called no webhook.
     Passed,
-    /// It refused by itself before it came to that.
+    /// It rejected the request before it called a webhook.
     Early,
 }
 
@@ -61,7 +61,7 @@ enum Endpoint {
     Validate,
 }
 
-/// One of both configurations, with nobody at its address: in force from here to [`Silent::end`].
+/// One of both configurations, with no server at its address: in force from here to [`Silent::end`].
 struct Silent<'a> {
     namespace: &'a TestNamespace,
     endpoint: Endpoint,
@@ -112,7 +112,7 @@ impl<'a> Silent<'a> {
                 Api::<ValidatingWebhookConfiguration>::all(client).delete("mullion", &params).await.map(drop)
             }
         }?;
-        self.until("ask nobody", |seen| *seen == Seen::Passed).await
+        self.until("call no webhook", |seen| *seen == Seen::Passed).await
     }
 
     /// What becomes of requests: method, path and object.
@@ -167,7 +167,7 @@ pub async fn the_server_asks_about_exactly_what_it_shall(plane: &ControlPlane) -
     let mut pods = shapes::pods(generator::SEED, MIXTURES / every);
     pods.extend(generator::pods(generator::SEED, 0).into_iter().step_by(every).map(|generated| generated.object));
     let stored = Stored::create(&namespace).await?;
-    let nobody = WebhookRegistration::new("https://127.0.0.1:1", "").only_namespace(&namespace);
+    let unreachable = WebhookRegistration::new("https://127.0.0.1:1", "").only_namespace(&namespace);
     let before = evaluation_errors(&namespace).await?;
     let templates: Vec<Value> =
         pods.iter().enumerate().map(|(at, pod)| shapes::around(shapes::KINDS[at % shapes::KINDS.len()], pod)).collect();
@@ -176,7 +176,7 @@ pub async fn the_server_asks_about_exactly_what_it_shall(plane: &ControlPlane) -
         |objects: &[Value]| objects.iter().map(|object| (Method::POST, at(object), object.clone())).collect::<Vec<_>>();
 
     for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
-        let silent = Silent::begin(&namespace, endpoint, &nobody).await?;
+        let silent = Silent::begin(&namespace, endpoint, &unreachable).await?;
         let expected =
             pods.iter().map(|pod| (predicate::asks_about_pod(pod).then_some("pods.mullion.dev"), pod.clone()));
         let counts = compare(silent.ask(post(&pods), PARALLEL).await?, expected.collect())
@@ -198,11 +198,12 @@ pub async fn the_server_asks_about_exactly_what_it_shall(plane: &ControlPlane) -
         silent.end().await?;
     }
 
-    // Under `Fail` there are two for pods, and each pod is one's or nobody's.
+    // Under `Fail` there are two for pods, and each pod matches at most one.
     let silent =
-        Silent::begin(&namespace, Endpoint::Validate, &nobody.clone().value("admission.failurePolicy=Fail")).await?;
+        Silent::begin(&namespace, Endpoint::Validate, &unreachable.clone().value("admission.failurePolicy=Fail"))
+            .await?;
     let expected = pods.iter().map(|pod| {
-        let name = if predicate::refused_in_an_outage(pod, &namespace.name) {
+        let name = if predicate::rejected_in_an_outage(pod, &namespace.name) {
             "pods.mullion.dev"
         } else {
             "other-pods.mullion.dev"
@@ -217,7 +218,7 @@ pub async fn the_server_asks_about_exactly_what_it_shall(plane: &ControlPlane) -
     ensure!(errors == before, "expressions failed: {errors:?}");
 
     // And it would have shown.
-    let mut broken = nobody.failure_policy(FailurePolicy::Ignore).validating()?;
+    let mut broken = unreachable.failure_policy(FailurePolicy::Ignore).validating()?;
     for webhook in broken.webhooks.iter_mut().flatten() {
         for condition in webhook.match_conditions.iter_mut().flatten() {
             "object.spec.absent == 1".clone_into(&mut condition.expression);
@@ -225,7 +226,7 @@ pub async fn the_server_asks_about_exactly_what_it_shall(plane: &ControlPlane) -
     }
     Api::<ValidatingWebhookConfiguration>::all(plane.client()).create(&PostParams::default(), &broken).await?;
     wait_for("an expression that fails to be counted", DEADLINE, async || {
-        ask(&namespace, &pods[0]).await?.ok().context("refused")?;
+        ask(&namespace, &pods[0]).await?.ok().context("rejected")?;
         ensure!(evaluation_errors(&namespace).await? != before, "not counted");
         Ok(())
     })
@@ -318,7 +319,7 @@ impl Stored {
                 );
                 requests.push((Method::PUT, format!("{at}/ephemeralcontainers"), new.clone()));
                 expected.push((predicate::asks_about_pod(&new).then_some("pods.mullion.dev"), new.clone()));
-                // Labels: nobody's.
+                // Labels: no call.
                 new["spec"] = old["spec"].clone();
                 new["metadata"]["labels"] = json!({"a": "b"});
                 requests.push((Method::PUT, at, new.clone()));
@@ -335,14 +336,14 @@ impl Stored {
 /// expression that fails would be the answer.
 pub async fn the_largest_pods_are_judged(plane: &ControlPlane) -> Result<()> {
     let namespace = plane.namespace("large").await?;
-    let nobody = WebhookRegistration::new("https://127.0.0.1:1", "").only_namespace(&namespace);
+    let unreachable = WebhookRegistration::new("https://127.0.0.1:1", "").only_namespace(&namespace);
     for (endpoint, value) in [(Endpoint::Mutate, "Ignore"), (Endpoint::Validate, "Fail")] {
-        let registration = nobody.clone().value(&format!("admission.failurePolicy={value}"));
+        let registration = unreachable.clone().value(&format!("admission.failurePolicy={value}"));
         let silent = Silent::begin(&namespace, endpoint, &registration).await?;
         let (mut requests, mut expected) = (Vec::new(), Vec::new());
         for (what, pod) in shapes::large() {
             let name = match endpoint {
-                Endpoint::Validate if !predicate::refused_in_an_outage(&pod, &namespace.name) => {
+                Endpoint::Validate if !predicate::rejected_in_an_outage(&pod, &namespace.name) => {
                     "other-pods.mullion.dev"
                 }
                 _ => "pods.mullion.dev",

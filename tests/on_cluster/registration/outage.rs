@@ -1,4 +1,4 @@
-//! `failurePolicy: Fail` with nobody at the webhook's address, in the whole cluster.
+//! `failurePolicy: Fail` with no server at the webhook's address, in the whole cluster.
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -26,7 +26,7 @@ fn with(mut pod: Value, pointer: &str, value: Value) -> Value {
     pod
 }
 
-/// Nodes join and report, and everything starts that is not a Windows pod of somebody's own; that is refused in words.
+/// Nodes join and report, and everything starts except Windows pods of users, which are rejected with a message.
 pub async fn an_outage_stops_windows_pods_at_most(plane: &ControlPlane) -> Result<()> {
     let team = plane.namespace("team").await?;
     let system = TestNamespace { name: "kube-system".to_owned(), client: plane.client() };
@@ -40,19 +40,19 @@ pub async fn an_outage_stops_windows_pods_at_most(plane: &ControlPlane) -> Resul
 
     let registration = WebhookRegistration::new("https://127.0.0.1:1", "").as_installed().with_nodes();
     registration.value("admission.failurePolicy=Fail").register(&plane.client()).await?;
-    let refusal =
-        wait_for("a Windows pod to be refused", DEADLINE, async || match ask(&team, &windows("refused")).await? {
+    let rejection =
+        wait_for("a Windows pod to be rejected", DEADLINE, async || match ask(&team, &windows("rejected")).await? {
             Ok(_) => anyhow::bail!("it is taken"),
             Err(status) => Ok(status.message),
         })
         .await?;
-    for says in ["failed calling webhook \"pods.mullion.dev\"", "/validate", "connection refused"] {
-        ensure!(refusal.contains(says), "{says} is not in {refusal}");
+    for text in ["failed calling webhook \"pods.mullion.dev\"", "/validate", "connection refused"] {
+        ensure!(rejection.contains(text), "{text} is not in {rejection}");
     }
 
     // Pods that nothing in an outage may stop, and one by one why.
     let plain = pod("plain", json!({"containers": [{"name": "c", "image": "nginx"}]}));
-    let settled = with(plain.clone(), "/spec/nodeSelector", json!({"kubernetes.io/os": "linux"}));
+    let explicit = with(plain.clone(), "/spec/nodeSelector", json!({"kubernetes.io/os": "linux"}));
     let host_process = json!({"windowsOptions": {"hostProcess": true, "runAsUserName": "NT AUTHORITY\\SYSTEM"}});
     let host = with(with(windows("host"), "/spec/securityContext", host_process), "/spec/hostNetwork", json!(true));
     let of_daemon_set =
@@ -61,8 +61,8 @@ pub async fn an_outage_stops_windows_pods_at_most(plane: &ControlPlane) -> Resul
         {"key": "kubernetes.io/os", "operator": "In", "values": ["linux", "windows"]}]}]}}});
     let mirror = json!({"kubernetes.io/config.mirror": "x", "kubernetes.io/config.source": "file"});
     let cases = [
-        ("says nothing", &team, plain.clone()),
-        ("is settled on Linux", &team, with(settled.clone(), "/metadata/name", json!("settled"))),
+        ("has no operating system", &team, plain.clone()),
+        ("is explicitly Linux", &team, with(explicit.clone(), "/metadata/name", json!("explicit"))),
         (
             "may run on either",
             &team,
@@ -94,7 +94,7 @@ pub async fn an_outage_stops_windows_pods_at_most(plane: &ControlPlane) -> Resul
     let rolled = plane.namespace("rolled").await?;
     for kind in shapes::KINDS {
         let object =
-            with(shapes::around(kind, &settled), "/metadata/name", json!(format!("linux-{}", kind.to_lowercase())));
+            with(shapes::around(kind, &explicit), "/metadata/name", json!(format!("linux-{}", kind.to_lowercase())));
         create(&rolled, &object).await.with_context(|| format!("a {kind} of Linux"))?;
         let object = with(
             shapes::around(kind, &windows("x")),

@@ -28,7 +28,7 @@ fn large() -> String {
     policy(&json!({"priority": 10, "detect": {"images": (0..10_000).map(image).collect::<Vec<_>>()}}))
 }
 
-/// What kubectl says of a ConfigMap, with a server-side apply: one that keeps the text twice has no room for large ones.
+/// The output of kubectl for a ConfigMap, with a server-side apply: one that keeps the text twice has no room for large ones.
 async fn say(plane: &ControlPlane, namespace: &str, map: &str, more: &[&str]) -> Result<String> {
     let apply = ["apply", "--server-side", "--force-conflicts", "--namespace", namespace, "-f", "-"];
     plane.kubectl_with_input(&[&apply[..], more].concat(), map).await
@@ -57,13 +57,13 @@ pub async fn policies_are_judged_where_they_are_mounted(plane: &ControlPlane) ->
     wait_until_asked(&asked).await?;
 
     // The webhook's own namespace is that of its kubeconfig here; the chart's is one that it asks about no pods in.
-    let refused = wait_for("the API server to ask about policies", DEADLINE, async || {
+    let denied = wait_for("the API server to call about policies", DEADLINE, async || {
         let answer =
             say(plane, INSTALLED_IN, &broken.replace("\"broken\"", "\"another\""), &["--dry-run=server"]).await;
         answer.err().context("it is taken")
     })
     .await?;
-    let text = refused.to_string();
+    let text = denied.to_string();
     ensure!(text.contains("own.yaml:1:") && text.contains("did you mean `priority`?"), "{text}");
     let annotate = ["annotate", "configmap", "broken", "example.com/a=b", "--namespace", INSTALLED_IN];
     plane.kubectl(&annotate).await.context("what was broken before is annotated")?;
@@ -71,13 +71,13 @@ pub async fn policies_are_judged_where_they_are_mounted(plane: &ControlPlane) ->
     let text = loud.err().context("no warning")?.to_string();
     ensure!(text.contains("Mullion: ConfigMap broken is as broken as before"), "{text}");
 
-    // Beside the policies in force, of which one has this priority: said where it can be mounted, and nowhere else.
+    // Beside the policies in force, of which one has this priority: reported where it can be mounted, and nowhere else.
     let collides = config_map("good", &policy(&json!({"priority": 10, "place": {"build": {"mode": "Never"}}})));
     let loud = ["--warnings-as-errors"];
     say(plane, INSTALLED_IN, &collides, &loud).await.context("no word in a namespace that is not Mullion's")?;
     let text = say(plane, "default", &collides, &loud).await.err().context("no warning")?.to_string();
-    for says in ["Mullion: beside the policies in force: own.yaml:1:", "`own` and `exact`", "exact.yaml:4"] {
-        ensure!(text.contains(says), "{says} is not in {text}");
+    for part in ["Mullion: beside the policies in force: own.yaml:1:", "`own` and `exact`", "exact.yaml:4"] {
+        ensure!(text.contains(part), "{part} is not in {text}");
     }
     plane.kubectl(&["get", "configmap", "good", "--namespace", "default"]).await.context("it was taken")?;
 

@@ -9,7 +9,7 @@ const WINDOWS_LABELS: [&str; 2] = ["node.kubernetes.io/windows-build", "cloud.go
 const OS_NAME_LABELS: [&str; 3] =
     ["kubernetes.azure.com/os-sku", "cloud.google.com/gke-os-distribution", "node.openshift.io/os_id"];
 
-/// Whether anything says that a pod is for Windows.
+/// Whether a field shows that a pod is for Windows.
 pub fn for_windows(spec: &Value, annotations: &[&Value]) -> bool {
     let by_node = selector(spec).any(|(key, value)| {
         OS_LABELS.contains(&key) && value == "windows"
@@ -18,12 +18,12 @@ pub fn for_windows(spec: &Value, annotations: &[&Value]) -> bool {
     });
     let terms =
         items(&spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]);
-    let says = |term: &&Value| items(&term["matchExpressions"]).iter().any(asks_for_windows);
+    let selects_windows = |term: &&Value| items(&term["matchExpressions"]).iter().any(asks_for_windows);
     let mut terms = terms
         .iter()
         .filter(|term| !items(&term["matchExpressions"]).is_empty() || !items(&term["matchFields"]).is_empty())
         .peekable();
-    let by_affinity = terms.peek().is_some() && terms.all(|term| says(&term));
+    let by_affinity = terms.peek().is_some() && terms.all(|term| selects_windows(&term));
     spec["os"]["name"] == "windows"
         || by_node
         || by_affinity
@@ -48,13 +48,13 @@ pub fn settled_on_linux(spec: &Value, annotations: &[&Value]) -> bool {
         && options(spec).all(Value::is_null)
 }
 
-/// Whether `pods.mullion.dev` is asked about a pod, where it does not refuse in an outage.
+/// Whether `pods.mullion.dev` is called for a pod, unless it rejects the pod in an outage.
 pub fn asks_about_pod(pod: &Value) -> bool {
     !is_mirror(pod) && !settled_on_linux(&pod["spec"], &[&pod["metadata"]["annotations"]])
 }
 
-/// Whether a new pod is refused in an outage under `failurePolicy: Fail`.
-pub fn refused_in_an_outage(pod: &Value, namespace: &str) -> bool {
+/// Whether a new pod is rejected in an outage under `failurePolicy: Fail`.
+pub fn rejected_in_an_outage(pod: &Value, namespace: &str) -> bool {
     let owners = items(&pod["metadata"]["ownerReferences"]);
     for_windows(&pod["spec"], &[&pod["metadata"]["annotations"]])
         && !is_mirror(pod)

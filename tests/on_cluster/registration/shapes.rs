@@ -201,7 +201,7 @@ fn parts() -> Vec<Variants> {
     ]
 }
 
-/// Every variant of every part alone on a pod that says nothing and on one that is settled, then `count` mixtures, then
+/// Every variant of every part alone on a pod without an operating system and on one that is explicitly Linux, then `count` mixtures, then
 /// what has no container.
 pub fn pods(seed: u64, count: usize) -> Vec<Value> {
     let parts = parts();
@@ -212,9 +212,9 @@ pub fn pods(seed: u64, count: usize) -> Vec<Value> {
     let mut all = Vec::new();
     for (place, variants) in &parts {
         for variant in variants {
-            for settled in [false, true] {
+            for explicit in [false, true] {
                 let mut pod = plain();
-                if settled {
+                if explicit {
                     pod["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "linux"});
                 }
                 put(&mut pod, place, variant);
@@ -226,7 +226,7 @@ pub fn pods(seed: u64, count: usize) -> Vec<Value> {
     for _ in 0..count {
         let mut pod = plain();
         for (place, variants) in &parts {
-            // Half of the parts: whatever comes together says less of each.
+            // Half of the parts: combinations show less about each.
             if random.below(2) == 0 {
                 put(&mut pod, place, &variants[random.below(variants.len())]);
             }
@@ -287,7 +287,7 @@ pub fn around(kind: &str, pod: &Value) -> Value {
     object
 }
 
-/// Pods about as large as an API server takes, each large in its own way: saying nothing, settled on Linux, and for Windows by what
+/// Pods about as large as an API server takes, each large in its own way: without an operating system, explicitly Linux, and for Windows by what
 /// is looked at last.
 pub fn large() -> Vec<(String, Value)> {
     let pod = |containers: Vec<Value>| {
@@ -319,13 +319,13 @@ pub fn large() -> Vec<(String, Value)> {
     ];
     let mut all = Vec::new();
     for (what, plain) in ways {
-        let mut settled = plain.clone();
-        settled["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "linux"});
+        let mut explicit = plain.clone();
+        explicit["spec"]["nodeSelector"] = json!({"kubernetes.io/os": "linux"});
         let mut windows = plain.clone();
         windows["metadata"]["annotations"]["mullion.dev/os"] = json!("windows");
         all.extend([
             (what.to_owned(), plain),
-            (format!("{what}, settled"), settled),
+            (format!("{what}, explicitly Linux"), explicit),
             (format!("{what}, for Windows"), windows),
         ]);
     }

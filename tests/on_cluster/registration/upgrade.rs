@@ -38,8 +38,8 @@ pub async fn an_upgrade_leaves_the_bundle(plane: &ControlPlane) -> Result<()> {
             .stdin(Stdio::null())
             .output()
             .await?;
-        let said = String::from_utf8_lossy(&done.stderr).into_owned();
-        ensure!(done.status.success(), "helm {arguments:?}: {said}");
+        let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
+        ensure!(done.status.success(), "helm {arguments:?}: {stderr}");
         Ok(String::from_utf8(done.stdout)?)
     };
     helm(&["install", "mullion", chart]).await?;
@@ -71,7 +71,7 @@ pub async fn an_upgrade_leaves_the_bundle(plane: &ControlPlane) -> Result<()> {
         .await
     };
     let before = filled("the controller to fill in the bundles", 6).await?;
-    // From here on nobody puts back what Helm takes away.
+    // From here on nothing restores what Helm removes.
     controller.kill()?;
     helm(&["upgrade", "mullion", chart]).await?;
     ensure!(bundles(plane).await? == before, "the same chart again took a bundle away");

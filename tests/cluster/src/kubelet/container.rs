@@ -1,4 +1,4 @@
-//! One container of a pod: from its spec to a process, and what became of it.
+//! One container of a pod: its process and its status.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
@@ -20,7 +20,7 @@ use super::status::now;
 use super::volumes::Volumes;
 use crate::network::Sandbox;
 
-/// Pauses between restarts: none before the first, then twice as long each time. A run of ten minutes starts this anew.
+/// Pauses between restarts: none before the first, then twice as long each time. A run of ten minutes resets the pauses.
 const BACK_OFF: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(300));
 const GOOD_RUN: Duration = Duration::from_secs(600);
 /// What container runtimes set where the image sets nothing.
@@ -83,7 +83,7 @@ impl Played {
         Self { spec, process, state, last: None, restarts: 0, pause: Duration::ZERO, not_before: None }
     }
 
-    /// Takes up what an earlier kubelet reported.
+    /// Continues from the status that an earlier kubelet reported.
     pub(super) fn recall(&mut self, status: &ContainerStatus) {
         self.restarts = status.restart_count;
         let ran = |state: &ContainerState| state.running.is_some() || state.terminated.is_some();

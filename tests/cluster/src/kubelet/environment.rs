@@ -96,7 +96,7 @@ pub(super) fn value_of(pod: &Pod, path: &str, addresses: Addresses) -> Result<St
     })
 }
 
-/// The variables that tell of a Service: `<NAME>_SERVICE_HOST` and the older ones, as if by Docker's links. They reach
+/// The variables of a Service: `<NAME>_SERVICE_HOST` and the older ones, as if by Docker's links. They reach
 /// into a program's own prefix: Service `mullion-webhook` makes `MULLION_WEBHOOK_PORT`.
 fn of_service(service: &Service, known: &mut BTreeMap<String, String>) {
     let Some(spec) = &service.spec else { return };

@@ -6,7 +6,7 @@
 //!                        status of the pod, deletion at the end
 //! ```
 //!
-//! What it does not know it does not leave out: such a container stays `CreateContainerConfigError`, and the message says why.
+//! Unsupported fields are errors: such a container stays `CreateContainerConfigError`, and the message contains the reason.
 
 mod container;
 mod environment;
@@ -36,12 +36,12 @@ use crate::node::PLAYED;
 use crate::plane::ControlPlane;
 use crate::process::Group;
 
-/// For the API server to tell of a node.
+/// How long the API server may take to report a node.
 const DEADLINE: Duration = Duration::from_secs(60);
 /// For the tasks to end: they do at their next `await`, if there is a thread left to run them.
 const ABORT: Duration = Duration::from_secs(2);
 
-/// A container image: what stands for it on this machine.
+/// A container image: the program that replaces it on this machine.
 #[derive(Clone, Debug)]
 pub struct Image {
     /// The program that is its entrypoint, at `/mullion`.

@@ -30,7 +30,7 @@ const REFRESH: Duration = Duration::from_secs(1);
 const REQUESTS: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// A pod and what belongs to it here.
+/// A pod with its containers and volumes.
 struct Worker {
     shared: Arc<Shared>,
     pod: Pod,
@@ -322,7 +322,7 @@ impl Worker {
     }
 }
 
-/// Refuses what would silently be left out.
+/// Fails for fields that would silently be ignored.
 fn known(spec: &Container) -> Result<()> {
     let stop = spec.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_stop.as_ref());
     if spec.lifecycle.as_ref().is_some_and(|lifecycle| lifecycle.post_start.is_some()) {
@@ -334,7 +334,7 @@ fn known(spec: &Container) -> Result<()> {
     Ok(())
 }
 
-/// What `preStop.sleep` asks for.
+/// The seconds of `preStop.sleep`.
 fn before_stop(spec: &Container) -> Duration {
     let stop = spec.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_stop.as_ref());
     Duration::from_secs(stop.and_then(|stop| stop.sleep.as_ref()).map_or(0, |sleep| sleep.seconds.unsigned_abs()))

@@ -1,4 +1,4 @@
-//! Probes: when to ask, and what the answers mean.
+//! Probes: their schedule and their results.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 
 use crate::mullion::status_line;
 
-/// An HTTP probe and what it has seen of one run of its container.
+/// An HTTP probe and its results for one run of its container.
 #[derive(Debug)]
 pub(super) struct Prober {
     target: Target,
@@ -62,7 +62,7 @@ impl Prober {
         })
     }
 
-    /// Takes an answer that has come, and asks again when it is time; the result so far.
+    /// Takes a received response, and sends the next request when it is due; returns the result so far.
     pub(super) async fn look(&mut self, address: Ipv4Addr) -> Option<bool> {
         if let Some(asking) = self.asking.take_if(|asking| asking.is_finished()) {
             self.count.take(asking.await.unwrap_or(false));

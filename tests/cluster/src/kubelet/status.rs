@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::container::{End, Played, State};
 use super::environment::Addresses;
 
-/// Since when a pod's status is what it is.
+/// The time since which a pod has its status.
 #[derive(Debug)]
 pub(super) struct History {
     started: String,
@@ -86,7 +86,7 @@ fn ended(end: &End) -> Value {
     json!({"terminated": {"exitCode": end.code, "reason": end.reason, "startedAt": end.since, "finishedAt": end.at}})
 }
 
-/// As kubelets sum it up: what will be started anew is not done.
+/// The phase as kubelets compute it: a container that will be restarted is not finished.
 fn phase(containers: &[Played]) -> &'static str {
     let code = |container: &Played| match &container.state {
         State::Ended(end) => Some(end.code),

@@ -1,4 +1,4 @@
-//! A pod's volumes: what they hold, and how a change comes into them.
+//! A pod's volumes: their files, and updates of them.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use super::environment::{Addresses, value_of};
 use crate::mount::ConfigMapMount;
 
-/// What a kubelet gives files whose mode nobody sets.
+/// The mode that a kubelet gives files without one.
 const DEFAULT_MODE: i32 = 0o644;
 
 /// File names and bytes.
@@ -54,7 +54,7 @@ impl Volumes {
         Self { client, folder, addresses, mounted, tokens }
     }
 
-    /// Makes what is missing, and brings what has changed in the cluster.
+    /// Writes missing files, and updates changed ones.
     pub(super) async fn refresh(&mut self, pod: &Pod) -> Result<()> {
         let volumes = pod.spec.as_ref().and_then(|spec| spec.volumes.as_deref()).unwrap_or_default();
         for volume in volumes {

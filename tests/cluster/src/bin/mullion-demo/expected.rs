@@ -18,8 +18,8 @@ pub(crate) enum Should {
     RunOn(&'static [&'static str]),
     /// One pod on each of these nodes, and nowhere else.
     RunOnEach(&'static [&'static str]),
-    /// It is refused, and the answer names all of these.
-    BeRefused(&'static [&'static str]),
+    /// It is denied, and the message contains all of these.
+    BeDenied(&'static [&'static str]),
 }
 
 const LINUX: &[&str] = &["linux-1", "linux-2"];
@@ -44,13 +44,13 @@ pub(crate) const EXAMPLES: &[Example] = &[
         "every Windows node",
         Should::RunOnEach(WINDOWS),
     ),
-    example("windows-bad-pod.yaml", "Pod", "debug-shell", "what Windows cannot do", Should::BeRefused(BAD_FIELDS)),
+    example("windows-bad-pod.yaml", "Pod", "debug-shell", "what Windows cannot do", Should::BeDenied(BAD_FIELDS)),
     example(
         "windows-bad-deployment.yaml",
         "Deployment",
         "scanner",
         "what Windows cannot do",
-        Should::BeRefused(BAD_FIELDS),
+        Should::BeDenied(BAD_FIELDS),
     ),
 ];
 
@@ -77,7 +77,7 @@ pub(crate) fn trouble_on(example: &Example, node: &str) -> Option<&'static str> 
                 (true, true) => "the node's build cannot run the image",
             })
         }
-        Should::BeRefused(_) if windows_node => Some("its security fields are ignored there"),
-        Should::BeRefused(_) => Some("Windows image, Linux node"),
+        Should::BeDenied(_) if windows_node => Some("its security fields are ignored there"),
+        Should::BeDenied(_) => Some("Windows image, Linux node"),
     }
 }

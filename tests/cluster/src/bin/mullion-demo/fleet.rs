@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::{Api, ResourceExt as _};
 use mullion_cluster::{ControlPlane, NodeSpec, wait_for};
 
-use crate::settled::DEADLINE;
+use crate::result::DEADLINE;
 
 /// Two Linux and three Windows nodes; one of them comes tainted, the way OpenShift does it.
 pub(crate) fn nodes() -> Vec<NodeSpec> {

@@ -1,8 +1,8 @@
 //! A mixed cluster going wrong without Mullion and right with it.
 //!
 //! `mullion-demo --mullion FILE [--policy FILE] [--examples DIR] [--up FILE]`: starts a control plane with two Linux
-//! and three Windows nodes, applies the examples without Mullion, says what became of every pod, starts Mullion,
-//! applies them again and says it again. Exit 0 only if the second table is all as it should be. With `--up` nothing is
+//! and three Windows nodes, applies the examples without Mullion, prints where every pod is, starts Mullion,
+//! applies them again and prints the table again. Exit 0 only if the second table is as expected. With `--up` nothing is
 //! compared: cluster and Mullion run until a signal comes, and FILE gets the kubeconfig once they are ready.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "its tables are for the terminal")]
 
@@ -10,7 +10,7 @@ mod expected;
 mod fleet;
 #[cfg(test)]
 mod readme;
-mod settled;
+mod result;
 mod table;
 
 use std::path::PathBuf;
@@ -80,7 +80,7 @@ async fn run(arguments: &Arguments) -> Result<bool> {
     plane.kubectl(&["delete", "namespace", "without", "--wait=true", "--timeout=300s"]).await?;
 
     let _mullion = start_mullion(&plane, arguments).await?;
-    settled::wait_until_refused(&plane).await?;
+    result::wait_until_denied(&plane).await?;
     let after = round(&plane, arguments, "with").await?;
     println!("\n{}", table::render("WITH MULLION", &after));
     for line in denials(&after) {
@@ -101,7 +101,7 @@ async fn run(arguments: &Arguments) -> Result<bool> {
 async fn round(plane: &ControlPlane, arguments: &Arguments, namespace: &str) -> Result<Vec<Row>> {
     say(&format!("applying the examples {namespace} Mullion"));
     plane.kubectl(&["create", "namespace", namespace]).await?;
-    settled::service_account(plane, namespace).await?;
+    result::service_account(plane, namespace).await?;
     let mut rows = Vec::new();
     for example in expected::EXAMPLES {
         let file = arguments.examples.join(example.file);
@@ -111,7 +111,7 @@ async fn round(plane: &ControlPlane, arguments: &Arguments, namespace: &str) -> 
     }
     let mut table = Vec::new();
     for (example, denial) in rows {
-        table.push(settled::row(plane, namespace, example, denial).await?);
+        table.push(result::row(plane, namespace, example, denial).await?);
     }
     Ok(table)
 }
@@ -148,17 +148,17 @@ async fn start_mullion(plane: &ControlPlane, arguments: &Arguments) -> Result<(M
     fleet::wait_until_labelled(plane).await?;
     let mut registration = WebhookRegistration::new(&format!("https://127.0.0.1:{bind}"), certificate.ca_pem());
     if arguments.up.is_some() {
-        // Who tries it out sees what a cluster has; what the demo compares must not hang on how busy the machine is.
+        // With `--up`, timeouts are those of a cluster; the compared demo must not depend on the load of the machine.
         registration = registration.as_installed().with_nodes();
     }
     registration.register(&plane.client()).await?;
-    settled::wait_until_called(plane).await?;
+    result::wait_until_called(plane).await?;
     Ok((controller, webhook))
 }
 
 async fn stay_up(plane: &ControlPlane, arguments: &Arguments, kubeconfig: &std::path::Path) -> Result<bool> {
     let _mullion = start_mullion(plane, arguments).await?;
-    // Written whole, then moved: whoever waits for the file finds all of it.
+    // Written whole, then moved: a process that waits for the file gets all of it.
     let draft = kubeconfig.with_extension("draft");
     std::fs::copy(plane.kubeconfig(), &draft)?;
     std::fs::rename(&draft, kubeconfig)?;

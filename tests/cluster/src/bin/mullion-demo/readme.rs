@@ -1,4 +1,4 @@
-//! The table in README.md is about the demo: its examples, its nodes, and what should become of them.
+//! Checks the table in README.md against the demo: its examples, its nodes, and the expected results.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 use std::path::Path;
@@ -32,7 +32,7 @@ fn the_readme_shows_what_the_demo_shows() {
                 assert_eq!(with, nodes.join(", "), "{name}");
                 wrong_nodes_are_bold(example, without);
             }
-            Should::BeRefused(fields) => {
+            Should::BeDenied(fields) => {
                 assert!(with.starts_with("refused"), "{name}: {with}");
                 assert!(fields.iter().all(|field| what.contains(&format!("`{field}`"))), "{name}: {what}");
             }

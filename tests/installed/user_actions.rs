@@ -1,4 +1,4 @@
-//! What people look at, and what they run.
+//! Checks and commands of users.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -13,20 +13,20 @@ use serde_json::json;
 
 use crate::site::{DEADLINE, NAMESPACE, PATIENT, Site};
 
-/// An image of which everybody can tell that it is one of Windows, and of which build.
+/// A Windows image whose name contains its build.
 pub const WINDOWS: &str = "mcr.microsoft.com/windows/servercore:ltsc2022";
 /// One that runs on hosts of one release alone, whose RuntimeClass its pods therefore get.
 pub const WINDOWS_2019: &str = "mcr.microsoft.com/windows/servercore:ltsc2019";
 /// One of Linux.
 pub const LINUX: &str = "docker.io/library/nginx:1.27-alpine";
 
-/// A pod as a user writes it.
+/// A pod in a user's manifest.
 pub fn pod(name: &str, image: &str) -> Pod {
     let pod = json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": image}]}});
     serde_json::from_value(pod).expect("a pod")
 }
 
-/// A pod whose author has placed it on Windows himself: what `failurePolicy: Fail` is about.
+/// A pod whose author has placed it on Windows: `failurePolicy: Fail` applies to it.
 pub fn windows_pod(name: &str) -> Pod {
     let mut pod = pod(name, WINDOWS);
     pod.spec.get_or_insert_default().node_selector =
@@ -34,7 +34,7 @@ pub fn windows_pod(name: &str) -> Pod {
     pod
 }
 
-/// What the API server would make of it.
+/// The pod as the API server would store it.
 pub async fn tried(namespace: &TestNamespace, pod: &Pod) -> kube::Result<Pod> {
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     namespace.api::<Pod>().create(&dry, pod).await
@@ -45,7 +45,7 @@ pub fn system(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_selector.as_ref()?.get("kubernetes.io/os").map(String::as_str)
 }
 
-/// Waits until Mullion does all it is there for: nodes are marked, classes made, pods placed and refused.
+/// Waits until Mullion works: nodes are labelled, classes created, pods placed and denied.
 pub async fn at_work(site: &Site) -> Result<()> {
     let trial = site.plane.namespace("at-work").await?;
     let nodes: Api<Node> = Api::all(site.plane.client());
@@ -74,8 +74,8 @@ pub async fn at_work(site: &Site) -> Result<()> {
     wait_for("Mullion to be at work", DEADLINE, async || look().await).await
 }
 
-/// Waits until pods of this image are as they would be in a cluster that has never had Mullion. The API server learns of
-/// configurations that are gone a moment after it has said so.
+/// Waits until pods of this image are as they would be in a cluster that has never had Mullion. The API server stops
+/// calling deleted webhooks a moment after the deletion.
 pub async fn left_alone(namespace: &TestNamespace, image: &str) -> Result<()> {
     wait_for(&format!("pods of {image} to be left alone"), DEADLINE, async || {
         untouched(&tried(namespace, &pod("after", image)).await?)
@@ -126,7 +126,7 @@ pub async fn running(namespace: &TestNamespace, selector: &str, count: usize) ->
     .await
 }
 
-/// `mullion <arguments>` on somebody's desktop, as a cluster administrator.
+/// `mullion <arguments>` as a cluster administrator.
 pub async fn mullion(site: &Site, arguments: &[&str]) -> Result<String> {
     let mut program = tokio::process::Command::new(env!("CARGO_BIN_EXE_mullion"));
     program.args(arguments).arg("--kubeconfig").arg(site.plane.kubeconfig()).stdin(Stdio::null()).kill_on_drop(true);
@@ -136,14 +136,14 @@ pub async fn mullion(site: &Site, arguments: &[&str]) -> Result<String> {
     Ok(format!("{out}{err}"))
 }
 
-/// `helm upgrade`, without waiting for what comes of it.
+/// `helm upgrade`, without waiting for its result.
 pub async fn upgrade(site: &Site, arguments: &[&str]) -> Result<String> {
     let chart = crate::site::chart();
     let chart = chart.to_str().context("a path that is not UTF-8")?;
     site.helm(&[&["upgrade", "mullion", chart, "-n", NAMESPACE], &PATIENT[..], arguments].concat()).await
 }
 
-/// `helm uninstall`, as the documents have it.
+/// `helm uninstall`, as documented.
 pub async fn uninstall(site: &Site, more: &[&str]) -> Result<String> {
     site.helm(&[&["uninstall", "mullion", "-n", NAMESPACE], more].concat()).await
 }

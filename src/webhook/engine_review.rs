@@ -6,18 +6,18 @@ use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::review_request::ReviewRequest;
 use mullion_policy::policy_set::PolicySet;
 
-/// The engine as the webhook asks it: one review, one answer. A seam, so that tests can see what becomes of answers
-/// and panics without a workload that provokes them.
-pub type Judge = fn(&ReviewRequest<'_>, &ClusterSnapshot, &PolicySet, Endpoint) -> (Review, ReviewResponse);
+/// A review and its response. A type, so that tests can replace the engine by one that panics, without a workload that
+/// causes a panic.
+pub type ReviewFunction = fn(&ReviewRequest<'_>, &ClusterSnapshot, &PolicySet, Endpoint) -> (Review, ReviewResponse);
 
-/// The engine itself.
-pub fn engine(
+/// Reviews a request with the engine.
+pub fn review_and_respond(
     request: &ReviewRequest<'_>,
     snapshot: &ClusterSnapshot,
     policies: &PolicySet,
     endpoint: Endpoint,
 ) -> (Review, ReviewResponse) {
     let review = engine_review(request, snapshot, &policies.resolve(request, snapshot));
-    let answer = respond(&review, request.workload.object, endpoint);
-    (review, answer)
+    let response = respond(&review, request.workload.object, endpoint);
+    (review, response)
 }

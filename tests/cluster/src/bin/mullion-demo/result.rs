@@ -1,4 +1,4 @@
-//! Waiting until nothing moves any more, and what is to be seen then.
+//! Results of the examples, once their pods no longer change.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use mullion_cluster::{ControlPlane, Seen, TestNamespace, wait_for};
 use crate::expected::{Example, Should, trouble_on};
 use crate::table::Row;
 
-/// Nothing takes nearly as long on an idle machine; a busy one is no fault of what is waited for.
+/// Far longer than anything takes on an idle machine, so that a busy one does not fail the demo.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(300);
 
-/// Waits for the namespace's default ServiceAccount: pods are refused without it.
+/// Waits for the namespace's default ServiceAccount: pods are rejected without it.
 pub(crate) async fn service_account(plane: &ControlPlane, namespace: &str) -> Result<()> {
     let accounts: Api<ServiceAccount> = Api::namespaced(plane.client(), namespace);
     wait_for("the default ServiceAccount", DEADLINE, || {
@@ -27,12 +27,12 @@ pub(crate) async fn service_account(plane: &ControlPlane, namespace: &str) -> Re
     .await
 }
 
-/// Waits until the API server asks Mullion: a dry-run pod comes back with its selector.
+/// Waits until the API server calls Mullion: a dry-run pod gets its selector.
 pub(crate) async fn wait_until_called(plane: &ControlPlane) -> Result<()> {
     service_account(plane, "default").await?;
     let probe: Pod = serde_json::from_value(serde_json::json!({
         "metadata": {"name": "probe"},
-        // The limit is what strict policies want.
+        // The limit is required by strict policies.
         "spec": {"containers": [{"name": "c", "image": "mcr.microsoft.com/windows/nanoserver:ltsc2022",
             "resources": {"limits": {"memory": "512Mi"}}}]},
     }))?;
@@ -44,16 +44,16 @@ pub(crate) async fn wait_until_called(plane: &ControlPlane) -> Result<()> {
     .await
 }
 
-/// Waits until the API server asks Mullion what to refuse, too.
-pub(crate) async fn wait_until_refused(plane: &ControlPlane) -> Result<()> {
-    mullion_cluster::wait_until_refused(&default_namespace(plane), DEADLINE).await
+/// Waits until the API server also calls Mullion's validating webhook.
+pub(crate) async fn wait_until_denied(plane: &ControlPlane) -> Result<()> {
+    mullion_cluster::wait_until_denied(&default_namespace(plane), DEADLINE).await
 }
 
 fn default_namespace(plane: &ControlPlane) -> TestNamespace {
     TestNamespace { name: "default".to_owned(), client: plane.client() }
 }
 
-/// What became of one example.
+/// The result of one example.
 pub(crate) async fn row(
     plane: &ControlPlane,
     namespace: &str,
@@ -63,7 +63,7 @@ pub(crate) async fn row(
     let workload = format!("{} {}", example.kind, example.name);
     if let Some(text) = denial {
         let named = match &example.should {
-            Should::BeRefused(fields) => fields.iter().all(|field| text.contains(field)),
+            Should::BeDenied(fields) => fields.iter().all(|field| text.contains(field)),
             Should::RunOn(_) | Should::RunOnEach(_) => false,
         };
         return Ok(Row {
@@ -81,7 +81,7 @@ pub(crate) async fn row(
         *by_node.entry(node).or_default() += 1;
     }
     let good = match &example.should {
-        Should::BeRefused(_) => false,
+        Should::BeDenied(_) => false,
         Should::RunOn(nodes) => !by_node.is_empty() && by_node.keys().all(|node| nodes.contains(&node.as_str())),
         Should::RunOnEach(nodes) => {
             nodes.iter().all(|node| by_node.get(*node) == Some(&1)) && by_node.len() == nodes.len()
