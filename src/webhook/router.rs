@@ -33,7 +33,7 @@ pub fn router(state: Arc<WebhookState>, limits: BodyLimits) -> Router {
         .with_state(shared)
 }
 
-pub(crate) async fn answer(Extract(shared): Extract<Arc<Shared>>, endpoint: Endpoint, request: Request) -> Response {
+async fn answer(Extract(shared): Extract<Arc<Shared>>, endpoint: Endpoint, request: Request) -> Response {
     let arrived = Instant::now();
     let (parts, body) = request.into_parts();
     let read = body::read(&parts.headers, parts.uri.query(), body, &shared.limits, &shared.pool).await;
