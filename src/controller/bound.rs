@@ -16,8 +16,8 @@ use mullion_snapshot::objects::or_default;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::cluster::call::await_answer;
 use crate::cluster::live::slim_metadata;
-use crate::cluster::watch::CALL;
 
 /// The kubelet's mark on the API object of a static pod.
 const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -62,7 +62,7 @@ pub(crate) async fn pods(
 ) -> anyhow::Result<Vec<BoundPod>> {
     let list = ListParams::default().fields(&format!("spec.nodeName={node}")).match_any();
     let api: Api<SlimPod> = Api::all(client);
-    let pods = tokio::time::timeout(CALL, api.list(&list)).await??;
+    let pods = await_answer(api.list(&list)).await?;
     Ok(pods.items.into_iter().filter_map(|pod| bound(pod, policies, snapshot)).collect())
 }
 

@@ -15,6 +15,7 @@ use mullion_engine::node::node_create::{Claimants, conceivable, taint_on_create}
 use mullion_policy::policy_set::PolicySet;
 use tokio::time::{Instant, MissedTickBehavior};
 
+use crate::cluster::backoff::Backoff;
 use crate::controller::leader::Leading;
 use crate::controller::metrics::Outcome;
 use crate::state::document::{Condition, MAX_POLICIES, MAX_SEEN, Seen, State, time_text};
@@ -22,8 +23,7 @@ use crate::telemetry::failures::in_words;
 
 /// How often changes are looked for: what happens within is one write, be it 5,000 nodes that come up.
 const GATHER: Duration = Duration::from_secs(1);
-/// Waits after a failed write: doubling from the first to the last.
-const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
 /// The condition that says whether the policies are kept.
 const POLICIES_KEPT: &str = "PoliciesKept";
 
@@ -41,7 +41,7 @@ pub(crate) async fn run(leading: Leading) {
         () = stop.cancelled() => return,
     }
     let mut looked_at: Option<Arc<ClusterSnapshot>> = None;
-    let mut wait = BACKOFF.0;
+    let mut failures = 0;
     // Set while a write is to be tried again.
     let mut again: Option<Instant> = None;
     let mut ticks = tokio::time::interval(GATHER);
@@ -71,16 +71,17 @@ pub(crate) async fn run(leading: Leading) {
                 () = stop.cancelled() => return,
             };
             if let Err(error) = written {
+                let wait = BACKOFF.delay(failures);
                 tracing::warn!(error = in_words(error.as_ref()), ?wait, "what was learned is not kept; trying again");
                 metrics.state_written(Outcome::Failed);
                 again = Some(Instant::now() + wait);
-                wait = (wait * 2).min(BACKOFF.1);
+                failures += 1;
                 continue;
             }
             metrics.state_written(Outcome::Done);
             tell(&standing, &wanted);
         }
-        (again, wait) = (None, BACKOFF.0);
+        (again, failures) = (None, 0);
         looked_at = Some(newest);
     }
 }

@@ -62,7 +62,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kube::api::{PatchParams, PostParams};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{DeleteParams, PatchParams, PostParams, Preconditions};
 use rustls::pki_types::ServerName;
 
 use crate::telemetry::logs::LogArgs;
@@ -83,6 +84,12 @@ pub(crate) fn patch_params() -> PatchParams {
 /// For objects that Mullion makes or replaces.
 pub(crate) fn post_params() -> PostParams {
     PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() }
+}
+
+/// For an object that is deleted as it was read, and no later version of it, nor another of its name.
+pub(crate) fn delete_params(metadata: &ObjectMeta) -> DeleteParams {
+    let (uid, resource_version) = (metadata.uid.clone(), metadata.resource_version.clone());
+    DeleteParams { preconditions: Some(Preconditions { uid, resource_version }), ..DeleteParams::default() }
 }
 
 /// Keep Windows nodes labelled and tainted

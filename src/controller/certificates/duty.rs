@@ -12,21 +12,22 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, 
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::Config;
-use kube::{Api, Client, Resource};
+use kube::{Api, Client, Error, Resource, Result};
 use tokio::time::{Instant, sleep};
 
+use crate::cluster::backoff::Backoff;
 use crate::cluster::watch::changes;
 use crate::controller::CONFIGURATION;
-use crate::controller::certificates::objects::{CallError, Found, Objects, Which};
+use crate::controller::certificates::objects::{Found, Objects, Which};
 use crate::controller::certificates::plan::{Plan, Seen, Step, plan};
 use crate::controller::certificates::read::CaCertificate;
 use crate::controller::certificates::{CA_SECRET, Settings, TLS_SECRET, issue, read};
 use crate::controller::leader::Leading;
-use crate::controller::metrics::{CertificateObject, Metrics};
+use crate::controller::metrics::{CertificateObject, Metrics, Outcome};
 use crate::ownership::not_adopted;
+use crate::telemetry::failures::in_words;
 
-/// Waits after something failed: doubling from the first to the last.
-const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
 /// Most rounds of writing within [`WINDOW`] before each waits for [`PATIENCE`]: somebody else writes as well, or the
 /// clock is beyond the last year that certificates know.
 const MOST_WRITES: usize = 40;
@@ -57,11 +58,11 @@ async fn work(leading: &Leading, settings: Arc<Settings>) {
         left_alone: Vec::new(),
         not_adopted: Vec::new(),
     };
-    let mut backoff = BACKOFF.0;
+    let mut failures = 0;
     loop {
         match duty.pass().await {
             Pass::Wrote => {
-                backoff = BACKOFF.0;
+                failures = 0;
                 if duty.too_many_writes() {
                     tracing::warn!(
                         "what is written for certificates does not last; see managedFields of the webhook \
@@ -73,12 +74,12 @@ async fn work(leading: &Leading, settings: Arc<Settings>) {
                 continue;
             }
             Pass::Failed => {
-                sleep(backoff).await;
-                backoff = (backoff * 2).min(BACKOFF.1);
+                sleep(BACKOFF.delay(failures)).await;
+                failures += 1;
                 continue;
             }
             Pass::Nothing { check_after } => {
-                backoff = BACKOFF.0;
+                failures = 0;
                 tokio::select! {
                     _ = wakes.next() => {}
                     () = sleep(check_after) => {}
@@ -179,10 +180,11 @@ impl Duty {
             match self.take(step, &plan, &found, now).await {
                 Ok(()) => wrote = true,
                 // Somebody was faster: what is to be done now may be something else.
-                Err(CallError::Refused(status)) if matches!(status.code, 404 | 409) => failed = true,
+                Err(Error::Api(status)) if matches!(status.code, 404 | 409) => failed = true,
                 Err(error) => {
                     failed = true;
-                    tracing::error!(object = self.object(step, &found), %error, "not written; trying again");
+                    let error = in_words(&error);
+                    tracing::error!(object = self.object(step, &found), error, "not written; trying again");
                 }
             }
         }
@@ -199,8 +201,8 @@ impl Duty {
             let Some(stored) = stored else { continue };
             match self.objects.adopt(name, stored).await {
                 Ok(adopted) => changed |= adopted,
-                Err(CallError::Refused(status)) if matches!(status.code, 404 | 409) => changed = true,
-                Err(CallError::Refused(status)) if status.code == 403 && !self.not_adopted.contains(&name) => {
+                Err(Error::Api(status)) if matches!(status.code, 404 | 409) => changed = true,
+                Err(Error::Api(status)) if status.code == 403 && !self.not_adopted.contains(&name) => {
                     self.not_adopted.push(name);
                     not_adopted(&format!("Secret {}/{name}", self.objects.namespace), &status.message);
                 }
@@ -211,7 +213,7 @@ impl Duty {
         changed
     }
 
-    async fn take(&mut self, step: &Step, plan: &Plan, found: &Found, now: i64) -> Result<(), CallError> {
+    async fn take(&mut self, step: &Step, plan: &Plan, found: &Found, now: i64) -> Result<()> {
         let (kind, why, written) = match step {
             Step::NewCa { previous, why } => {
                 let made = issue::authority(now, self.settings.ca_lifetime).map_err(not_made)?;
@@ -248,7 +250,7 @@ impl Duty {
                 (CertificateObject::Serving, why.as_str(), self.objects.write_tls(found.tls.as_ref(), data).await)
             }
         };
-        self.metrics.certificate_written(kind, written.as_ref().err().map(CallError::outcome));
+        self.metrics.certificate_written(kind, Outcome::of(&written));
         if written.is_ok() {
             tracing::info!(object = self.object(step, found), why, "certificates written");
         }
@@ -309,6 +311,6 @@ fn previous_text(previous: &[CaCertificate]) -> Option<String> {
     (!previous.is_empty()).then(|| read::pem(previous))
 }
 
-fn not_made(error: impl std::fmt::Display) -> CallError {
-    CallError::Broken(format!("cannot make a certificate: {error}"))
+fn not_made(error: impl std::fmt::Display) -> Error {
+    Error::Service(format!("cannot make a certificate: {error}").into())
 }

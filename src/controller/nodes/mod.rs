@@ -11,10 +11,8 @@
 //! | `work` | what is due, under way, waiting: one task, no request |
 //! | `requests` | what is asked and written for one node, and for RuntimeClasses |
 //! | `news` | Events on nodes |
-//! | `again` | waits after failures |
 //! | `repeats` | how often the same thing was done to the same object |
 
-pub mod again;
 pub mod daemons;
 pub mod known;
 pub mod news;

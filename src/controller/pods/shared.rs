@@ -18,6 +18,7 @@ use serde_json::Value;
 use tokio::sync::watch as channel;
 use tokio::time::Instant;
 
+use crate::cluster::backoff::Backoff;
 use crate::controller::events::{Events, News};
 use crate::controller::leader::Leading;
 use crate::controller::metrics::Metrics;
@@ -30,8 +31,8 @@ use crate::hash::hash_of;
 pub(crate) const AGAIN: Duration = Duration::from_secs(45 * 60);
 /// Most pieces of news remembered, of 24 bytes each.
 const MAX_TOLD: usize = 16_384;
-/// Waits after failures: doubling from the first to the last.
-const BACKOFF: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(300));
+/// After an Event or a patch that could not be written.
+pub(crate) const BACKOFF: Backoff = Backoff::new(Duration::from_secs(2), Duration::from_secs(300));
 
 /// Shared by the loops.
 pub(crate) struct Shared {
@@ -157,10 +158,4 @@ impl Shared {
 fn created_now(namespace: &str, object: &Value, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Review {
     let request = ReviewRequest::creation(WorkloadObject { kind: WorkloadKind::Pod, namespace, object });
     review(&request, snapshot, &policies.resolve(&request, snapshot))
-}
-
-/// How long to wait after so many failures.
-pub(crate) fn backoff(failures: u32) -> Duration {
-    let (first, last) = BACKOFF;
-    first.saturating_mul(1 << failures.min(16)).min(last)
 }

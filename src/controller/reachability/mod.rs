@@ -19,6 +19,7 @@ use kube::{Api, Client, Resource as _};
 use mullion_engine::admission::response::Endpoint;
 use tokio::time::{MissedTickBehavior, timeout};
 
+use crate::cluster::call::await_answer;
 use crate::cluster::watch::CALL;
 use crate::controller::leader::Leading;
 use crate::controller::metrics::Metrics;
@@ -188,7 +189,7 @@ async fn registrations(client: &Client) -> Registrations {
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
     let (mutating, validating) =
-        tokio::join!(timeout(CALL, mutating.get_opt(CONFIGURATION)), timeout(CALL, validating.get_opt(CONFIGURATION)));
+        tokio::join!(await_answer(mutating.get_opt(CONFIGURATION)), await_answer(validating.get_opt(CONFIGURATION)));
     Registrations {
         mutate: registration(mutating, |found| {
             let here = found.webhooks.iter().flatten().any(|webhook| webhook.name == PODS_WEBHOOK);
@@ -201,12 +202,9 @@ async fn registrations(client: &Client) -> Registrations {
     }
 }
 
-fn registration<K, E>(
-    answer: Result<kube::Result<Option<K>>, E>,
-    reference: impl Fn(&K) -> Option<ObjectReference>,
-) -> Registration {
+fn registration<K>(answer: kube::Result<Option<K>>, reference: impl Fn(&K) -> Option<ObjectReference>) -> Registration {
     match answer {
-        Ok(Ok(found)) => found.as_ref().and_then(reference).map_or(Registration::Missing, Registration::Here),
-        Ok(Err(_)) | Err(_) => Registration::Unknown,
+        Ok(found) => found.as_ref().and_then(reference).map_or(Registration::Missing, Registration::Here),
+        Err(_) => Registration::Unknown,
     }
 }

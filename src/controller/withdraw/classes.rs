@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, Preconditions};
+use kube::api::ListParams;
 
-use crate::controller::post_params;
 use crate::controller::withdraw::calls::{Calls, Failure, Patience};
 use crate::controller::withdraw::users::{Users, all_users, pod_users};
 use crate::controller::withdraw::{Class, Left, Report};
+use crate::controller::{delete_params, post_params};
 
 const CLASSES: &str = "/apis/node.k8s.io/v1/runtimeclasses";
 const OURS: &str = "app.kubernetes.io/managed-by=mullion";
@@ -56,11 +56,7 @@ async fn round(calls: &Calls, dry_run: bool, outcomes: &mut BTreeMap<String, Cla
     let (mut settled, mut gone) = (true, BTreeMap::new());
     for (name, class) in free {
         if !dry_run {
-            let preconditions = Some(Preconditions {
-                uid: class.metadata.uid.clone(),
-                resource_version: class.metadata.resource_version.clone(),
-            });
-            let how = DeleteParams { preconditions, ..DeleteParams::default() };
+            let how = delete_params(&class.metadata);
             match calls.again(Patience::Short, || api.delete(&name, &how)).await {
                 Ok(_) => drop(gone.insert(name.clone(), class)),
                 Err(Failure::Refused(status)) if status.code == 404 => {}
