@@ -7,7 +7,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use mullion_engine::model::cluster::nodes::Nodes;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::settings::node_settings::{marks_windows, policy_taint};
@@ -18,7 +17,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use crate::cluster::backoff::Backoff;
 use crate::controller::leader::Leading;
 use crate::controller::metrics::Outcome;
-use crate::state::document::{Condition, MAX_POLICIES, MAX_SEEN, Seen, State, time_text};
+use crate::state::document::{Condition, MAX_POLICIES, MAX_SEEN, Seen, State};
 use crate::telemetry::failures::in_words;
 
 /// How often changes are looked for: what happens within is one write, be it 5,000 nodes that come up.
@@ -61,8 +60,7 @@ pub(crate) async fn run(leading: Leading) {
         let set = policies.borrow_and_update().clone();
         let told = claimants.borrow_and_update().clone();
         let standing = kept.borrow_and_update().clone().unwrap_or_default();
-        let now = time_text(Timestamp::now());
-        let known = Known { policies: &set, nodes: newest.nodes.as_ref(), claimants: told.as_ref(), now: &now };
+        let known = Known { policies: &set, nodes: newest.nodes.as_ref(), claimants: told.as_ref() };
         let mut wanted = State::clone(&standing);
         known.keep(&mut wanted);
         if !standing.found || wanted != *standing {
@@ -96,9 +94,8 @@ fn tell(before: &State, after: &State) {
         taint_on_create = words(after),
         "kept what was learned"
     );
-    let refused = |state: &State| {
-        state.conditions.iter().find(|one| one.r#type == POLICIES_KEPT && one.status == "False").cloned()
-    };
+    let refused =
+        |state: &State| state.condition(POLICIES_KEPT).filter(|condition| condition.status == "False").cloned();
     if let (None, Some(refused)) = (refused(before), refused(after)) {
         tracing::warn!(reason = refused.message, "the policies are not kept");
     }
@@ -110,8 +107,6 @@ struct Known<'a> {
     nodes: Option<&'a Nodes>,
     /// Who has a claim to Windows nodes, once that is known.
     claimants: Option<&'a Claimants>,
-    /// As RFC 3339.
-    now: &'a str,
 }
 
 impl Known<'_> {
@@ -155,7 +150,7 @@ impl Known<'_> {
         let files = &self.policies.files;
         let fits = state.keep_policies(files);
         if files.is_empty() {
-            state.conditions.retain(|condition| condition.r#type != POLICIES_KEPT);
+            state.remove_condition(POLICIES_KEPT);
             return;
         }
         let (status, reason, message) = if fits {
@@ -174,13 +169,7 @@ impl Known<'_> {
             );
             ("False", "TooLarge", message)
         };
-        state.set_condition(Condition {
-            r#type: POLICIES_KEPT.to_owned(),
-            status: status.to_owned(),
-            reason: reason.to_owned(),
-            message,
-            last_transition_time: self.now.to_owned(),
-        });
+        state.set_condition(Condition::new(POLICIES_KEPT, status, reason, message));
     }
 }
 
@@ -225,7 +214,7 @@ mod tests {
 
     fn keep(policies: &PolicySet, nodes: &Nodes, claimants: Option<&Claimants>, state: &State) -> State {
         let mut state = state.clone();
-        Known { policies, nodes: Some(nodes), claimants, now: NOW }.keep(&mut state);
+        Known { policies, nodes: Some(nodes), claimants }.keep(&mut state);
         state
     }
 
@@ -253,7 +242,7 @@ mod tests {
         assert_eq!(taints(&keep(&set, &one, None, &edited)), ["os=Windows:NoSchedule"]);
         // Nothing is known of nodes: nothing is said of them.
         let mut blind = first.clone();
-        Known { policies: &set, nodes: None, claimants: None, now: NOW }.keep(&mut blind);
+        Known { policies: &set, nodes: None, claimants: None }.keep(&mut blind);
         assert_eq!(blind, first);
     }
 

@@ -7,13 +7,12 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use mullion_manifest::problem::Problem;
 use tokio::time::Instant;
 
 use crate::controller::events::{EventType, News};
 use crate::controller::leader::Leading;
-use crate::state::document::{Condition, NAME, State, time_text};
+use crate::state::document::{Condition, NAME, State};
 use crate::telemetry::failures::in_words;
 use crate::telemetry::policies::PolicyReport;
 
@@ -78,7 +77,7 @@ struct Telling {
 impl Telling {
     /// Tells and writes what is news; when to look again, if nothing changes.
     async fn turn(&mut self, leading: &Leading, report: &PolicyReport, state: &State) -> Option<Duration> {
-        let standing = state.conditions.iter().find(|condition| condition.r#type == TYPE);
+        let standing = state.condition(TYPE);
         if report.directories.is_empty() {
             // Built in: never bad.
             let gone = standing.is_none() || write(leading, None).await;
@@ -148,7 +147,7 @@ async fn tell(leading: &Leading, news: &News) -> bool {
 async fn write(leading: &Leading, condition: Option<&Condition>) -> bool {
     let written = leading.store.update(|state| match condition {
         Some(condition) => state.set_condition(condition.clone()),
-        None => state.conditions.retain(|condition| condition.r#type != TYPE),
+        None => state.remove_condition(TYPE),
     });
     let written = written.await;
     if let Err(error) = &written {
@@ -174,13 +173,7 @@ fn say(report: &PolicyReport, standing: Option<&Condition>) -> (Condition, News)
     } else {
         String::new()
     };
-    let condition = Condition {
-        r#type: TYPE.to_owned(),
-        status: status.to_owned(),
-        reason: reason.to_owned(),
-        message: message.clone(),
-        last_transition_time: time_text(Timestamp::now()),
-    };
+    let condition = Condition::new(TYPE, status, reason, message.clone());
     (condition, News { r#type, reason, action: "LoadPolicies", note: format!("{before}{message}{changes}") })
 }
 

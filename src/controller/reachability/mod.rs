@@ -27,7 +27,7 @@ use crate::controller::reachability::judge::{Memory, Outcome, configuration, out
 use crate::controller::reachability::probe::{Probe, Reach};
 use crate::controller::reachability::probing::Probing;
 use crate::controller::{CONFIGURATION, PODS_WEBHOOK};
-use crate::state::document::{Condition, State, time_text};
+use crate::state::document::{Condition, State};
 use crate::telemetry::failures::in_words;
 
 const DOORS: [Endpoint; 2] = [Endpoint::Mutate, Endpoint::Validate];
@@ -116,7 +116,7 @@ fn log(before: &mut &'static str, probe: &Probe, outcome: &Outcome) {
 }
 
 fn standing(state: &State) -> Option<&Condition> {
-    state.conditions.iter().find(|condition| condition.r#type == judge::TYPE)
+    state.condition(judge::TYPE)
 }
 
 fn says(state: &State, condition: &Condition) -> bool {
@@ -131,8 +131,7 @@ async fn write(leading: &Leading, condition: &Condition) {
     }
     let written = leading.store.update(|state| {
         if !says(state, condition) {
-            let last_transition_time = time_text(Timestamp::now());
-            state.set_condition(Condition { last_transition_time, ..condition.clone() });
+            state.set_condition(condition.clone());
         }
     });
     if let Err(error) = written.await {

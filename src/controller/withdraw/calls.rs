@@ -12,17 +12,17 @@ use serde::de::DeserializeOwned;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::cluster::backoff::Backoff;
 use crate::cluster::watch::CALL;
 
 /// Objects per page: as kubectl asks.
 const PAGE: u32 = 500;
-/// Waits after a failure: doubling from the first to the last.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(5));
 
-/// Why a call came to nothing.
+/// Why a call failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The API server's word: trying again would not help.
+    /// The API server rejects it: trying again would not help.
     Refused(Box<kube::core::Status>),
     /// No answer that could be used, however often it was tried.
     Broken(String),
@@ -85,8 +85,8 @@ impl Calls {
         }
     }
 
-    /// Whether there is an API server at all.
-    pub(crate) async fn first_contact(&self) -> anyhow::Result<()> {
+    /// Fails where there is no API server at all.
+    pub(crate) async fn check_server(&self) -> anyhow::Result<()> {
         let version = self.again(Patience::Least, || self.client.apiserver_version()).await;
         version.map(drop).map_err(|why| anyhow::anyhow!("{why}")).context("the cluster cannot be reached")
     }
@@ -97,7 +97,6 @@ impl Calls {
     where
         F: Future<Output = kube::Result<T>>,
     {
-        let mut wait = BACKOFF.0;
         let mut tries = 0;
         while !self.stopped() {
             let why = match timeout(CALL, call()).await {
@@ -112,8 +111,7 @@ impl Calls {
             if patience.tries().is_some_and(|most| tries >= most) {
                 return Err(Failure::Broken(why));
             }
-            self.pause(wait).await;
-            wait = (wait * 2).min(BACKOFF.1);
+            self.pause(BACKOFF.delay(tries - 1)).await;
         }
         Err(Failure::Stopped)
     }
