@@ -17,7 +17,7 @@ use crate::controller::reachability::probing::Probing;
 use crate::ownership::Owner;
 use crate::state::follow::{Follower, follow};
 use crate::state::store::Store;
-use crate::telemetry::policies::{PolicyReport, PolicyStatus};
+use crate::telemetry::policies::PolicyReport;
 
 /// What every duty works with. Clones share.
 #[derive(Clone)]
@@ -86,25 +86,5 @@ impl Leading {
             probing: Probing::default(),
             stop,
         }
-    }
-
-    /// The same, keeping certificates as `settings` say; `None`: nothing is done about them.
-    #[must_use]
-    pub fn keeping(mut self, settings: Option<certificates::Settings>) -> Self {
-        self.certificates = settings.map(Arc::new);
-        self
-    }
-
-    /// The same, telling people how the policy files stand.
-    #[must_use]
-    pub fn telling_of(mut self, policies: &PolicyStatus) -> Self {
-        self.policy_reports = Some(policies.follow());
-        self
-    }
-
-    /// With probes of the webhook as `probing` says.
-    #[must_use]
-    pub fn probing(self, probing: Probing) -> Self {
-        Self { probing, ..self }
     }
 }

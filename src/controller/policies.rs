@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::controller::events::{EventType, News};
 use crate::controller::leader::Leading;
+use crate::report::counted;
 use crate::state::document::{Condition, NAME, State};
 use crate::telemetry::failures::in_words;
 use crate::telemetry::policies::PolicyReport;
@@ -31,10 +32,8 @@ const MAX_NAME: usize = 48;
 
 /// Works until it must stop.
 pub(crate) async fn run(leading: Leading) {
-    tokio::select! {
-        () = leading.stop.cancelled() => {}
-        () = tell_for_ever(&leading) => leading.stop.cancelled().await,
-    }
+    leading.stop.run_until_cancelled(tell_for_ever(&leading)).await;
+    leading.stop.cancelled().await;
 }
 
 /// Ends where there is nothing more to tell of.
@@ -179,17 +178,15 @@ fn say(report: &PolicyReport, standing: Option<&Condition>) -> (Condition, News)
 
 fn all_well(report: &PolicyReport) -> String {
     let set = &report.set;
-    let policies = match set.documents.len() {
-        1 => "1 policy is".to_owned(),
-        number => format!("{number} policies are"),
-    };
-    let files = number(set.files.len(), "policy file");
-    let mut parts = vec![format!("{files} with {policies} in force, hash {}.", set.hash)];
+    let policies = counted(set.documents.len(), "policy");
+    let are = if set.documents.len() == 1 { "is" } else { "are" };
+    let files = counted(set.files.len(), "policy file");
+    let mut parts = vec![format!("{files} with {policies} {are} in force, hash {}.", set.hash)];
     if let Some(first) = report.warnings.first() {
         let file = short(report, &first.origin.file);
         let text = cut(&format!("{file}:{}: {} ({})", first.origin.line, first.message, first.hint), MAX_PROBLEM);
         let more = if report.warnings.len() > 1 { "; /policies on the admin port has the others" } else { "" };
-        parts.push(format!("{}: {text}{more}.", number(report.warnings.len(), "warning")));
+        parts.push(format!("{}: {text}{more}.", counted(report.warnings.len(), "warning")));
     }
     parts.extend(report.hindrances.iter().map(|hindrance| format!("{hindrance}.")));
     parts.join(" ")
@@ -206,7 +203,7 @@ fn in_trouble(report: &PolicyReport) -> String {
     );
     let more = match report.problems.len() {
         0 | 1 => String::new(),
-        all => format!("; {}{}", number(all - 1, "more problem"), also(report, first)),
+        all => format!("; {}{}", counted(all - 1, "more problem"), also(report, first)),
     };
     let from = if report.kept { format!(", kept in ConfigMap {NAME}") } else { String::new() };
     format!(
@@ -226,7 +223,7 @@ fn also(report: &PolicyReport, first: Option<&Problem>) -> String {
     let mut others: Vec<String> = others.map(|file| cut(&file.short, MAX_NAME)).collect();
     let unnamed = others.len().saturating_sub(3);
     others.truncate(3);
-    let unnamed = if unnamed > 0 { format!(" and {}", number(unnamed, "other file")) } else { String::new() };
+    let unnamed = if unnamed > 0 { format!(" and {}", counted(unnamed, "other file")) } else { String::new() };
     if others.is_empty() { String::new() } else { format!(", also in {}{unnamed}", others.join(", ")) }
 }
 
@@ -237,10 +234,6 @@ fn short(report: &PolicyReport, name: &str) -> String {
     }
     let file = report.files.iter().find(|file| file.status.name == name);
     cut(file.map_or(name, |file| file.short.as_str()), MAX_NAME)
-}
-
-fn number(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 fn cut(text: &str, most: usize) -> String {

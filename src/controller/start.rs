@@ -60,7 +60,7 @@ async fn start(args: &Args) -> anyhow::Result<()> {
     // What is sent again passes the fence again: see `Fence::client`.
     let client = connect::client_without_retries(args.kubeconfig.as_deref()).await?;
     let namespace = namespace(args, &client);
-    let certificates = certificates(args, &namespace)?;
+    let certificates = certificates(args, &namespace)?.map(Arc::new);
 
     let listener = TcpListener::bind(args.admin_bind)
         .await
@@ -136,7 +136,7 @@ struct Terms {
     policies: channel::Receiver<Arc<PolicySet>>,
     policy_status: PolicyStatus,
     probing: Probing,
-    certificates: Option<Settings>,
+    certificates: Option<Arc<Settings>>,
     metrics: Metrics,
     say_synced: channel::Sender<bool>,
     say_leads: channel::Sender<bool>,
@@ -177,8 +177,12 @@ impl Terms {
             () = fence.closed() => return Ended::Lost,
             () = self.stop.cancelled() => return Ended::Stopped,
         };
-        let leading =
-            leading.probing(self.probing.clone()).keeping(self.certificates.clone()).telling_of(&self.policy_status);
+        let leading = Leading {
+            probing: self.probing.clone(),
+            certificates: self.certificates.clone(),
+            policy_reports: Some(self.policy_status.follow()),
+            ..leading
+        };
         leading.run(fence.closed()).await
     }
 

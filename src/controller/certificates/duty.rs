@@ -38,11 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// waits for that.
 pub async fn run(leading: Leading) {
     let Some(settings) = leading.certificates.clone() else { return leading.stop.cancelled().await };
-    let stop = leading.stop.clone();
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = work(&leading, settings) => {}
-    }
+    leading.stop.run_until_cancelled(work(&leading, settings)).await;
 }
 
 async fn work(leading: &Leading, settings: Arc<Settings>) {
@@ -222,7 +218,7 @@ impl Duty {
                     ("ca.key", Some(made.key)),
                     ("previous.crt", previous_text(previous)),
                 ]);
-                (CertificateObject::Ca, *why, self.objects.write_ca(found.ca.as_ref(), data).await)
+                (CertificateObject::Ca, *why, self.objects.write_secret(CA_SECRET, found.ca.as_ref(), data).await)
             }
             Step::Previous { previous } => {
                 let mut data = BTreeMap::from([("previous.crt", previous_text(previous))]);
@@ -232,7 +228,7 @@ impl Duty {
                     data.insert(key, text);
                 }
                 let why = "the previous CAs in it are not those that are needed";
-                (CertificateObject::Ca, why, self.objects.write_ca(found.ca.as_ref(), data).await)
+                (CertificateObject::Ca, why, self.objects.write_secret(CA_SECRET, found.ca.as_ref(), data).await)
             }
             Step::Bundle { configuration, bundle } => {
                 let Some(configuration) = found.configurations.get(*configuration) else { return Ok(()) };
@@ -247,7 +243,11 @@ impl Duty {
                     ("tls.key", Some(made.key)),
                     ("ca.crt", Some(read::pem([&ca.certificate]))),
                 ]);
-                (CertificateObject::Serving, why.as_str(), self.objects.write_tls(found.tls.as_ref(), data).await)
+                (
+                    CertificateObject::Serving,
+                    why.as_str(),
+                    self.objects.write_secret(TLS_SECRET, found.tls.as_ref(), data).await,
+                )
             }
         };
         self.metrics.certificate_written(kind, Outcome::of(&written));

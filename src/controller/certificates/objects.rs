@@ -24,9 +24,10 @@ use crate::hash::hash_of;
 use crate::ownership::Owner;
 use crate::telemetry::failures::in_words;
 
-/// The types that the Secrets have.
-const CA_TYPE: &str = "Opaque";
-const TLS_TYPE: &str = "kubernetes.io/tls";
+/// The type that a Secret has.
+fn type_of(name: &str) -> &'static str {
+    if name == TLS_SECRET { "kubernetes.io/tls" } else { "Opaque" }
+}
 
 /// Annotations by which other tools are told to fill in `caBundle`: cert-manager's cainjector (`pkg/cainjector` there)
 /// and OpenShift's service CA. Two who fill it in would undo each other's work for ever.
@@ -121,11 +122,11 @@ impl Objects {
     /// Reads all four. An error names the Secret that cannot be read.
     pub(crate) async fn read(&self) -> Result<Found, String> {
         let named = |what: &str, error: Error| format!("cannot read {what}: {}", in_words(&error));
-        let secret = async |name: &str, r#type: &str| {
-            let found = await_answer(self.secret(name, r#type)).await;
+        let secret = async |name: &str| {
+            let found = await_answer(self.secret(name)).await;
             found.map_err(|error| named(&format!("Secret {}/{name}", self.namespace), error))
         };
-        let (ca, tls) = (secret(CA_SECRET, CA_TYPE).await?, secret(TLS_SECRET, TLS_TYPE).await?);
+        let (ca, tls) = (secret(CA_SECRET).await?, secret(TLS_SECRET).await?);
         let mut all = Found { ca, tls, configurations: Vec::new(), bundles: Vec::new(), problem: None };
         for which in [Which::Mutating, Which::Validating] {
             match await_answer(self.configuration(which)).await {
@@ -146,14 +147,14 @@ impl Objects {
         Request::new(Secret::url_path(&(), Some(&self.namespace)))
     }
 
-    async fn secret(&self, name: &str, r#type: &str) -> Result<Option<Stored>> {
+    async fn secret(&self, name: &str) -> Result<Option<Stored>> {
         let request = self.secrets().get(name, &GetParams::default()).map_err(Error::BuildRequest)?;
         let Some(text) = unless_missing(self.client.request_text(request).await)? else { return Ok(None) };
         // The position is all that may be said of it.
         let secret: Secret = serde_json::from_str(&text)
             .map_err(|error| Error::Service(format!("not a Secret, at column {}", error.column()).into()))?;
         let data = secret.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.0)).collect();
-        let content = Content { data, right_type: secret.type_.as_deref() == Some(r#type) };
+        let content = Content { data, right_type: secret.type_.as_deref() == Some(type_of(name)) };
         Ok(Some(Stored { content, metadata: secret.metadata, immutable: secret.immutable == Some(true) }))
     }
 
@@ -170,29 +171,19 @@ impl Objects {
         Ok(Some((Configuration { which, resource_version, webhooks, injector }, bundles)))
     }
 
-    /// Writes `mullion-ca` over what was read.
-    pub(crate) async fn write_ca(
-        &self,
-        standing: Option<&Stored>,
-        data: BTreeMap<&'static str, Option<String>>,
-    ) -> Result<()> {
-        await_answer(self.write_secret(CA_SECRET, CA_TYPE, standing, data)).await
-    }
-
-    /// Writes `mullion-tls` over what was read.
-    pub(crate) async fn write_tls(
-        &self,
-        standing: Option<&Stored>,
-        data: BTreeMap<&'static str, Option<String>>,
-    ) -> Result<()> {
-        await_answer(self.write_secret(TLS_SECRET, TLS_TYPE, standing, data)).await
-    }
-
-    /// Keys with `None` are taken away; others that somebody put there stay.
-    async fn write_secret(
+    /// Writes a Secret over what was read. Keys with `None` are taken away; others that somebody put there stay.
+    pub(crate) async fn write_secret(
         &self,
         name: &str,
-        r#type: &str,
+        standing: Option<&Stored>,
+        data: BTreeMap<&'static str, Option<String>>,
+    ) -> Result<()> {
+        await_answer(self.send_secret(name, standing, data)).await
+    }
+
+    async fn send_secret(
+        &self,
+        name: &str,
         standing: Option<&Stored>,
         data: BTreeMap<&'static str, Option<String>>,
     ) -> Result<()> {
@@ -211,7 +202,7 @@ impl Objects {
                 }
                 let metadata = self.owner.metadata(name).await?;
                 let data: BTreeMap<_, _> = data.into_iter().filter(|(_, value)| value.is_some()).collect();
-                let body = json!({ "metadata": metadata, "type": r#type, "data": data });
+                let body = json!({ "metadata": metadata, "type": type_of(name), "data": data });
                 self.secrets().create(&post_params(), body.to_string().into_bytes())
             }
         };

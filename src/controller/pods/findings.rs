@@ -22,9 +22,8 @@ use mullion_engine::model::settings::workload_settings::{Lookup, Mode};
 use mullion_engine::rules::catalogue;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::cluster::call::await_answer;
 use crate::cluster::watch;
-use crate::controller::pods::object::{LabelledPod, WholePod, owner_uid};
+use crate::controller::pods::object::{LabelledPod, owner_uid};
 use crate::controller::pods::shared::{AGAIN, BACKOFF, Shared};
 use crate::controller::pods::{missed, text};
 use crate::hash::hash_of;
@@ -208,10 +207,9 @@ async fn tell(shared: &Shared, pod: &ObjectMeta, codes: &str) -> End {
     if !shared.knows(namespace) {
         return End::Again;
     }
-    let api: Api<WholePod> = Api::namespaced(shared.client.clone(), namespace);
-    let whole = match await_answer(api.get_opt(name)).await {
-        Ok(Some(whole)) if whole.metadata.uid == pod.uid => whole,
-        Ok(_) => return End::Gone,
+    let whole = match shared.read(namespace, name, pod.uid.as_deref()).await {
+        Ok(Some(whole)) => whole,
+        Ok(None) => return End::Gone,
         Err(error) => {
             tracing::warn!(namespace, name, error = in_words(&error), "cannot read a pod with findings");
             return End::Again;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Client;
+use kube::{Api, Client};
 use mullion_engine::admission::review::{Review, review};
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::review_request::ReviewRequest;
@@ -19,9 +19,11 @@ use tokio::sync::watch as channel;
 use tokio::time::Instant;
 
 use crate::cluster::backoff::Backoff;
+use crate::cluster::call::await_answer;
 use crate::controller::events::{Events, News};
 use crate::controller::leader::Leading;
 use crate::controller::metrics::Metrics;
+use crate::controller::pods::object::WholePod;
 use crate::controller::pods::owner::Owners;
 use crate::controller::pods::reach::Reach;
 use crate::hash::hash_of;
@@ -108,6 +110,13 @@ impl Shared {
         }
         let labels = &snapshot.namespaces.get(namespace)?.labels;
         reach.as_ref()?.covers(labels, &metadata.labels).then(|| created_now(namespace, object, &snapshot, &policies))
+    }
+
+    /// The newest version of a pod; `None` where it is gone, or another has its name now.
+    pub(crate) async fn read(&self, namespace: &str, name: &str, uid: Option<&str>) -> kube::Result<Option<WholePod>> {
+        let api: Api<WholePod> = Api::namespaced(self.client.clone(), namespace);
+        let pod = await_answer(api.get_opt(name)).await?;
+        Ok(pod.filter(|pod| pod.metadata.uid.as_deref() == uid))
     }
 
     /// Tells whoever owns the pod, unless that has been said not long ago. An error: it is not told.

@@ -353,10 +353,9 @@ fn say(shared: &Shared, pod: WholePod) -> Said {
 
 /// Reads the pod again and does what is to be done then.
 async fn act(shared: &Shared, (namespace, name): &Key, uid: &str) -> End {
-    let api: Api<WholePod> = Api::namespaced(shared.client.clone(), namespace);
-    let pod = match await_answer(api.get_opt(name)).await {
-        Ok(Some(pod)) if pod.metadata.uid.as_deref() == Some(uid) => pod,
-        Ok(_) => return End::Settled,
+    let pod = match shared.read(namespace, name, Some(uid)).await {
+        Ok(Some(pod)) => pod,
+        Ok(None) => return End::Settled,
         Err(error) => {
             tracing::warn!(namespace, name, error = in_words(&error), "cannot read an unscheduled pod");
             return End::Again;
@@ -373,7 +372,7 @@ async fn act(shared: &Shared, (namespace, name): &Key, uid: &str) -> End {
             {
                 tracing::warn!(namespace, name, error = in_words(error.as_ref()), "cannot tell what a pod lacks");
             }
-            write(shared, &api, name, patch).await
+            write(shared, namespace, name, patch).await
         }
         Said::Report(report) => {
             let told = shared.tell(&metadata, |owner| Some(text::unscheduled(owner, &report))).await;
@@ -393,23 +392,17 @@ async fn act(shared: &Shared, (namespace, name): &Key, uid: &str) -> End {
     }
 }
 
-async fn write(shared: &Shared, api: &Api<WholePod>, name: &str, patch: serde_json::Value) -> End {
+async fn write(shared: &Shared, namespace: &str, name: &str, patch: serde_json::Value) -> End {
+    let api: Api<WholePod> = Api::namespaced(shared.client.clone(), namespace);
     let params = patch_params();
     let written = await_answer(api.patch(name, &params, &Patch::Merge(&patch))).await;
     let outcome = Outcome::of(&written);
     shared.metrics.pod_patched(outcome);
     match written {
-        Ok(pod) => {
-            let namespace = pod.metadata.namespace.as_deref();
-            tracing::info!(namespace, name, "tolerations appended to a pod that was created without them");
-        }
+        Ok(_) => tracing::info!(namespace, name, "tolerations appended to a pod that was created without them"),
         Err(error) if outcome == Outcome::Failed => {
-            tracing::warn!(
-                url = api.resource_url(),
-                name,
-                error = in_words(&error),
-                "cannot append tolerations to a pod; trying again"
-            );
+            let error = in_words(&error);
+            tracing::warn!(namespace, name, error, "cannot append tolerations to a pod; trying again");
         }
         Err(_) => {}
     }

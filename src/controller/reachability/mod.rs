@@ -34,7 +34,6 @@ const DOORS: [Endpoint; 2] = [Endpoint::Mutate, Endpoint::Validate];
 
 /// Probes until it must stop.
 pub async fn run(leading: Leading) {
-    let stop = leading.stop.clone();
     let work = async {
         let mut state = leading.state.state.clone();
         // Without it an alarm that stands is raised twice, or its all-clear is missing: worth a moment, not more.
@@ -44,10 +43,7 @@ pub async fn run(leading: Leading) {
         };
         probe_for_ever(&leading, memory).await;
     };
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = work => {}
-    }
+    leading.stop.run_until_cancelled(work).await;
     // Nobody keeps them up to date while Mullion is withdrawn.
     leading.metrics.no_more_probes();
 }
