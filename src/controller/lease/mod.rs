@@ -24,7 +24,7 @@
 //! | create of ConfigMap `mullion-state` | One that exists ends in a 409. A new one holds what follows from policies and cluster, and the next leader patches what differs. |
 //! | create of a Secret | One that exists ends in a 409. A new one holds a whole CA or a whole pair; the next leader reads it, and replaces a pair that the CA did not sign. |
 //! | create of a RuntimeClass | One that exists ends in a 409. A new one has the build of its name and the handler of the policy; the next leader appends tolerations that it lacks. |
-//! | create of a SelfSubjectReview, dry run of a pod | Nothing is stored. |
+//! | create of a `SelfSubjectReview`, dry run of a pod | Nothing is stored. |
 //!
 //! `tests/on_cluster` (`rights`, `leaders`) asserts the first two rows of every patch, update and delete that the API server
 //! records.

@@ -45,7 +45,7 @@ pub async fn run(leading: Leading) {
         };
         tokio::join!(reach_watch::follow(&shared), work);
     };
-    leading.stop.run_until_cancelled(work).await;
+    leading.stop.run_until_cancelled(Box::pin(work)).await;
     // Whoever leads next counts them.
     leading.metrics.missed_pods(0);
 }

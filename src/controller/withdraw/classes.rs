@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::ListParams;
 
-use crate::controller::withdraw::calls::{Calls, Failure, Patience};
+use crate::controller::withdraw::calls::{Calls, FEW, Failure, UNLIMITED};
 use crate::controller::withdraw::users::{ClassUsers, KINDS, PODS, find_users};
 use crate::controller::withdraw::{Remainder, WithdrawReport};
 use crate::controller::{delete_params, post_params};
@@ -41,7 +41,7 @@ async fn round(calls: &Calls, dry_run: bool, outcomes: &mut BTreeMap<String, Cla
             ours.insert(name.clone(), class);
         }
     };
-    let read = calls.list(Patience::Long, CLASSES, &ListParams::default().labels(OURS), each).await;
+    let read = calls.list(UNLIMITED, CLASSES, &ListParams::default().labels(OURS), each).await;
     read.map_err(|why| Remainder::of("RuntimeClasses", format!("they cannot be read: {why}")))?;
     if ours.is_empty() {
         return Ok(true);
@@ -57,7 +57,7 @@ async fn round(calls: &Calls, dry_run: bool, outcomes: &mut BTreeMap<String, Cla
         }
         if !dry_run {
             let params = delete_params(&class.metadata);
-            match calls.again(Patience::Short, || api.delete(&name, &params)).await {
+            match calls.again(FEW, || api.delete(&name, &params)).await {
                 Ok(_) => drop(gone.insert(name.clone(), class)),
                 Err(Failure::Refused(status)) if status.code == 404 => {}
                 Err(Failure::Refused(status)) if status.code == 409 => {
@@ -94,7 +94,7 @@ async fn restore(
         let metadata = ObjectMeta { name: Some(name.clone()), labels, annotations, ..ObjectMeta::default() };
         let class = RuntimeClass { metadata, handler, overhead, scheduling };
         let params = post_params();
-        match calls.again(Patience::Short, || api.create(&params, &class)).await {
+        match calls.again(FEW, || api.create(&params, &class)).await {
             Ok(_) => {}
             Err(Failure::Refused(status)) if status.code == 409 => {}
             Err(why) => {

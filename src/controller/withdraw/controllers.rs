@@ -11,7 +11,7 @@ use kube::api::ListParams;
 use kube::core::PartialObjectMeta;
 use tokio::time::Instant;
 
-use crate::controller::withdraw::calls::{Calls, Patience};
+use crate::controller::withdraw::calls::{Calls, FEW};
 use crate::controller::withdraw::plan::is_vacant;
 use crate::controller::withdraw::{ControllerStatus, Remainder, WithdrawOptions, WithdrawProgress, WithdrawReport};
 use crate::controller::withdrawn::{CONDITION, acknowledged};
@@ -35,11 +35,11 @@ pub(crate) async fn stop(
     progress: &mut dyn FnMut(WithdrawProgress),
 ) -> Vec<State> {
     let Namespaces { names, found } = namespaces(calls, options, progress).await;
-    let (mut states, mut stores) = (Vec::new(), Vec::new());
+    let (mut kept, mut stores) = (Vec::new(), Vec::new());
     for namespace in names {
         match notify(calls, options.dry_run, &namespace).await {
             Ok(Some((store, state))) => {
-                states.push(state);
+                kept.push(state);
                 stores.push((namespace, store));
             }
             Ok(None) => drop(report.controllers.insert(namespace, ControllerStatus::NeverWorked)),
@@ -71,7 +71,7 @@ pub(crate) async fn stop(
         }
         report.controllers.insert(namespace, status);
     }
-    states
+    kept
 }
 
 fn still_runs(namespace: &str, why: String) -> Remainder {
@@ -130,7 +130,7 @@ async fn namespaces(
     for (path, name) in [("/apis/coordination.k8s.io/v1/leases", lease::NAME), ("/api/v1/configmaps", NAME)] {
         let selected = ListParams::default().fields(&format!("metadata.name={name}"));
         let each = |object: PartialObjectMeta<Lease>| names.extend(object.metadata.namespace);
-        if let Err(why) = calls.list(Patience::Short, path, &selected, each).await {
+        if let Err(why) = calls.list(FEW, path, &selected, each).await {
             unread = true;
             progress(WithdrawProgress::Note(format!(
                 "controllers are looked for in namespace {own} alone: {why}; name another with --lease-namespace"
@@ -147,7 +147,7 @@ async fn namespaces(
 /// Sets `withdrawn` for the controllers of a namespace; what is kept there. `None` where none ever worked.
 async fn notify(calls: &Calls, dry_run: bool, namespace: &str) -> anyhow::Result<Option<(Store, State)>> {
     let leases: Api<Lease> = Api::namespaced(calls.client.clone(), namespace);
-    let (owner, worked) = match calls.again(Patience::Short, || leases.get_opt(lease::NAME)).await {
+    let (owner, worked) = match calls.again(FEW, || leases.get_opt(lease::NAME)).await {
         Ok(Some(lease)) => (Owner::among(&lease.metadata.owner_references.unwrap_or_default()), true),
         Ok(None) => (Owner::nobody(), false),
         // There may be one.
@@ -194,7 +194,7 @@ async fn wait_until_stopped(calls: &Calls, namespace: &str, store: &Store) -> Co
         if store.read().await.is_ok_and(|state| acknowledged(&state)) {
             return ControllerStatus::Stopped;
         }
-        match calls.again(Patience::Short, || leases.get_opt(lease::NAME)).await {
+        match calls.again(FEW, || leases.get_opt(lease::NAME)).await {
             Ok(None) => return ControllerStatus::NoLeader,
             Ok(Some(lease)) => {
                 let spec = lease.spec.unwrap_or_default();

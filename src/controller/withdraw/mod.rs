@@ -7,9 +7,10 @@
 //!   → the RuntimeClasses of ours that nothing names
 //! ```
 //!
-//! A node's taint, labels and record go in one patch: a taint that went alone could leave a record of it. "Taints first" is so among objects: every node is free before the first RuntimeClass goes, and before
-//! anything that other objects could hold up. Each patch carries the `resourceVersion` it was made from, so taints that
-//! others add meanwhile survive: a 409 reads the node and decides again.
+//! A node's taint, labels and record go in one patch: a taint that went alone could leave a record of it. "Taints first" is
+//! so among objects: every node is free before the first RuntimeClass goes, and before anything that other objects could
+//! hold up. Each patch carries the `resourceVersion` it was made from, so taints that others add meanwhile survive: a 409
+//! reads the node and decides again.
 //!
 //! A node's record names Mullion's taint, and kubelets can write that: only a taint that a policy or `mullion-state`
 //! knows goes (see [`Trust`](mullion_engine::node::node_patch::Trust)).

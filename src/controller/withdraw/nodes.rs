@@ -15,7 +15,7 @@ use crate::cluster::backoff::Backoff;
 use crate::cluster::live::SlimNode;
 use crate::controller::nodes::known::{Known, known};
 use crate::controller::patch_params;
-use crate::controller::withdraw::calls::{Calls, Failure, Patience};
+use crate::controller::withdraw::calls::{Calls, FEW, Failure, UNLIMITED};
 use crate::controller::withdraw::plan::{Plan, plan};
 use crate::controller::withdraw::{ControllerStatus, Remainder, WithdrawProgress, WithdrawReport};
 use crate::report::counted;
@@ -36,7 +36,7 @@ const CONFLICTS: u32 = 20;
 pub(crate) async fn check_access(calls: &Calls) -> anyhow::Result<()> {
     calls.check_server().await?;
     let one = ListParams::default().fields("metadata.name=mullion");
-    let read = calls.list::<IgnoredAny>(Patience::Short, NODES, &one, drop).await;
+    let read = calls.list::<IgnoredAny>(FEW, NODES, &one, drop).await;
     read.map_err(|why| anyhow::anyhow!("{why}")).context("nodes cannot be read, and nothing was changed")
 }
 
@@ -74,7 +74,7 @@ async fn list(calls: &Calls, trust: &Trust) -> Result<Nodes, Failure> {
             nodes.jobs.insert(name, Job { known, patch, removed });
         }
     };
-    calls.list(Patience::Long, NODES, &ListParams::default(), each).await.map(|()| nodes)
+    calls.list(UNLIMITED, NODES, &ListParams::default(), each).await.map(|()| nodes)
 }
 
 /// Takes everything off every node.
@@ -166,13 +166,13 @@ async fn free(calls: &Calls, trust: &Trust, job: Job) -> Result<(), Failure> {
     for _ in 0..CONFLICTS {
         let name = &before.facts.name;
         let body = Patch::Merge(patch.to_merge_patch(&before.version));
-        match calls.again(Patience::Short, || api.patch(name, &params, &body)).await {
+        match calls.again(FEW, || api.patch(name, &params, &body)).await {
             Err(Failure::Refused(status)) if status.code == 409 => {}
             // A node that is gone has nothing of Mullion's.
             Err(Failure::Refused(status)) if status.code == 404 => return Ok(()),
             other => return other.map(drop),
         }
-        let Some(newest) = calls.again(Patience::Short, || api.get_opt(name)).await? else { return Ok(()) };
+        let Some(newest) = calls.again(FEW, || api.get_opt(name)).await? else { return Ok(()) };
         before = known(newest).1;
         let Some(newest) = plan(&before.facts, trust).patch else { return Ok(()) };
         patch = newest;

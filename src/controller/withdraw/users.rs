@@ -8,7 +8,7 @@ use mullion_snapshot::objects::or_default;
 use serde::Deserialize;
 
 use crate::cluster::live::slim_metadata;
-use crate::controller::withdraw::calls::{Calls, Patience};
+use crate::controller::withdraw::calls::{Calls, UNLIMITED};
 
 /// How many of a class's users are called by name.
 const SHOWN: usize = 5;
@@ -53,7 +53,7 @@ pub(crate) async fn find_users(
         // Those that have ended need no class any more.
         let selected = if kind == PODS.0 { all.fields("status.phase!=Succeeded,status.phase!=Failed") } else { all };
         let each = |object: Object| add(&mut users, kind, &object, classes);
-        calls.list(Patience::Long, path, &selected, each).await.map_err(|why| format!("{kind}: {why}"))?;
+        calls.list(UNLIMITED, path, &selected, each).await.map_err(|why| format!("{kind}: {why}"))?;
     }
     Ok(users)
 }
