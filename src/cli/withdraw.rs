@@ -11,8 +11,7 @@ use clap::Args;
 use jiff::SignedDuration;
 use mullion_engine::model::settings::node_settings::NodeSettings;
 use mullion_engine::model::text::counted;
-use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -22,8 +21,10 @@ use crate::cli::outcome::Outcome;
 use crate::cli::policy_files;
 use crate::cli::progress::Progress;
 use crate::cluster::connect;
-use crate::controller::withdraw as work;
-use crate::controller::withdraw::{Class, Hearing, Left, Options, Report, Step};
+use crate::controller::withdraw::users::ClassUsers;
+use crate::controller::withdraw::{
+    ControllerStatus, Remainder, WithdrawOptions, WithdrawProgress, WithdrawReport, undo, withdraw,
+};
 use crate::server::tls::certificate::install_crypto;
 use crate::shutdown_signals::Signals;
 
@@ -83,23 +84,23 @@ async fn start(args: &Withdraw, io: &mut Io<'_>) -> anyhow::Result<Outcome> {
     let mut signals = Signals::install().context("cannot listen for signals")?;
     let policies = policies(args, io)?;
     let client = connect::client(args.kubeconfig.as_deref()).await?;
-    let options = Options { policies, namespace: args.lease_namespace.clone(), dry_run: args.dry_run };
+    let options = WithdrawOptions { policies, namespace: args.lease_namespace.clone(), dry_run: args.dry_run };
     let stop = CancellationToken::new();
     let mut progress = Progress::new("nodes");
-    let mut say = |step| {
+    let mut show = |progressed| {
         // What cannot be shown is no reason to stop.
-        match step {
-            Step::Nodes { done, all } => progress.at(io, done, all).ok(),
-            Step::Note(note) => progress.end(io).and_then(|()| io.say(note)).ok(),
+        match progressed {
+            WithdrawProgress::Nodes { done, all } => progress.at(io, done, all).ok(),
+            WithdrawProgress::Note(note) => progress.end(io).and_then(|()| io.say(note)).ok(),
         };
     };
     let mut early = None;
     let report = {
         let work = async {
             if args.undo {
-                work::undo(client, &options, &stop, &mut say).await
+                undo(client, &options, &stop, &mut show).await
             } else {
-                work::withdraw(client, &options, &stop, &mut say).await
+                withdraw(client, &options, &stop, &mut show).await
             }
         };
         let too_late = sleep(args.timeout);
@@ -144,36 +145,36 @@ fn policies(args: &Withdraw, io: &mut Io<'_>) -> io::Result<Vec<NodeSettings>> {
     }
 }
 
-fn text(args: &Withdraw, report: &Report, io: &mut Io<'_>) -> io::Result<()> {
+fn text(args: &Withdraw, report: &WithdrawReport, io: &mut Io<'_>) -> io::Result<()> {
     let would = if args.dry_run { "would be " } else { "" };
-    for told in &report.controllers {
-        writeln!(io.stdout, "namespace {}: {}", told.namespace, hearing(told.controller))?;
+    for (namespace, status) in &report.controllers {
+        writeln!(io.stdout, "namespace {namespace}: {}", status_text(*status))?;
     }
     if !args.undo {
         let cleaned = report.cleaned.len();
         writeln!(io.stdout, "nodes: {cleaned} of {} {would}freed of Mullion", report.nodes)?;
         if args.dry_run {
-            for node in report.cleaned.iter().take(SHOWN) {
-                writeln!(io.stdout, "  {}: {}", node.name, node.removed.join(", "))?;
+            for (name, removed) in report.cleaned.iter().take(SHOWN) {
+                writeln!(io.stdout, "  {name}: {}", removed.join(", "))?;
             }
             more(io, cleaned)?;
         }
-        for class in &report.classes {
-            writeln!(io.stdout, "RuntimeClass {}: {}", class.name, fate(class, would))?;
+        for (name, users) in &report.classes {
+            writeln!(io.stdout, "RuntimeClass {name}: {}", class_text(users, would))?;
         }
         if is_nothing(report) {
             writeln!(io.stdout, "there is nothing to withdraw")?;
         }
     }
-    for Left { what, why, help } in report.left.iter().take(SHOWN) {
+    for Remainder { what, why, help } in report.left.iter().take(SHOWN) {
         writeln!(io.stdout, "left: {what}: {why}; {help}")?;
     }
     more(io, report.left.len())
 }
 
 /// Whether nothing of Mullion was found: it was never installed, or this is another cluster than was meant.
-fn is_nothing(report: &Report) -> bool {
-    let never = report.controllers.iter().all(|told| told.controller == Hearing::Never);
+fn is_nothing(report: &WithdrawReport) -> bool {
+    let never = report.controllers.values().all(|status| *status == ControllerStatus::NeverWorked);
     never && report.cleaned.is_empty() && report.classes.is_empty() && report.left.is_empty()
 }
 
@@ -184,55 +185,56 @@ fn more(io: &mut Io<'_>, all: usize) -> io::Result<()> {
     }
 }
 
-fn hearing(controller: Hearing) -> &'static str {
-    match controller {
-        Hearing::Stopped => "the controller has stopped",
-        Hearing::Nobody => "no controller holds the lease",
-        Hearing::Never => "no controller of Mullion has worked here",
-        Hearing::Silent => "the controller did not say that it has stopped",
-        Hearing::Untold => "the controller could not be told",
-        Hearing::Unasked => "the controller would be told",
-        Hearing::Resumed => "controllers work again",
-        Hearing::AtWork => "was not withdrawn",
+fn status_text(status: ControllerStatus) -> &'static str {
+    match status {
+        ControllerStatus::Stopped => "the controller has stopped",
+        ControllerStatus::NoLeader => "no controller holds the lease",
+        ControllerStatus::NeverWorked => "no controller of Mullion has worked here",
+        ControllerStatus::Silent => "the controller did not report that it has stopped",
+        ControllerStatus::NotNotified => "the controller could not be notified",
+        ControllerStatus::DryRun => "the controller would be notified",
+        ControllerStatus::Resumed => "controllers work again",
+        ControllerStatus::AtWork => "was not withdrawn",
     }
 }
 
-fn fate(class: &Class, would: &str) -> String {
-    if class.deleted {
+fn class_text(ClassUsers { named_by, names }: &ClassUsers, would: &str) -> String {
+    if *names == 0 {
         return format!("{would}deleted");
     }
-    let more = class.names.saturating_sub(class.named_by.len());
+    let more = names.saturating_sub(named_by.len());
     let more = if more == 0 { String::new() } else { format!(" and {}", counted(more, "other")) };
-    format!("stays, named by {}{more}", class.named_by.join(", "))
+    format!("stays, named by {}{more}", named_by.join(", "))
 }
 
 /// An object per controller, node, RuntimeClass and leftover, and a summary at the end.
-fn lines(args: &Withdraw, report: &Report, io: &mut Io<'_>) -> io::Result<()> {
-    each(io, "controller", &report.controllers)?;
-    each(io, "node", &report.cleaned)?;
-    each(io, "runtimeClass", &report.classes)?;
-    each(io, "left", &report.left)?;
-    let deleted = report.classes.iter().filter(|class| class.deleted).count();
-    let summary = json!({
-        "dryRun": args.dry_run,
-        "nodes": report.nodes,
-        "cleaned": report.cleaned.len(),
-        "classesDeleted": deleted,
-        "classesKept": report.classes.len() - deleted,
-        "left": report.left.len(),
-    });
-    each(io, "summary", &[summary])
-}
-
-fn each<T: Serialize>(io: &mut Io<'_>, kind: &str, items: &[T]) -> io::Result<()> {
-    for item in items {
-        let mut line = serde_json::to_value(item)?;
-        if let Value::Object(members) = &mut line {
-            members.insert("type".to_owned(), json!(kind));
-        }
-        writeln!(io.stdout, "{line}")?;
+fn lines(args: &Withdraw, report: &WithdrawReport, io: &mut Io<'_>) -> io::Result<()> {
+    let WithdrawReport { controllers, nodes, cleaned, classes, left } = report;
+    for (namespace, status) in controllers {
+        writeln!(io.stdout, "{}", json!({"type": "controller", "namespace": namespace, "controller": status}))?;
     }
-    Ok(())
+    for (name, removed) in cleaned {
+        writeln!(io.stdout, "{}", json!({"type": "node", "name": name, "removed": removed}))?;
+    }
+    for (name, ClassUsers { named_by, names }) in classes {
+        let class = json!({"type": "runtimeClass", "name": name, "deleted": *names == 0, "namedBy": named_by,
+            "names": names});
+        writeln!(io.stdout, "{class}")?;
+    }
+    for Remainder { what, why, help } in left {
+        writeln!(io.stdout, "{}", json!({"type": "left", "what": what, "why": why, "help": help}))?;
+    }
+    let deleted = classes.values().filter(|users| users.names == 0).count();
+    let summary = json!({
+        "type": "summary",
+        "dryRun": args.dry_run,
+        "nodes": nodes,
+        "cleaned": cleaned.len(),
+        "classesDeleted": deleted,
+        "classesKept": classes.len() - deleted,
+        "left": left.len(),
+    });
+    writeln!(io.stdout, "{summary}")
 }
 
 #[cfg(test)]
@@ -240,10 +242,12 @@ mod tests {
 
     #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
+    use std::collections::BTreeMap;
+
     use clap::Parser as _;
+    use serde_json::Value;
 
     use super::*;
-    use crate::controller::withdraw;
 
     #[test]
     fn times() {
@@ -256,19 +260,17 @@ mod tests {
 
     #[test]
     fn who_names_a_class_is_said() {
-        let class = |deleted, named_by: &[&str], names| Class {
-            name: "c".to_owned(),
-            deleted,
+        let users = |named_by: &[&str], names| ClassUsers {
             named_by: named_by.iter().map(|&name| name.to_owned()).collect(),
             names,
         };
-        assert_eq!(fate(&class(true, &[], 0), "would be "), "would be deleted");
-        assert_eq!(fate(&class(false, &["Pod a/b"], 1), ""), "stays, named by Pod a/b");
-        assert_eq!(fate(&class(false, &["Pod a/b"], 3), ""), "stays, named by Pod a/b and 2 others");
+        assert_eq!(class_text(&users(&[], 0), "would be "), "would be deleted");
+        assert_eq!(class_text(&users(&["Pod a/b"], 1), ""), "stays, named by Pod a/b");
+        assert_eq!(class_text(&users(&["Pod a/b"], 3), ""), "stays, named by Pod a/b and 2 others");
     }
 
     /// What `arguments` have written about a report.
-    fn shown(arguments: &[&str], report: &Report) -> String {
+    fn shown(arguments: &[&str], report: &WithdrawReport) -> String {
         let cli =
             crate::cli::command_line::Cli::try_parse_from(["mullion", "withdraw"].iter().chain(arguments)).unwrap();
         let crate::cli::command_line::Command::Withdraw(args) = cli.command else { return String::new() };
@@ -282,35 +284,41 @@ mod tests {
         String::from_utf8(stdout).unwrap()
     }
 
-    fn told(namespace: &str, controller: Hearing) -> withdraw::Told {
-        withdraw::Told { namespace: namespace.to_owned(), controller }
+    fn controller(namespace: &str, status: ControllerStatus) -> BTreeMap<String, ControllerStatus> {
+        [(namespace.to_owned(), status)].into()
+    }
+
+    fn cleaned(name: &str, removed: &[&str]) -> BTreeMap<String, Vec<String>> {
+        [(name.to_owned(), removed.iter().map(|&text| text.to_owned()).collect())].into()
     }
 
     #[test]
     fn where_nothing_is_that_is_said() {
-        let mut report = Report { controllers: vec![told("a", Hearing::Never)], nodes: 5, ..Report::default() };
+        let mut report = WithdrawReport {
+            controllers: controller("a", ControllerStatus::NeverWorked),
+            nodes: 5,
+            ..WithdrawReport::default()
+        };
         let words = "namespace a: no controller of Mullion has worked here\n";
         let end = "there is nothing to withdraw\n";
         assert_eq!(shown(&[], &report), format!("{words}nodes: 0 of 5 freed of Mullion\n{end}"));
         assert_eq!(shown(&["--dry-run"], &report), format!("{words}nodes: 0 of 5 would be freed of Mullion\n{end}"));
         // A node that a controller of long ago left, and a controller that has nothing left to do.
-        report.cleaned = vec![withdraw::Cleaned { name: "w1".to_owned(), removed: vec!["label a".to_owned()] }];
+        report.cleaned = cleaned("w1", &["label a"]);
         assert!(!shown(&[], &report).contains("nothing"));
-        report = Report { controllers: vec![told("a", Hearing::Stopped)], ..Report::default() };
+        let controllers = controller("a", ControllerStatus::Stopped);
+        report = WithdrawReport { controllers, ..WithdrawReport::default() };
         assert!(!shown(&[], &report).contains("nothing"));
     }
 
     #[test]
     fn a_person_reads_what_was_done_and_what_is_left() {
-        let left = |n| Left { what: format!("node w{n}"), why: "refused".to_owned(), help: "ask".to_owned() };
-        let report = Report {
-            controllers: vec![told("mullion", Hearing::Stopped)],
+        let left = |n| Remainder { what: format!("node w{n}"), why: "refused".to_owned(), help: "ask".to_owned() };
+        let report = WithdrawReport {
+            controllers: controller("mullion", ControllerStatus::Stopped),
             nodes: 9,
-            cleaned: vec![withdraw::Cleaned {
-                name: "w1".to_owned(),
-                removed: vec!["label a".to_owned(), "taint b".to_owned()],
-            }],
-            classes: vec![Class { name: "c".to_owned(), deleted: true, named_by: Vec::new(), names: 0 }],
+            cleaned: cleaned("w1", &["label a", "taint b"]),
+            classes: [("c".to_owned(), ClassUsers::default())].into(),
             left: (0..22).map(left).collect(),
         };
         let done = shown(&[], &report);

@@ -3,6 +3,8 @@
 //!
 //! This module makes no decisions: the engine defines what a missing fact means.
 
+pub(crate) mod backoff;
+pub(crate) mod call;
 pub(crate) mod connect;
 pub mod live;
 pub(crate) mod owner_references;

@@ -17,9 +17,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::PostParams;
 use kube::{Api, Client};
+use mullion_snapshot::objects::MANAGED_BY;
 
 /// The prefix of a ServiceAccount's user name, `system:serviceaccount:NAMESPACE:NAME`.
 const USER_PREFIX: &str = "system:serviceaccount:";
@@ -101,6 +102,16 @@ impl Owner {
         let answer = found.clone().map_or(Answer::NoAccount, |found| Answer::Account(Box::new(found)));
         *cluster.last.lock().unwrap_or_else(PoisonError::into_inner) = answer;
         Ok(found)
+    }
+
+    /// The metadata of an object that is created now.
+    pub(crate) async fn metadata(&self, name: &str) -> kube::Result<ObjectMeta> {
+        Ok(ObjectMeta {
+            name: Some(name.to_owned()),
+            labels: Some([(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned())].into()),
+            owner_references: self.reference().await?.map(|owner| vec![owner]),
+            ..ObjectMeta::default()
+        })
     }
 
     /// The owners that an object with the owners `present` should have; `None` if they are correct.

@@ -22,6 +22,7 @@ use serde::de::DeserializeOwned;
 use tower::BoxError;
 use tower::util::MapFutureLayer;
 
+use crate::cluster::backoff::Backoff;
 use crate::telemetry::error_text::in_words;
 use crate::telemetry::watch_health::WatchHealth;
 
@@ -37,8 +38,8 @@ pub(crate) const ANSWER: Duration = Duration::from_secs(65);
 const RESUMES: u32 = 6;
 /// The timeout of a single call.
 pub(crate) const CALL: Duration = Duration::from_secs(10);
-/// Waits between attempts: doubled from the first to the last value.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
+/// Waits between attempts.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(30));
 /// The first Kubernetes version with streaming lists always on.
 const STREAMING_SINCE: (u32, u32) = (1, 34);
 
@@ -74,15 +75,13 @@ pub(crate) async fn in_time<T>(
 /// Whether the server can stream lists, by its version. No response after a few attempts counts as yes, because a rejected
 /// attempt is detected later and costs one request.
 pub(crate) async fn streams_lists(client: &Client) -> bool {
-    let mut wait = BACKOFF.0;
-    for _ in 0..4 {
+    for attempt in 0..4 {
         match tokio::time::timeout(CALL, client.apiserver_version()).await {
             Ok(Ok(version)) => return version_streams(&version.major, &version.minor),
             Ok(Err(error)) => tracing::warn!(error = in_words(&error), "cannot read the API server's version"),
             Err(_) => tracing::warn!("the API server did not return its version within {} s", CALL.as_secs()),
         }
-        tokio::time::sleep(wait).await;
-        wait *= 2;
+        tokio::time::sleep(BACKOFF.delay(attempt)).await;
     }
     true
 }
@@ -120,7 +119,7 @@ where
     let config = if streaming { config.streaming_lists() } else { config.list_semantic(listed.clone()) };
     let health = WatchHealth::of(api.resource_url().rsplit('/').next().unwrap_or_default());
     let events = watcher::watcher(api.clone(), config.clone()).boxed();
-    let start = Watch { events, api, config, listed, wait: BACKOFF.0, failures: 0, health };
+    let start = Watch { events, api, config, listed, failures: 0, health };
     stream::unfold(start, |mut watch| async move { Some((watch.next().await, watch)) }).boxed()
 }
 
@@ -130,7 +129,6 @@ struct Watch<K: 'static> {
     /// How to list if lists are not streamed.
     listed: ListSemantic,
     events: Pin<Box<dyn Stream<Item = watcher::Result<Event<K>>> + Send>>,
-    wait: Duration,
     /// Since the last event.
     failures: u32,
     health: WatchHealth,
@@ -193,7 +191,6 @@ where
     }
 
     fn recovered(&mut self) {
-        self.wait = BACKOFF.0;
         self.failures = 0;
         self.health.recovered();
     }
@@ -208,11 +205,11 @@ where
     }
 
     async fn pause(&mut self, error: &str) {
+        let wait = BACKOFF.delay(self.failures);
         self.failures = self.failures.saturating_add(1);
         self.health.failed();
-        tracing::warn!(url = self.api.resource_url(), error, wait = ?self.wait, "watch failed; trying again");
-        tokio::time::sleep(self.wait).await;
-        self.wait = (self.wait * 2).min(BACKOFF.1);
+        tracing::warn!(url = self.api.resource_url(), error, ?wait, "watch failed; trying again");
+        tokio::time::sleep(wait).await;
     }
 }
 

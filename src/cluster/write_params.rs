@@ -1,6 +1,7 @@
 //! Parameters of writes, by which the API server records Mullion as the field manager.
 
-use kube::api::{PatchParams, PostParams};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{DeleteParams, PatchParams, PostParams, Preconditions};
 
 /// The field manager in managedFields, and the reporter of events.
 pub(crate) const MANAGER: &str = "mullion-controller";
@@ -13,4 +14,10 @@ pub(crate) fn patch_params() -> PatchParams {
 /// Parameters for objects that Mullion creates or replaces.
 pub(crate) fn post_params() -> PostParams {
     PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() }
+}
+
+/// For an object that is deleted as it was read: no later version of it, and no other object of its name.
+pub(crate) fn delete_params(metadata: &ObjectMeta) -> DeleteParams {
+    let (uid, resource_version) = (metadata.uid.clone(), metadata.resource_version.clone());
+    DeleteParams { preconditions: Some(Preconditions { uid, resource_version }), ..DeleteParams::default() }
 }

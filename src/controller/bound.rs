@@ -1,9 +1,8 @@
 //! What runs on a node, read when its taint is about to be set.
 
-use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
-use kube::{Api, Client, Resource};
+use kube::{Api, Client};
 use mullion_engine::model::cluster::namespace_restrictions::TolerationsWhitelist;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::scheduling::node_fit::TolerationTerm;
@@ -12,41 +11,14 @@ use mullion_engine::model::settings::node_settings::policy_taint;
 use mullion_engine::model::workload::{WorkloadKind, WorkloadObject};
 use mullion_engine::node::taint_blockers::{BoundPod, is_windows_pod, reaches};
 use mullion_policy::policy_set::PolicySet;
-use mullion_snapshot::objects::or_default;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::cluster::live::slim_metadata;
-use crate::cluster::watch::CALL;
+use crate::cluster::call::await_answer;
+use crate::controller::pods::object::{WholePod, controller};
 
 /// The kubelet's mark on the API object of a static pod.
 const MIRROR: &str = "kubernetes.io/config.mirror";
-
-#[derive(Resource, Deserialize, Clone, Debug)]
-#[resource(inherit = core::Pod)]
-struct SlimPod {
-    #[serde(deserialize_with = "slim_metadata")]
-    metadata: ObjectMeta,
-    /// Raw, as the engine reads it.
-    #[serde(default)]
-    spec: Value,
-    #[serde(default, deserialize_with = "or_default")]
-    status: PodStatus,
-}
-
-#[derive(Deserialize, Clone, Debug, Default)]
-#[serde(default)]
-struct PodStatus {
-    phase: String,
-    conditions: Option<Vec<Condition>>,
-}
-
-#[derive(Deserialize, Clone, Debug, Default)]
-#[serde(default)]
-struct Condition {
-    r#type: String,
-    status: String,
-}
 
 fn full_name(metadata: &ObjectMeta) -> String {
     let part = |part: &Option<String>| part.clone().unwrap_or_default();
@@ -61,34 +33,29 @@ pub(crate) async fn pods(
     snapshot: &ClusterSnapshot,
 ) -> anyhow::Result<Vec<BoundPod>> {
     let list = ListParams::default().fields(&format!("spec.nodeName={node}")).match_any();
-    let api: Api<SlimPod> = Api::all(client);
-    let pods = tokio::time::timeout(CALL, api.list(&list)).await??;
+    let api: Api<WholePod> = Api::all(client);
+    let pods = await_answer(api.list(&list)).await?;
     Ok(pods.items.into_iter().filter_map(|pod| bound(pod, policies, snapshot)).collect())
 }
 
 /// `None` for a pod that is going anyway, or has ended.
-fn bound(pod: SlimPod, policies: &PolicySet, snapshot: &ClusterSnapshot) -> Option<BoundPod> {
-    let SlimPod { metadata, spec, status } = pod;
-    if metadata.deletion_timestamp.is_some() || ["Succeeded", "Failed"].contains(&status.phase.as_str()) {
+fn bound(pod: WholePod, policies: &PolicySet, snapshot: &ClusterSnapshot) -> Option<BoundPod> {
+    let WholePod { metadata, spec, status } = pod;
+    if metadata.deletion_timestamp.is_some() || status.ended() {
         return None;
     }
     let name = full_name(&metadata);
-    let ObjectMeta { namespace, labels, annotations, owner_references, .. } = metadata;
+    let daemon = controller(&metadata).filter(|owner| owner.kind == "DaemonSet").map(|owner| owner.name.clone());
+    let ObjectMeta { namespace, labels, annotations, .. } = metadata;
     let namespace = namespace.unwrap_or_default();
     let (labels, annotations) = (labels.unwrap_or_default(), annotations.unwrap_or_default());
-    let owners = owner_references.into_iter().flatten();
-    let mut daemons = owners.filter(|owner| owner.kind == "DaemonSet" && owner.controller == Some(true));
     let known = snapshot.namespaces.get(&namespace);
     let settings = policies.settings(&namespace, known.map(|namespace| &namespace.labels), &labels);
-    let conditions = status.conditions.unwrap_or_default();
     let tolerations = spec.get("tolerations").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let refused = TolerationsWhitelist::of(known, tolerations).rejects(&toleration_of(&policy_taint(&policies.nodes)));
-    let (daemon_set, mirror) =
-        (daemons.next().map(|owner| format!("{namespace}/{}", owner.name)), annotations.contains_key(MIRROR));
-    let (ready, covered) = (
-        conditions.iter().any(|condition| condition.r#type == "Ready" && condition.status == "True"),
-        !refused && reaches(&settings, known, Some([&labels, &annotations]), &policies.nodes),
-    );
+    let daemon_set = daemon.map(|name| format!("{namespace}/{name}"));
+    let (ready, mirror) = (status.ready(), annotations.contains_key(MIRROR));
+    let covered = !refused && reaches(&settings, known, Some([&labels, &annotations]), &policies.nodes);
     let tolerations = tolerations.iter().filter_map(|one| TolerationTerm::deserialize(one).ok()).collect();
     // The decision is asked for only where it matters.
     let unclear = !ready && !mirror && !covered && daemon_set.is_none();

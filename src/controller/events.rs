@@ -14,9 +14,8 @@ use kube::api::Patch;
 use kube::{Api, Client};
 use mullion_engine::model::text::prefix;
 use serde_json::json;
-use tokio::time::timeout;
 
-use crate::cluster::watch::CALL;
+use crate::cluster::call::await_answer;
 use crate::cluster::write_params::{MANAGER, patch_params, post_params};
 use crate::telemetry::error_text::in_words;
 use crate::value_hash::hash_of;
@@ -63,12 +62,11 @@ impl Events {
     /// Tells, and says whether the event is written. One that cannot be written is logged: it is no reason to do anything
     /// else differently.
     pub(crate) async fn tell(&self, about: &ObjectReference, news: &News) -> bool {
-        match timeout(CALL, self.write(about, news)).await {
-            Ok(Ok(())) => return true,
-            Ok(Err(error)) => tracing::warn!(about = about.name, error = in_words(&error), "cannot write an event"),
-            Err(_) => tracing::warn!(about = about.name, "no answer to an event within {} s", CALL.as_secs()),
+        let written = await_answer(self.write(about, news)).await;
+        if let Err(error) = &written {
+            tracing::warn!(about = about.name, error = in_words(error), "cannot write an event");
         }
-        false
+        written.is_ok()
     }
 
     async fn write(&self, about: &ObjectReference, news: &News) -> kube::Result<()> {

@@ -17,7 +17,7 @@ use crate::controller::certificates;
 use crate::controller::events::Events;
 use crate::controller::metrics::Metrics;
 use crate::controller::reachability::probing::Probing;
-use crate::policy_files::report::{PolicyReport, PolicyReporter};
+use crate::policy_files::report::PolicyReport;
 
 /// What every duty works with. Clones share.
 #[derive(Clone)]
@@ -86,25 +86,5 @@ impl Leading {
             probing: Probing::default(),
             stop,
         }
-    }
-
-    /// The same, keeping certificates as `settings` say; `None`: nothing is done about them.
-    #[must_use]
-    pub fn keeping(mut self, settings: Option<certificates::Settings>) -> Self {
-        self.certificates = settings.map(Arc::new);
-        self
-    }
-
-    /// The same, with Events and a condition about the policy files.
-    #[must_use]
-    pub fn reporting(mut self, policies: &PolicyReporter) -> Self {
-        self.policy_reports = Some(policies.follow());
-        self
-    }
-
-    /// With probes of the webhook as `probing` says.
-    #[must_use]
-    pub fn probing(self, probing: Probing) -> Self {
-        Self { probing, ..self }
     }
 }

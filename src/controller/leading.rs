@@ -27,7 +27,7 @@ impl Leading {
     /// Works until `stop`, letting writes under way end; or until `lost` is ready, dropping them; or until a duty ends.
     pub async fn run(self, lost: impl Future<Output = ()>) -> Ended {
         let mut duties = JoinSet::new();
-        duties.spawn(withdrawn::obey(self.clone(), Self::change));
+        duties.spawn(withdrawn::run_unless_withdrawn(self.clone(), Self::change));
         duties.spawn(memory::run(self.clone()));
         duties.spawn(policies::run(self.clone()));
         duties.spawn(duty::run(self.clone()));

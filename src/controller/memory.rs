@@ -7,7 +7,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use mullion_engine::model::cluster::nodes::Nodes;
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::settings::node_settings::{marks_windows, policy_taint};
@@ -15,15 +14,15 @@ use mullion_engine::node::node_create::{Claimants, possible_taint, taint_on_crea
 use mullion_policy::policy_set::PolicySet;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::cluster::state::document::{Condition, MAX_POLICIES, MAX_SEEN, Seen, State, time_text};
+use crate::cluster::backoff::Backoff;
+use crate::cluster::state::document::{Condition, MAX_POLICIES, MAX_SEEN, Seen, State};
 use crate::controller::leader::Leading;
 use crate::controller::metrics::Outcome;
 use crate::telemetry::error_text::in_words;
 
 /// How often changes are looked for: what happens within is one write, be it 5,000 nodes that come up.
 const GATHER: Duration = Duration::from_secs(1);
-/// Waits after a failed write: doubling from the first to the last.
-const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
 /// The condition that says whether the policies are kept.
 const POLICIES_KEPT: &str = "PoliciesKept";
 
@@ -41,7 +40,7 @@ pub(crate) async fn run(leading: Leading) {
         () = stop.cancelled() => return,
     }
     let mut looked_at: Option<Arc<ClusterSnapshot>> = None;
-    let mut wait = BACKOFF.0;
+    let mut failures = 0;
     // Set while a write is to be tried again.
     let mut again: Option<Instant> = None;
     let mut ticks = tokio::time::interval(GATHER);
@@ -61,8 +60,7 @@ pub(crate) async fn run(leading: Leading) {
         let set = policies.borrow_and_update().clone();
         let told = claimants.borrow_and_update().clone();
         let standing = kept.borrow_and_update().clone().unwrap_or_default();
-        let now = time_text(Timestamp::now());
-        let known = Known { policies: &set, nodes: newest.nodes.as_ref(), claimants: told.as_ref(), now: &now };
+        let known = Known { policies: &set, nodes: newest.nodes.as_ref(), claimants: told.as_ref() };
         let mut wanted = State::clone(&standing);
         known.keep(&mut wanted);
         if !standing.found || wanted != *standing {
@@ -71,16 +69,17 @@ pub(crate) async fn run(leading: Leading) {
                 () = stop.cancelled() => return,
             };
             if let Err(error) = written {
+                let wait = BACKOFF.delay(failures);
                 tracing::warn!(error = in_words(error.as_ref()), ?wait, "what was learned is not kept; trying again");
                 metrics.state_written(Outcome::Failed);
                 again = Some(Instant::now() + wait);
-                wait = (wait * 2).min(BACKOFF.1);
+                failures += 1;
                 continue;
             }
             metrics.state_written(Outcome::Done);
             tell(&standing, &wanted);
         }
-        (again, wait) = (None, BACKOFF.0);
+        (again, failures) = (None, 0);
         looked_at = Some(newest);
     }
 }
@@ -95,9 +94,8 @@ fn tell(before: &State, after: &State) {
         taint_on_create = words(after),
         "kept what was learned"
     );
-    let refused = |state: &State| {
-        state.conditions.iter().find(|one| one.r#type == POLICIES_KEPT && one.status == "False").cloned()
-    };
+    let refused =
+        |state: &State| state.condition(POLICIES_KEPT).filter(|condition| condition.status == "False").cloned();
     if let (None, Some(refused)) = (refused(before), refused(after)) {
         tracing::warn!(reason = refused.message, "the policies are not kept");
     }
@@ -109,8 +107,6 @@ struct Known<'a> {
     nodes: Option<&'a Nodes>,
     /// Who has a claim to Windows nodes, once that is known.
     claimants: Option<&'a Claimants>,
-    /// As RFC 3339.
-    now: &'a str,
 }
 
 impl Known<'_> {
@@ -154,7 +150,7 @@ impl Known<'_> {
         let files = &self.policies.files;
         let fits = state.keep_policies(files);
         if files.is_empty() {
-            state.conditions.retain(|condition| condition.r#type != POLICIES_KEPT);
+            state.remove_condition(POLICIES_KEPT);
             return;
         }
         let (status, reason, message) = if fits {
@@ -173,13 +169,7 @@ impl Known<'_> {
             );
             ("False", "TooLarge", message)
         };
-        state.set_condition(Condition {
-            r#type: POLICIES_KEPT.to_owned(),
-            status: status.to_owned(),
-            reason: reason.to_owned(),
-            message,
-            last_transition_time: self.now.to_owned(),
-        });
+        state.set_condition(Condition::new(POLICIES_KEPT, status, reason, message));
     }
 }
 
@@ -224,7 +214,7 @@ mod tests {
 
     fn keep(policies: &PolicySet, nodes: &Nodes, claimants: Option<&Claimants>, state: &State) -> State {
         let mut state = state.clone();
-        Known { policies, nodes: Some(nodes), claimants, now: NOW }.keep(&mut state);
+        Known { policies, nodes: Some(nodes), claimants }.keep(&mut state);
         state
     }
 
@@ -252,7 +242,7 @@ mod tests {
         assert_eq!(taints(&keep(&set, &one, None, &edited)), ["os=Windows:NoSchedule"]);
         // Nothing is known of nodes: nothing is said of them.
         let mut blind = first.clone();
-        Known { policies: &set, nodes: None, claimants: None, now: NOW }.keep(&mut blind);
+        Known { policies: &set, nodes: None, claimants: None }.keep(&mut blind);
         assert_eq!(blind, first);
     }
 

@@ -86,6 +86,18 @@ struct ProbeLabels {
     outcome: &'static str,
 }
 
+impl Outcome {
+    /// Of a write that was answered so.
+    pub(crate) fn of<T>(answer: &kube::Result<T>) -> Self {
+        match answer {
+            Ok(_) => Self::Done,
+            Err(kube::Error::Api(status)) if status.code == 409 => Self::Conflict,
+            Err(kube::Error::Api(status)) if status.code == 404 => Self::Gone,
+            Err(_) => Self::Failed,
+        }
+    }
+}
+
 impl EncodeLabelValue for Outcome {
     fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
         let name = match self {
@@ -233,14 +245,13 @@ impl Metrics {
         }
     }
 
-    /// A write for certificates ended: well, or so.
-    pub fn certificate_written(&self, object: CertificateObject, failure: Option<Outcome>) {
+    /// A write for certificates ended.
+    pub fn certificate_written(&self, object: CertificateObject, outcome: Outcome) {
         let object = match object {
             CertificateObject::Ca => "ca",
             CertificateObject::Serving => "serving",
             CertificateObject::Bundle => "bundle",
         };
-        let outcome = failure.unwrap_or(Outcome::Done);
         self.0.certificate_writes.get_or_create(&CertificateWriteLabels { object, outcome }).inc();
     }
 

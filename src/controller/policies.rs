@@ -7,14 +7,13 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use mullion_engine::model::text::{counted, shorten};
 use mullion_manifest::problem::Problem;
 use mullion_policy::file_status::Standing;
 use mullion_policy::warnings::warning::Warning;
 use tokio::time::Instant;
 
-use crate::cluster::state::document::{Condition, NAME, State, time_text};
+use crate::cluster::state::document::{Condition, NAME, State};
 use crate::controller::events::{EventType, News};
 use crate::controller::leader::Leading;
 use crate::policy_files::report::PolicyReport;
@@ -35,10 +34,8 @@ const MAX_NAME: usize = 48;
 
 /// Works until it must stop.
 pub(crate) async fn run(leading: Leading) {
-    tokio::select! {
-        () = leading.stop.cancelled() => {}
-        () = follow(&leading) => leading.stop.cancelled().await,
-    }
+    leading.stop.run_until_cancelled(follow(&leading)).await;
+    leading.stop.cancelled().await;
 }
 
 /// Ends where there is nothing more to write.
@@ -81,7 +78,7 @@ struct EventQueue {
 impl EventQueue {
     /// Writes what is news; when to look again, if nothing changes.
     async fn turn(&mut self, leading: &Leading, report: &PolicyReport, state: &State) -> Option<Duration> {
-        let standing = state.conditions.iter().find(|condition| condition.r#type == TYPE);
+        let standing = state.condition(TYPE);
         if report.directories.is_empty() {
             // Built in: never bad.
             let gone = standing.is_none() || write(leading, None).await;
@@ -151,7 +148,7 @@ async fn write_event(leading: &Leading, news: &News) -> bool {
 async fn write(leading: &Leading, condition: Option<&Condition>) -> bool {
     let written = leading.store.update(|state| match condition {
         Some(condition) => state.set_condition(condition.clone()),
-        None => state.conditions.retain(|condition| condition.r#type != TYPE),
+        None => state.remove_condition(TYPE),
     });
     let written = written.await;
     if let Err(error) = &written {
@@ -175,24 +172,16 @@ fn condition_and_news(report: &PolicyReport, standing: Option<&Condition>) -> (C
         String::new()
     };
     let note = format!("{before}{message}{changes}");
-    let condition = Condition {
-        r#type: TYPE.to_owned(),
-        status: status.to_owned(),
-        reason: reason.to_owned(),
-        message,
-        last_transition_time: time_text(Timestamp::now()),
-    };
+    let condition = Condition::new(TYPE, status, reason, message);
     (condition, News { r#type, reason, action: "LoadPolicies", note })
 }
 
 fn good_message(report: &PolicyReport) -> String {
     let set = &report.set;
-    let policies = match set.documents.len() {
-        1 => "1 policy is".to_owned(),
-        number => format!("{number} policies are"),
-    };
+    let policies = counted(set.documents.len(), "policy");
+    let are = if set.documents.len() == 1 { "is" } else { "are" };
     let files = counted(set.files.len(), "policy file");
-    let mut parts = vec![format!("{files} with {policies} in force, hash {}.", set.hash)];
+    let mut parts = vec![format!("{files} with {policies} {are} in force, hash {}.", set.hash)];
     if let Some(Warning { origin, message, hint }) = report.warnings.first() {
         let file = short_name(report, &origin.file);
         let text = shorten(&format!("{file}:{}: {message} ({hint})", origin.line), MAX_PROBLEM);

@@ -62,7 +62,7 @@ async fn start(args: &ControllerArgs) -> anyhow::Result<()> {
     // What is sent again passes the fence again: see `Fence::client`.
     let client = connect::client_without_retries(args.kubeconfig.as_deref()).await?;
     let namespace = namespace(args, &client);
-    let certificates = certificates(args, &namespace)?;
+    let certificates = certificates(args, &namespace)?.map(Arc::new);
 
     let listener = TcpListener::bind(args.admin_bind)
         .await
@@ -138,7 +138,7 @@ struct Terms {
     policies: channel::Receiver<Arc<PolicySet>>,
     policy_reporter: PolicyReporter,
     probing: Probing,
-    certificates: Option<Settings>,
+    certificates: Option<Arc<Settings>>,
     metrics: Metrics,
     say_synced: channel::Sender<bool>,
     say_leads: channel::Sender<bool>,
@@ -179,8 +179,12 @@ impl Terms {
             () = fence.closed() => return Ended::Lost,
             () = self.stop.cancelled() => return Ended::Stopped,
         };
-        let leading =
-            leading.probing(self.probing.clone()).keeping(self.certificates.clone()).reporting(&self.policy_reporter);
+        let leading = Leading {
+            probing: self.probing.clone(),
+            certificates: self.certificates.clone(),
+            policy_reports: Some(self.policy_reporter.follow()),
+            ..leading
+        };
         leading.run(fence.closed()).await
     }
 

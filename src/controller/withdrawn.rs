@@ -1,21 +1,20 @@
-//! Leaving the cluster alone while Mullion is withdrawn.
+//! What the controller does while Mullion is withdrawn: it leaves the cluster alone, and reports that it does.
 //!
 //! `mullion withdraw` writes the time into `withdrawn` of ConfigMap `mullion-state`, and `mullion withdraw --undo`, or
-//! whoever removes the key or the ConfigMap, takes it back. Nothing needs to start anew for either. What a former
-//! release's state says of that is forgotten, once a controller with another ServiceAccount reads it.
+//! whoever removes the key or the ConfigMap, takes it back. No process needs a restart for either. The withdrawal of a
+//! former release ends once a controller with another ServiceAccount reads it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use tokio::sync::watch as channel;
 use tokio::time::{sleep, timeout};
 
-use crate::cluster::state::document::{Condition, State, time_text};
+use crate::cluster::state::document::{Condition, State};
 use crate::controller::leader::Leading;
 use crate::telemetry::error_text::in_words;
 
-/// The condition of `mullion-state` that says whether the controller has stopped.
+/// The condition of `mullion-state` that reports whether the controller has stopped.
 pub(crate) const CONDITION: &str = "Withdrawn";
 
 /// How often the ConfigMap is read beside the watch, which may be silent for minutes before it is taken for dead.
@@ -24,19 +23,19 @@ const READ_AGAIN: Duration = Duration::from_secs(10);
 /// what it owns: its token is good for 10 s more (`TokenSuccessCacheTTL` in pkg/kubeapiserver/options/authentication.go),
 /// and after that this process can do no harm.
 const GONE: Duration = Duration::from_secs(15);
-/// The wait after a failure to read or write it.
+/// After a failure to read or write it.
 const RETRY: Duration = Duration::from_secs(2);
 
 type Followed = channel::Receiver<Option<Arc<State>>>;
 
-/// Whether the controller says that it leaves the cluster alone.
+/// Whether the controller reports that it leaves the cluster alone.
 pub(crate) fn acknowledged(state: &State) -> bool {
-    state.conditions.iter().any(|condition| condition.r#type == CONDITION && condition.status == "True")
+    state.condition(CONDITION).is_some_and(|condition| condition.status == "True")
 }
 
 /// Runs `duties` while Mullion is not withdrawn, until `leading.stop`, or until they end by themselves.
-/// What is kept is read before the first of them starts: a controller that knows nothing yet writes nothing.
-pub(crate) async fn obey<F: Future<Output = ()>>(leading: Leading, duties: impl Fn(Leading) -> F) {
+/// The ConfigMap is read before the first of them starts: a controller that knows nothing yet writes nothing.
+pub(crate) async fn run_unless_withdrawn<F: Future<Output = ()>>(leading: Leading, duties: impl Fn(Leading) -> F) {
     let mut followed = leading.state.state.clone();
     loop {
         tokio::select! {
@@ -48,42 +47,42 @@ pub(crate) async fn obey<F: Future<Output = ()>>(leading: Leading, duties: impl 
         tokio::pin!(working);
         tokio::select! {
             () = &mut working => return,
-            () = withdrawal(&leading, &mut followed) => {}
+            () = wait_for_withdrawal(&leading, &mut followed) => {}
         }
         stop.cancel();
-        // Requests under way end first: who waits for us may rely on it.
+        // Requests under way end first: whoever waits for the report may rely on it.
         working.await;
     }
 }
 
 /// Ends where Mullion is not withdrawn, or no longer.
 async fn rest(leading: &Leading, followed: &mut Followed) {
-    let (mut told, mut waited) = (false, false);
+    let (mut rested, mut waited) = (false, false);
     loop {
         let state = read(leading).await;
         leading.metrics.withdrawn(state.withdrawn.is_some());
         let Some(since) = &state.withdrawn else {
-            // Who takes the key out leaves what was said about it; a ConfigMap that was made anew has none of that.
-            if told && !acknowledged(&state) && !std::mem::replace(&mut waited, true) {
+            // Whoever removes the key leaves the report about it; a ConfigMap that was deleted and made again has none.
+            if rested && !acknowledged(&state) && !std::mem::replace(&mut waited, true) {
                 sleep(GONE).await;
                 continue;
             }
             // The watch may not have heard yet that it is over.
-            if timeout(READ_AGAIN, said(followed, false)).await.is_err() && is_withdrawn(followed) {
+            if timeout(READ_AGAIN, wait_for(followed, false)).await.is_err() && is_withdrawn(followed) {
                 continue;
             }
-            if told {
+            if rested {
                 // What was read before is old.
                 leading.ready.send_replace(false);
                 tracing::info!("no longer withdrawn: at work again");
             }
             if acknowledged(&state) {
-                say(leading, &state, "False").await;
+                report(leading, &state, "False").await;
             }
             return;
         };
         waited = false;
-        if !std::mem::replace(&mut told, true) {
+        if !std::mem::replace(&mut rested, true) {
             tracing::warn!(
                 since,
                 namespace = leading.namespace,
@@ -92,29 +91,26 @@ async fn rest(leading: &Leading, followed: &mut Followed) {
         }
         // Nothing is read here that readiness could wait for.
         leading.ready.send_replace(true);
-        say(leading, &state, "True").await;
+        report(leading, &state, "True").await;
         if let Ok(Err(_)) = timeout(READ_AGAIN, followed.changed()).await {
             sleep(READ_AGAIN).await;
         }
     }
 }
 
-/// Waits until Mullion is withdrawn, as the watch or the ConfigMap itself says.
-async fn withdrawal(leading: &Leading, followed: &mut Followed) {
-    loop {
-        if timeout(READ_AGAIN, said(followed, true)).await.is_ok() {
-            return;
-        }
+/// Waits until Mullion is withdrawn, by the watch or by the ConfigMap itself.
+async fn wait_for_withdrawal(leading: &Leading, followed: &mut Followed) {
+    while timeout(READ_AGAIN, wait_for(followed, true)).await.is_err() {
         if leading.store.read().await.is_ok_and(|state| state.withdrawn.is_some()) {
             return;
         }
     }
 }
 
-/// Waits until the watch says whether Mullion is withdrawn. For ever, where nothing is watched any more.
-async fn said(followed: &mut Followed, withdrawn: bool) {
-    let says = |state: &Option<Arc<State>>| state.as_ref().is_some_and(|state| state.withdrawn.is_some() == withdrawn);
-    if followed.wait_for(says).await.is_err() {
+/// Waits until Mullion is withdrawn, or is not, by the watch. For ever, where nothing is watched any more.
+async fn wait_for(followed: &mut Followed, withdrawn: bool) {
+    let is_so = |state: &Option<Arc<State>>| state.as_ref().is_some_and(|state| state.withdrawn.is_some() == withdrawn);
+    if followed.wait_for(is_so).await.is_err() {
         std::future::pending::<()>().await;
     }
 }
@@ -123,40 +119,33 @@ fn is_withdrawn(followed: &Followed) -> bool {
     followed.borrow().as_ref().is_some_and(|state| state.withdrawn.is_some())
 }
 
-/// From the API server itself, however long that takes. What hinders it is said once, not with each attempt.
+/// From the API server itself, however long that takes. What hinders it is logged once, not with each attempt.
 async fn read(leading: &Leading) -> State {
-    let mut said = String::new();
+    let mut logged = String::new();
     loop {
         let error = match leading.store.claim().await {
             Ok(state) => return state,
             Err(error) => in_words(error.as_ref()),
         };
-        if error != said {
+        if error != logged {
             tracing::warn!(error, "nothing is done about nodes, RuntimeClasses and pods until this can be read");
-            said = error;
+            logged = error;
         }
         sleep(RETRY).await;
     }
 }
 
 /// Writes the condition unless it stands already. What cannot be written is tried again at the next turn.
-async fn say(leading: &Leading, state: &State, status: &str) {
-    let stands = |condition: &Condition| condition.r#type == CONDITION && condition.status == status;
-    if state.conditions.iter().any(stands) {
+async fn report(leading: &Leading, state: &State, status: &str) {
+    if state.condition(CONDITION).is_some_and(|condition| condition.status == status) {
         return;
     }
     let (reason, message) = match status {
         "True" => ("Asked", "Mullion changes no nodes, RuntimeClasses and pods; mullion withdraw --undo ends it"),
         _ => ("AtWork", "Mullion is at work"),
     };
-    let condition = Condition {
-        r#type: CONDITION.to_owned(),
-        status: status.to_owned(),
-        reason: reason.to_owned(),
-        message: message.to_owned(),
-        last_transition_time: time_text(Timestamp::now()),
-    };
-    // Not where it has changed meanwhile: then the next turn says what is so.
+    let condition = Condition::new(CONDITION, status, reason, message);
+    // Not where `withdrawn` has changed meanwhile: then the next turn reports that.
     let written = leading
         .store
         .update(|newest| {
@@ -166,7 +155,7 @@ async fn say(leading: &Leading, state: &State, status: &str) {
         })
         .await;
     if let Err(error) = written {
-        tracing::warn!(error = in_words(error.as_ref()), "cannot say that Mullion is withdrawn, or no longer");
+        tracing::warn!(error = in_words(error.as_ref()), "cannot report that Mullion is withdrawn, or no longer");
         sleep(RETRY).await;
     }
 }
@@ -238,7 +227,7 @@ mod tests {
         let leading = Leading::new(cluster.client(), "own", policies, metrics.clone(), say_ready, stop.clone()).await;
         let (started, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let counts = (Arc::clone(&started), Arc::clone(&ended));
-        let obeying = tokio::spawn(obey(leading, move |leading| {
+        let running = tokio::spawn(run_unless_withdrawn(leading, move |leading| {
             let (started, ended) = counts.clone();
             async move {
                 started.fetch_add(1, Ordering::SeqCst);
@@ -257,7 +246,7 @@ mod tests {
         cluster.set(withdrawn.clone());
         assert_eq!(after_a_minute().await, (0, 0), "it is withdrawn");
         assert!(*ready.borrow() && metrics.encode().unwrap().contains("mullion_withdrawn 1"));
-        assert!(!cluster.patches.lock().unwrap().is_empty(), "it says so");
+        assert!(!cluster.patches.lock().unwrap().is_empty(), "it reports so");
 
         cluster.set(json!({}));
         assert_eq!(after_a_minute().await, (1, 0), "it is at work");
@@ -268,7 +257,7 @@ mod tests {
         cluster.set(json!({"withdrawn": ""}));
         assert_eq!(after_a_minute().await, (2, 1), "it is at work again");
         stop.cancel();
-        obeying.await.unwrap();
+        running.await.unwrap();
         assert_eq!((started.load(Ordering::SeqCst), ended.load(Ordering::SeqCst)), (2, 2));
     }
 
@@ -282,7 +271,7 @@ mod tests {
         let stop = CancellationToken::new();
         let leading = Leading::new(cluster.client(), "own", policies, Metrics::new(), say_ready, stop.clone()).await;
         let mut duties = JoinSet::new();
-        duties.spawn(obey(leading, |_| std::future::ready(())));
+        duties.spawn(run_unless_withdrawn(leading, |_| std::future::ready(())));
         assert_eq!(until_the_end(duties, &stop, std::future::pending()).await, Ended::Broken);
         assert!(stop.is_cancelled());
     }

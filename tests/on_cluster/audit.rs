@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use mullion_cluster::Builder;
 use serde_json::{Value, json};
 
@@ -34,4 +34,26 @@ impl AuditLog {
     fn policy(&self) -> PathBuf {
         self.0.path().join("policy.json")
     }
+}
+
+/// Fails where a request, a line of the log at level `Request`, changes or deletes an object whatever has become of it since
+/// it was read. The count of an Event may be set so.
+pub fn ensure_conditional(request: &Value) -> Result<()> {
+    let sent = &request["requestObject"];
+    // The body was never read.
+    if sent.is_null() && request["responseStatus"]["code"].as_i64().is_none_or(|code| code >= 300) {
+        return Ok(());
+    }
+    let conditional = match request["verb"].as_str() {
+        Some("patch" | "update") => {
+            let members = sent.as_object().map(|sent| sent.keys().map(String::as_str).collect::<Vec<_>>());
+            let counts = request["objectRef"]["resource"] == "events" && members.is_some_and(|all| all == ["series"]);
+            counts || sent["metadata"]["resourceVersion"].is_string()
+        }
+        Some("delete") => sent["preconditions"]["resourceVersion"].is_string(),
+        Some("deletecollection") => false,
+        _ => true,
+    };
+    ensure!(conditional, "neither resourceVersion nor preconditions: {request}");
+    Ok(())
 }

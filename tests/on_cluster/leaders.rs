@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -20,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::audit::AuditLog;
+use crate::audit::{AuditLog, ensure_conditional};
 use crate::rights::{
     Subject, {self},
 };
@@ -38,6 +37,9 @@ const NAMESPACE: &str = "leaders";
 const GROUP: &str = "controllers-under-test";
 const USER: &str = "controller-under-test-";
 const REVISION: &str = "mullion.dev/windows-revision";
+/// Most requests that a controller has under way: 16 about nodes, and one each about RuntimeClasses, `mullion-state`, the
+/// policy files and the probe.
+const UNDER_WAY: usize = 20;
 /// Nodes that stay; others come and go.
 const STAYING: usize = 12;
 
@@ -91,9 +93,8 @@ impl Audited {
     }
 }
 
-/// Who ran and lost the lease all the same, because the machine was so busy: either what it wrote came in after the next
-/// one led (a request can wait in the API server for longer than a third of the lease, which is all that lies between),
-/// or nobody held it for long enough to do anything, or to give it up.
+/// Who ran and lost the lease all the same, because the machine was so busy: nobody held it for long enough to do anything, or
+/// to give it up.
 #[derive(Debug)]
 struct Unclear(String);
 
@@ -207,18 +208,6 @@ async fn wait_for_holder(plane: &ControlPlane, among: &[Controller]) -> Result<(
 struct Churn {
     stop: CancellationToken,
     tasks: Vec<JoinHandle<Result<usize>>>,
-    versions: Versions,
-}
-
-/// Which versions nodes had, and when at the latest: name, `resourceVersion` (the highest for one that is gone), time as in
-/// the audit log.
-type Versions = Arc<Mutex<Vec<(String, u64, String)>>>;
-
-fn note(versions: &Versions, node: &Node) -> Result<()> {
-    let version = node.metadata.resource_version.as_deref().unwrap_or_default().parse()?;
-    let entry = (node.metadata.name.clone().unwrap_or_default(), version, now());
-    versions.lock().unwrap().push(entry);
-    Ok(())
 }
 
 fn staying(number: usize) -> String {
@@ -228,21 +217,20 @@ fn staying(number: usize) -> String {
 impl Churn {
     fn start(plane: &ControlPlane) -> Self {
         let (api, stop): (Api<Node>, _) = (Api::all(plane.client()), CancellationToken::new());
-        let versions = Versions::default();
-        let mut tasks = vec![tokio::spawn(come_and_go(api.clone(), stop.clone(), Arc::clone(&versions)))];
+        let mut tasks = vec![tokio::spawn(come_and_go(api.clone(), stop.clone()))];
         for worker in 0..2 {
-            let (api, stop, versions) = (api.clone(), stop.clone(), Arc::clone(&versions));
+            let (api, stop) = (api.clone(), stop.clone());
             tasks.push(tokio::spawn(async move {
                 let mut edits = 0;
                 while !stop.is_cancelled() {
                     let name = staying((edits * 2 + worker) % STAYING);
-                    edit(&api, &name, edits, &versions).await.with_context(|| format!("edit {edits} of {name}"))?;
+                    edit(&api, &name, edits).await.with_context(|| format!("edit {edits} of {name}"))?;
                     edits += 1;
                 }
                 Ok(edits)
             }));
         }
-        Self { stop, tasks, versions }
+        Self { stop, tasks }
     }
 
     async fn stop(self) -> Result<usize> {
@@ -256,16 +244,14 @@ impl Churn {
 }
 
 /// Nodes that are created and deleted again.
-async fn come_and_go(api: Api<Node>, stop: CancellationToken, versions: Versions) -> Result<usize> {
+async fn come_and_go(api: Api<Node>, stop: CancellationToken) -> Result<usize> {
     let mut number = 0_usize;
     while !stop.is_cancelled() {
         let node = NodeSpec::windows(&format!("goes-{number}"), "10.0.20348.2655").build()?;
         api.create(&PostParams::default(), &node).await?;
         number += 1;
         if let Some(old) = number.checked_sub(6) {
-            let name = format!("goes-{old}");
-            api.delete(&name, &DeleteParams::default()).await?;
-            versions.lock().unwrap().push((name, u64::MAX, now()));
+            api.delete(&format!("goes-{old}"), &DeleteParams::default()).await?;
         }
         tokio::time::sleep(Duration::from_millis(150)).await;
     }
@@ -277,9 +263,9 @@ fn theirs(number: usize) -> Taint {
 }
 
 /// Takes a label of Mullion's away, and adds a taint or takes an own one away, with the version that was read.
-async fn edit(api: &Api<Node>, name: &str, edits: usize, versions: &Versions) -> Result<()> {
+async fn edit(api: &Api<Node>, name: &str, edits: usize) -> Result<()> {
     let drift = json!({"metadata": {"labels": {REVISION: null}}});
-    note(versions, &api.patch(name, &PatchParams::default(), &Patch::Merge(drift)).await?)?;
+    api.patch(name, &PatchParams::default(), &Patch::Merge(drift)).await?;
     let round = edits / (STAYING / 2);
     loop {
         let mut node = api.get(name).await?;
@@ -294,7 +280,7 @@ async fn edit(api: &Api<Node>, name: &str, edits: usize, versions: &Versions) ->
         }
         taints.push(new);
         match api.replace(name, &PostParams::default(), &node).await {
-            Ok(node) => return note(versions, &node),
+            Ok(_) => return Ok(()),
             Err(kube::Error::Api(status)) if status.code == 409 => {}
             Err(error) => return Err(error.into()),
         }
@@ -362,7 +348,6 @@ async fn play(audited: &Audited, duration: &str) -> Result<()> {
         }
     }
     wait_for_holder(plane, &running).await?;
-    let versions = Arc::clone(&churn.versions);
     let edits = churn.stop().await?;
     nothing_is_missed(plane).await?;
     for one in running {
@@ -371,16 +356,18 @@ async fn play(audited: &Audited, duration: &str) -> Result<()> {
     }
 
     let log = std::fs::read_to_string(audited.log.path())?;
-    let writes = log.lines().map(Write::of).collect::<Result<Vec<_>>>()?;
+    let requests = log.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>()?;
+    requests.iter().try_for_each(ensure_conditional)?;
+    let writes = requests.iter().map(Write::of).collect::<Result<Vec<_>>>()?;
     let story = Story::of(&writes, &absences);
-    let late = story.late_writes(&versions.lock().unwrap())?.len();
+    story.ensure_nobody_went_on()?;
     eprintln!(
-        "leaders: {edits} edits of others, {} lease writes, {} terms, {} with work, {} other writes, {} of them late in vain",
+        "leaders: {edits} edits of others, {} lease writes, {} terms, {} with work, {} other writes, {} of them late",
         story.lease_writes,
         story.terms.len(),
         story.working_terms.len(),
         story.writes,
-        late
+        story.late.len()
     );
     ensure!(story.terms.len() > rounds, "{} terms in {rounds} rounds", story.terms.len());
     ensure!(story.working_terms.len() >= rounds / 2, "work in {} terms only", story.working_terms.len());
@@ -425,19 +412,14 @@ struct Write {
     /// Whether a body came with it: nothing is written without.
     body: bool,
     what: String,
-    /// Of a node: its name, and the version that the write was made from.
-    node: Option<(String, u64)>,
     /// What the Lease says after a write of it.
     lease: Option<LeaseSpec>,
 }
 
 impl Write {
-    fn of(line: &str) -> Result<Self> {
-        let event: Value = serde_json::from_str(line).with_context(|| line.to_owned())?;
+    fn of(event: &Value) -> Result<Self> {
         let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         let lease = event["objectRef"]["resource"] == "leases";
-        let node = text("/objectRef/name").filter(|_| event["objectRef"]["resource"] == "nodes");
-        let version = text("/requestObject/metadata/resourceVersion").and_then(|version| version.parse().ok());
         let spec = event.pointer("/responseObject/spec").cloned().filter(|_| lease);
         Ok(Self {
             user: text("/user/username").context("no user")?,
@@ -445,7 +427,6 @@ impl Write {
             code: event["responseStatus"]["code"].as_i64().unwrap_or(0),
             body: event.get("requestObject").is_some(),
             what: format!("{} {}", text("/verb").unwrap_or_default(), text("/requestURI").unwrap_or_default()),
-            node: node.zip(version),
             lease: if lease { Some(spec.map(serde_json::from_value).transpose()?.unwrap_or_default()) } else { None },
         })
     }
@@ -519,40 +500,19 @@ impl<'a> Story<'a> {
         story
     }
 
-    /// Fails where somebody wrote who did not lead; the requests that came late, and did nothing.
-    fn late_writes(&self, versions: &[(String, u64, String)]) -> Result<&[Late<'a>]> {
+    /// Fails where somebody went on after another led. What was under way when its term ended may come in late.
+    fn ensure_nobody_went_on(&self) -> Result<()> {
+        let mut requests: BTreeMap<_, usize> = BTreeMap::new();
         for Late { write, lost, stood } in &self.late {
             eprintln!(
                 "late: {} at {} ({}, {}, body: {}); the next term began at {lost}, stopped: {stood}",
                 write.user, write.received, write.what, write.code, write.body
             );
+            let late = requests.entry((&write.user, lost)).or_default();
+            // Mostly it hangs up at once, before the body: then the server has nothing to write.
+            *late += usize::from(write.body);
+            ensure!(*late <= UNDER_WAY, "{} went on after {lost}, when another led", write.user);
         }
-        // One that is stopped between its last look at the clock and the system call that sends, microseconds later,
-        // sends when it is continued: one request of each thread, of which there are as many as cores.
-        let threads = std::thread::available_parallelism()?.get();
-        let mut by_stop: BTreeMap<_, usize> = BTreeMap::new();
-        for Late { write, lost, .. } in self.late.iter().filter(|late| late.stood && late.write.body) {
-            let requests = by_stop.entry((&write.user, lost)).or_default();
-            *requests += 1;
-            ensure!(*requests <= threads, "{} went on after {lost}, when another led", write.user);
-        }
-        for Late { write, lost, stood } in &self.late {
-            // Mostly it hangs up at once, before the body: the server answers 504 to nobody, and has nothing to write.
-            // With a body only what is refused for its resourceVersion does no harm, or would have been, had the server
-            // not heard first that nobody waits for the answer; and what was to be written on an object that is gone.
-            let overtaken = write.node.as_ref().is_some_and(|(name, from)| {
-                versions.iter().any(|(node, version, at)| node == name && version > from && *at < write.received)
-            });
-            if !write.body || [404, 409].contains(&write.code) || (write.code == 504 && overtaken) {
-                continue;
-            }
-            let said = format!(
-                "sent in its term or after it: {} wrote at {} ({}, {}), and the next term had begun at {lost}",
-                write.user, write.received, write.what, write.code
-            );
-            ensure!(!stood, said);
-            return Err(Unclear(said).into());
-        }
-        Ok(&self.late)
+        Ok(())
     }
 }

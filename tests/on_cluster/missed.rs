@@ -67,7 +67,7 @@ impl Missed {
         let (metrics, stop) = (Metrics::new(), CancellationToken::new());
         let (client, numbers, token) = (self.client.clone(), metrics.clone(), stop.clone());
         let task = tokio::spawn(async move {
-            pods::run(Leading::new(client, "default", policies, numbers, say_ready, token).await).await;
+            pods::control_loop::run(Leading::new(client, "default", policies, numbers, say_ready, token).await).await;
         });
         Ok(Controller { metrics, stop, task, _policies: keep })
     }

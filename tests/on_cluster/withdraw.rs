@@ -22,8 +22,8 @@ const MANY: usize = 300;
 
 /// What one run said and how it ended.
 #[derive(Debug)]
-struct Ran {
-    code: Option<i32>,
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
     lines: Vec<Value>,
     talk: String,
 }
@@ -33,7 +33,7 @@ impl Ran {
         self.lines.iter().filter(|line| line["type"] == kind).collect()
     }
 
-    fn summary(&self) -> &Value {
+    pub(crate) fn summary(&self) -> &Value {
         self.lines.last().unwrap_or(&Value::Null)
     }
 
@@ -49,7 +49,8 @@ async fn kubeconfig(plane: &ControlPlane) -> Result<String> {
     Ok(plane.kubeconfig_for(user, &[])?.to_string_lossy().into_owned())
 }
 
-async fn withdraw(kubeconfig: &str, arguments: &[&str]) -> Result<Ran> {
+/// Runs `mullion withdraw` with these arguments.
+pub(crate) async fn withdraw(kubeconfig: &str, arguments: &[&str]) -> Result<Ran> {
     let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_mullion"))
         .args(["withdraw", "-o", "json", "--kubeconfig", kubeconfig])
         .args(arguments)

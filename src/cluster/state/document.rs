@@ -88,6 +88,19 @@ pub struct Condition {
     pub last_transition_time: String,
 }
 
+impl Condition {
+    /// As of now.
+    pub(crate) fn new(r#type: &str, status: &str, reason: &str, message: impl Into<String>) -> Self {
+        Self {
+            r#type: r#type.to_owned(),
+            status: status.to_owned(),
+            reason: reason.to_owned(),
+            message: message.into(),
+            last_transition_time: time_text(Timestamp::now()),
+        }
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 struct KeptFile {
     name: String,
@@ -164,6 +177,16 @@ impl State {
         let room = policies_text(files).len() <= MAX_POLICIES;
         self.policies = if room { files.to_vec() } else { Vec::new() };
         room
+    }
+
+    /// The condition of that type.
+    pub(crate) fn condition(&self, r#type: &str) -> Option<&Condition> {
+        self.conditions.iter().find(|condition| condition.r#type == r#type)
+    }
+
+    /// Takes the condition of that type away.
+    pub(crate) fn remove_condition(&mut self, r#type: &str) {
+        self.conditions.retain(|condition| condition.r#type != r#type);
     }
 
     /// Sets the condition of its type. Its time changes only with its status.

@@ -4,18 +4,16 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, bail};
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::Patch;
 use kube::{Api, Client, Resource as _};
 use mullion_policy::policy_file::PolicyFile;
-use mullion_snapshot::objects::MANAGED_BY;
 use serde_json::{Value, json};
-use tokio::time::timeout;
 
+use crate::cluster::call::await_answer;
 use crate::cluster::owner_references;
 use crate::cluster::owner_references::Owner;
 use crate::cluster::state::document::{KEYS, NAME, State};
-use crate::cluster::watch::CALL;
 use crate::cluster::write_params::{patch_params, post_params};
 
 /// How often an update is computed again because somebody was faster.
@@ -53,8 +51,7 @@ impl Store {
         if !standing.found {
             return Ok(standing);
         }
-        let asked = timeout(CALL, self.owner.reference()).await.context("no answer");
-        let ours = asked.and_then(|answer| Ok(answer?)).context("cannot ask which service account this is")?;
+        let ours = await_answer(self.owner.reference()).await.context("cannot ask which service account this is")?;
         match ours {
             Some(ours) if standing.service_account.as_deref() != Some(&ours.uid) => {
                 self.write(Some(&ours), |state| state.belong_to(&ours.uid)).await
@@ -111,21 +108,14 @@ impl Store {
     }
 
     async fn get(&self) -> anyhow::Result<Option<ConfigMap>> {
-        let answer = timeout(CALL, self.api.get_opt(NAME)).await;
-        answer.with_context(|| self.what())?.with_context(|| format!("cannot read {}", self.what()))
+        await_answer(self.api.get_opt(NAME)).await.with_context(|| format!("cannot read {}", self.what()))
     }
 
     async fn create(&self, state: &mut State) -> kube::Result<ConfigMap> {
-        let owner = within(self.owner.reference()).await?;
-        state.service_account = owner.as_ref().map(|owner| owner.uid.clone());
-        let metadata = ObjectMeta {
-            name: Some(NAME.to_owned()),
-            labels: Some(BTreeMap::from([(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned())])),
-            owner_references: owner.map(|owner| vec![owner]),
-            ..ObjectMeta::default()
-        };
+        let metadata = await_answer(self.owner.metadata(NAME)).await?;
+        state.service_account = metadata.owner_references.iter().flatten().map(|owner| owner.uid.clone()).next();
         let map = ConfigMap { metadata, data: Some(state.data()), ..ConfigMap::default() };
-        within(self.api.create(&post_params(), &map)).await
+        await_answer(self.api.create(&post_params(), &map)).await
     }
 
     async fn patch(
@@ -142,7 +132,7 @@ impl Store {
             if let (Some(owners), Some(metadata)) = (owners, body.get_mut("metadata").and_then(Value::as_object_mut)) {
                 metadata.insert("ownerReferences".to_owned(), json!(owners));
             }
-            async move { within(self.api.patch(NAME, &patch_params(), &Patch::Merge(body))).await }
+            async move { await_answer(self.api.patch(NAME, &patch_params(), &Patch::Merge(body))).await }
         })
         .await
     }
@@ -154,13 +144,6 @@ pub async fn last_good(client: Client, namespace: &str) -> anyhow::Result<Vec<Po
     let (state, problems) = found.as_ref().map(understood).unwrap_or_default();
     complain(namespace, &problems);
     Ok(state.policies)
-}
-
-async fn within<T>(call: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
-    match timeout(CALL, call).await {
-        Ok(answer) => answer,
-        Err(late) => Err(kube::Error::Service(late.into())),
-    }
 }
 
 /// What the ConfigMap says, and what of it is not understood.

@@ -12,21 +12,22 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, 
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::Config;
-use kube::{Api, Client, Resource};
+use kube::{Api, Client, Error, Resource, Result};
 use tokio::time::{Instant, sleep};
 
+use crate::cluster::backoff::Backoff;
 use crate::cluster::owner_references::warn_not_adopted;
 use crate::cluster::watch::changes;
-use crate::controller::certificates::objects::{CallError, Found, Objects, Which};
+use crate::controller::certificates::objects::{Found, Objects, Which};
 use crate::controller::certificates::plan::{Plan, Seen, Step, plan};
 use crate::controller::certificates::read::CaCertificate;
 use crate::controller::certificates::{CA_SECRET, Settings, TLS_SECRET, issue, read};
 use crate::controller::leader::Leading;
-use crate::controller::metrics::{CertificateObject, Metrics};
+use crate::controller::metrics::{CertificateObject, Metrics, Outcome};
 use crate::controller::names::CONFIGURATION;
+use crate::telemetry::error_text::in_words;
 
-/// Waits after something failed: doubling from the first to the last.
-const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
 /// Most rounds of writing within [`WINDOW`] before each waits for [`PATIENCE`]: somebody else writes as well, or the
 /// clock is beyond the last year that certificates know.
 const MOST_WRITES: usize = 40;
@@ -37,11 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// waits for that.
 pub async fn run(leading: Leading) {
     let Some(settings) = leading.certificates.clone() else { return leading.stop.cancelled().await };
-    let stop = leading.stop.clone();
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = work(&leading, settings) => {}
-    }
+    leading.stop.run_until_cancelled(work(&leading, settings)).await;
 }
 
 async fn work(leading: &Leading, settings: Arc<Settings>) {
@@ -55,13 +52,13 @@ async fn work(leading: &Leading, settings: Arc<Settings>) {
         pair: None,
         writes: VecDeque::new(),
         left_alone: Vec::new(),
-        warn_not_adopted: Vec::new(),
+        not_adopted: Vec::new(),
     };
-    let mut backoff = BACKOFF.0;
+    let mut failures = 0;
     loop {
         match duty.pass().await {
             Pass::Wrote => {
-                backoff = BACKOFF.0;
+                failures = 0;
                 if duty.too_many_writes() {
                     tracing::warn!(
                         "what is written for certificates does not last; see managedFields of the webhook \
@@ -73,12 +70,12 @@ async fn work(leading: &Leading, settings: Arc<Settings>) {
                 continue;
             }
             Pass::Failed => {
-                sleep(backoff).await;
-                backoff = (backoff * 2).min(BACKOFF.1);
+                sleep(BACKOFF.delay(failures)).await;
+                failures += 1;
                 continue;
             }
             Pass::Nothing { check_after } => {
-                backoff = BACKOFF.0;
+                failures = 0;
                 tokio::select! {
                     _ = wakes.next() => {}
                     () = sleep(check_after) => {}
@@ -139,7 +136,7 @@ struct Duty {
     /// Configurations that another tool fills in: said once.
     left_alone: Vec<Which>,
     /// Secrets that could not be given their owner: said once.
-    warn_not_adopted: Vec<&'static str>,
+    not_adopted: Vec<&'static str>,
 }
 
 impl Duty {
@@ -179,10 +176,11 @@ impl Duty {
             match self.take(step, &plan, &found, now).await {
                 Ok(()) => wrote = true,
                 // Somebody was faster: what is to be done now may be something else.
-                Err(CallError::Refused(status)) if matches!(status.code, 404 | 409) => failed = true,
+                Err(Error::Api(status)) if matches!(status.code, 404 | 409) => failed = true,
                 Err(error) => {
                     failed = true;
-                    tracing::error!(object = self.object(step, &found), %error, "not written; trying again");
+                    let error = in_words(&error);
+                    tracing::error!(object = self.object(step, &found), error, "not written; trying again");
                 }
             }
         }
@@ -199,9 +197,9 @@ impl Duty {
             let Some(stored) = stored else { continue };
             match self.objects.adopt(name, stored).await {
                 Ok(adopted) => changed |= adopted,
-                Err(CallError::Refused(status)) if matches!(status.code, 404 | 409) => changed = true,
-                Err(CallError::Refused(status)) if status.code == 403 && !self.warn_not_adopted.contains(&name) => {
-                    self.warn_not_adopted.push(name);
+                Err(Error::Api(status)) if matches!(status.code, 404 | 409) => changed = true,
+                Err(Error::Api(status)) if status.code == 403 && !self.not_adopted.contains(&name) => {
+                    self.not_adopted.push(name);
                     warn_not_adopted(&format!("Secret {}/{name}", self.objects.namespace), &status.message);
                 }
                 // The next pass tries again.
@@ -211,7 +209,7 @@ impl Duty {
         changed
     }
 
-    async fn take(&mut self, step: &Step, plan: &Plan, found: &Found, now: i64) -> Result<(), CallError> {
+    async fn take(&mut self, step: &Step, plan: &Plan, found: &Found, now: i64) -> Result<()> {
         let (kind, why, written) = match step {
             Step::NewCa { previous, why } => {
                 let made = issue::authority(now, self.settings.ca_lifetime).map_err(not_made)?;
@@ -220,7 +218,7 @@ impl Duty {
                     ("ca.key", Some(made.key)),
                     ("previous.crt", previous_text(previous)),
                 ]);
-                (CertificateObject::Ca, *why, self.objects.write_ca(found.ca.as_ref(), data).await)
+                (CertificateObject::Ca, *why, self.objects.write_secret(CA_SECRET, found.ca.as_ref(), data).await)
             }
             Step::Previous { previous } => {
                 let mut data = BTreeMap::from([("previous.crt", previous_text(previous))]);
@@ -230,7 +228,7 @@ impl Duty {
                     data.insert(key, text);
                 }
                 let why = "the previous CAs in it are not those that are needed";
-                (CertificateObject::Ca, why, self.objects.write_ca(found.ca.as_ref(), data).await)
+                (CertificateObject::Ca, why, self.objects.write_secret(CA_SECRET, found.ca.as_ref(), data).await)
             }
             Step::Bundle { configuration, bundle } => {
                 let Some(configuration) = found.configurations.get(*configuration) else { return Ok(()) };
@@ -245,10 +243,14 @@ impl Duty {
                     ("tls.key", Some(made.key)),
                     ("ca.crt", Some(read::pem([&ca.certificate]))),
                 ]);
-                (CertificateObject::Serving, why.as_str(), self.objects.write_tls(found.tls.as_ref(), data).await)
+                (
+                    CertificateObject::Serving,
+                    why.as_str(),
+                    self.objects.write_secret(TLS_SECRET, found.tls.as_ref(), data).await,
+                )
             }
         };
-        self.metrics.certificate_written(kind, written.as_ref().err().map(CallError::outcome));
+        self.metrics.certificate_written(kind, Outcome::of(&written));
         if written.is_ok() {
             tracing::info!(object = self.object(step, found), why, "certificates written");
         }
@@ -309,6 +311,6 @@ fn previous_text(previous: &[CaCertificate]) -> Option<String> {
     (!previous.is_empty()).then(|| read::pem(previous))
 }
 
-fn not_made(error: impl std::fmt::Display) -> CallError {
-    CallError::Broken(format!("cannot make a certificate: {error}"))
+fn not_made(error: impl std::fmt::Display) -> Error {
+    Error::Service(format!("cannot make a certificate: {error}").into())
 }

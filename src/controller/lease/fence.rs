@@ -1,17 +1,13 @@
-//! Nothing is written once the lease may be another's: checked where requests begin, and again where their bytes go out.
+//! Nothing is written once the lease may be another's: a term of leading, and the client that sends during it.
 //!
-//! A process can be stopped between any two instructions and continue minutes later. The last look at the clock is
-//! therefore taken when the connection asks for the body of the request, after waiting for tokens, for a connection and
-//! for its handshake: hyper writes head and body of a short request together, microseconds later.
+//! The clock is looked at when a request begins and each time it is sent again; when the term ends, what has not been sent
+//! yet is dropped. A process that is stopped between that and the system call that sends, and continued minutes later, may
+//! still send what was under way: the documentation of [`lease`](crate::controller::lease) says why that does no harm.
 
-use std::convert::Infallible;
-use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Method, Request, Response};
-use hyper::body::{Frame, SizeHint};
 use kube::Client;
 use kube::client::Body;
 use kube::client::retry::RetryPolicy;
@@ -76,20 +72,10 @@ impl Fence {
     /// clock: `client` must not retry ([`kube::Config::default_retry`]).
     pub fn client(&self, client: &Client) -> Client {
         let namespace = client.default_namespace().to_owned();
-        let fenced = Fenced { fence: self.clone(), client: client.clone(), bodies: self.bodies() };
+        let fenced = Fenced { fence: self.clone(), client: client.clone() };
         let retrying = RetryLayer::new(RetryPolicy::server_retry()).layer(fenced);
         // Around the retries, or an answer that says to come back in a day would be waited for.
         Client::new(MapFutureLayer::new(|asked| in_time(ANSWER, asked)).layer(retrying), namespace)
-    }
-
-    /// Makes fenced bodies. kube takes bodies of a type of its own, and wraps others only if they come as answers.
-    pub(crate) fn bodies(&self) -> Client {
-        let fence = self.clone();
-        let wrap = move |request: Request<Body>| {
-            let body = FencedBody { fence: fence.clone(), body: request.into_body() };
-            std::future::ready(Ok::<_, Infallible>(Response::new(body)))
-        };
-        Client::new(tower::service_fn(wrap), "")
     }
 }
 
@@ -98,7 +84,6 @@ impl Fence {
 struct Fenced {
     fence: Fence,
     client: Client,
-    bodies: Client,
 }
 
 impl Service<Request<Body>> for Fenced {
@@ -111,47 +96,16 @@ impl Service<Request<Body>> for Fenced {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let Self { fence, client, bodies } = self.clone();
+        let Self { fence, client } = self.clone();
         Box::pin(async move {
             if matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
                 return Ok(client.send(request).await?);
             }
-            let send = async {
-                let (parts, body) = request.into_parts();
-                let body = bodies.send(Request::new(body)).await?.into_body();
-                client.send(Request::from_parts(parts, body)).await
-            };
             tokio::select! {
                 biased;
                 () = fence.closed() => Err(Closed.into()),
-                answer = send => Ok(answer?),
+                answer = client.send(request) => Ok(answer?),
             }
         })
-    }
-}
-
-/// A body that fails instead of going out too late.
-struct FencedBody {
-    fence: Fence,
-    body: Body,
-}
-
-impl hyper::body::Body for FencedBody {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if self.fence.until().is_none() {
-            return Poll::Ready(Some(Err(Closed.into())));
-        }
-        Pin::new(&mut self.body).poll_frame(cx).map_err(Into::into)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
     }
 }

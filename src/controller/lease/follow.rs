@@ -8,8 +8,6 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Api, Client};
-use mullion_snapshot::objects::MANAGED_BY;
-use serde_json::json;
 use tokio::sync::watch as channel;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
@@ -183,10 +181,7 @@ impl Seat {
     async fn send(&self, version: Option<&str>, claim: &Claim) -> kube::Result<Lease> {
         let params = &post_params();
         let (Some(version), Some(last)) = (version, &self.last) else {
-            let owners = self.owner.reference().await?.map(|owner| vec![owner]);
-            let labels = json!({ (MANAGED_BY.0): MANAGED_BY.1 });
-            let lease = json!({ "metadata": { "name": NAME, "labels": labels, "ownerReferences": owners } });
-            let mut lease = serde_json::from_value(lease).map_err(kube::Error::SerdeError)?;
+            let mut lease = Lease { metadata: self.owner.metadata(NAME).await?, ..Lease::default() };
             claim.put_into(&mut lease);
             return self.api.create(params, &lease).await;
         };

@@ -412,16 +412,3 @@ async fn what_is_sent_again_passes_the_fence_again() {
     sleep(Duration::from_secs(100)).await;
     assert_eq!(asked.lock().unwrap().len(), 2, "after 3 s again, and after 30 s not");
 }
-
-#[tokio::test(start_paused = true)]
-async fn a_body_is_not_given_out_after_the_term() {
-    let (_say, hold) = channel::channel(Some(Hold { term: 1, until: Instant::now() + Duration::from_secs(10) }));
-    let bodies = Fence::around(hold).unwrap().bodies();
-    let body = async || bodies.send(Request::new(Body::from(b"{}".to_vec()))).await.unwrap().into_body();
-    assert_eq!(hyper::body::Body::size_hint(&body().await).exact(), Some(2), "sent with its length, in one piece");
-    assert_eq!(body().await.collect().await.unwrap().to_bytes(), "{}");
-    let late = body().await;
-    advance(Duration::from_secs(10)).await;
-    let error = late.collect().await.unwrap_err().to_string();
-    assert!(error.contains("no longer holds"), "{error}");
-}

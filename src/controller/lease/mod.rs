@@ -10,12 +10,24 @@
 //! succeeded *began*; that is before anybody could see it, and shorter than the lease, so there is a slack of a third
 //! of the lease in which nobody leads. Every write carries the `resourceVersion` that was read: of two, one gets a 409.
 //!
-//! What is left after this: a request that reached the network before the deadline, and that the API server carries out
-//! after the next leader took over (it gives itself up to a minute: `--request-timeout`). No fence on this side of the
-//! network stops that one. Every change of an object carries the `resourceVersion` it was computed from, so it ends in a
-//! 409 if the next leader wrote the object, and is what the next leader would write if not. A creation of what exists
-//! ends in a 409 as well, and an Event told twice is counted once more. Nor does `CLOCK_MONOTONIC` go on while a whole
-//! machine is suspended (it does while a process is stopped): there, too, it is `resourceVersion` that protects.
+//! What is left after this: a request that was under way when the term ended, and that the API server carries out after
+//! the next leader took over (it gives itself up to a minute: `--request-timeout`). No fence on this side of the network
+//! stops that one. Nor does `CLOCK_MONOTONIC` go on while a whole machine is suspended (it does while a process is stopped).
+//! Such a request does no harm:
+//!
+//! | request | why |
+//! |---|---|
+//! | every patch, update and delete but the next | It carries the `resourceVersion` that it was computed from, so it ends in a 409 if the next leader wrote the object, and is what the next leader would write if not. |
+//! | patch of the `series` of an Event | It sets a count and a time, which people read and nothing computes with. |
+//! | create of an Event | Its name follows from what it reports: what exists ends in a 409, and is counted. |
+//! | create of the Lease | A Lease that exists ends in a 409. One that was deleted comes to name a holder that no longer leads, because its term counts from when the request began; the others wait for its end, once. |
+//! | create of ConfigMap `mullion-state` | One that exists ends in a 409. A new one holds what follows from policies and cluster, and the next leader patches what differs. |
+//! | create of a Secret | One that exists ends in a 409. A new one holds a whole CA or a whole pair; the next leader reads it, and replaces a pair that the CA did not sign. |
+//! | create of a RuntimeClass | One that exists ends in a 409. A new one has the build of its name and the handler of the policy; the next leader appends tolerations that it lacks. |
+//! | create of a `SelfSubjectReview`, dry run of a pod | Nothing is stored. |
+//!
+//! `tests/on_cluster` (`rights`, `leaders`) asserts the first two rows of every patch, update and delete that the API server
+//! records.
 //!
 //! And: who finds no Lease makes one; at once if it never saw one, else after a lease's duration. If somebody deletes
 //! the Lease under a leader, and a process that knows of none looks before the leader has put it back (2 s), two lead

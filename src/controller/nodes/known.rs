@@ -58,6 +58,13 @@ impl Kept {
         self.uid == other.uid
     }
 
+    /// Whether it is an older version of the same object. Versions are numbers that grow (KEP-5504); of what is no number,
+    /// nothing is known.
+    pub(crate) fn is_before(&self, other: &Self) -> bool {
+        let number = |kept: &Self| kept.version.parse::<u64>().ok();
+        self.is_same(other) && number(self).zip(number(other)).is_some_and(|(one, other)| one < other)
+    }
+
     /// Whether it is the same object and says the same.
     pub(crate) fn is_alike(&self, other: &Self) -> bool {
         self.is_same(other) && self.facts == other.facts
@@ -139,4 +146,18 @@ pub(crate) fn class_entry(class: node_api::RuntimeClass) -> (String, Option<Stan
         tolerations: raw.collect(),
     };
     (class.metadata.name.unwrap_or_default(), Some(standing))
+}
+
+#[cfg(test)]
+mod tests {
+
+    use super::*;
+
+    #[test]
+    fn versions_are_numbers_or_nothing_is_known() {
+        let kept = |version: &str| Kept { facts: "{}".into(), version: version.into(), uid: None };
+        let is_older = |version: &str, than: &str| kept(version).is_before(&kept(than));
+        assert!(is_older("9", "10") && !is_older("10", "9") && !is_older("9", "9"));
+        assert!(!is_older("a", "10") && !is_older("1", ""));
+    }
 }

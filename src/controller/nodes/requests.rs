@@ -13,10 +13,10 @@ use mullion_engine::node::plan::{plan_node, wanted_taint};
 use mullion_engine::node::taint_blockers::{blockers, needs_pods};
 use mullion_policy::policy_set::PolicySet;
 use serde_json::Value;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
+use crate::cluster::call::await_answer;
 use crate::cluster::live::SlimNode;
-use crate::cluster::watch::CALL;
 use crate::cluster::write_params::{patch_params, post_params};
 use crate::controller::bound;
 use crate::controller::events::{Events, News};
@@ -168,25 +168,21 @@ impl Shared {
 
     async fn patch(&self, name: &str, body: &serde_json::Value, reasons: &[String]) -> End {
         let params = patch_params();
-        let answer = timeout(CALL, self.nodes.patch(name, &params, &Patch::Merge(body))).await;
-        let (end, outcome) = match answer {
-            Ok(Ok(node)) => {
-                tracing::info!(node = name, changes = reasons.join("; "), "node patched");
-                (End::Patched(Box::new(node)), Outcome::Done)
-            }
-            Ok(Err(kube::Error::Api(status))) if status.code == 409 => (End::Conflict, Outcome::Conflict),
-            Ok(Err(kube::Error::Api(status))) if status.code == 404 => (End::Gone, Outcome::Gone),
-            Ok(Err(error)) => {
-                tracing::warn!(node = name, error = in_words(&error), "cannot patch the node; trying again later");
-                (End::Failed, Outcome::Failed)
-            }
-            Err(_) => {
-                tracing::warn!(node = name, "no answer to a patch within {} s; trying again later", CALL.as_secs());
-                (End::Failed, Outcome::Failed)
-            }
-        };
+        let answer = await_answer(self.nodes.patch(name, &params, &Patch::Merge(body))).await;
+        let outcome = Outcome::of(&answer);
         self.metrics.node_patched(outcome);
-        end
+        match (answer, outcome) {
+            (Ok(node), _) => {
+                tracing::info!(node = name, changes = reasons.join("; "), "node patched");
+                End::Patched(Box::new(node))
+            }
+            (Err(_), Outcome::Conflict) => End::Conflict,
+            (Err(_), Outcome::Gone) => End::Gone,
+            (Err(error), _) => {
+                tracing::warn!(node = name, error = in_words(&error), "cannot patch the node; trying again later");
+                End::Failed
+            }
+        }
     }
 
     /// Those that were not made often enough by now: somebody who deletes a class, or takes a toleration away, three
@@ -224,35 +220,25 @@ impl Shared {
             Write::Create { object } => {
                 let params = post_params();
                 match serde_json::from_value(object) {
-                    Ok(class) => timeout(CALL, api.create(&params, &class)).await,
-                    Err(error) => Ok(Err(kube::Error::SerdeError(error))),
+                    Ok(class) => await_answer(api.create(&params, &class)).await,
+                    Err(error) => Err(kube::Error::SerdeError(error)),
                 }
             }
             Write::Patch { name, body } => {
                 let params = patch_params();
-                timeout(CALL, api.patch(&name, &params, &Patch::Merge(&body))).await
+                await_answer(api.patch(&name, &params, &Patch::Merge(&body))).await
             }
         };
+        let outcome = Outcome::of(&answer);
         match answer {
-            Ok(Ok(_)) => {
-                tracing::info!(class = name, "RuntimeClass written");
-                Outcome::Done
+            Ok(_) => tracing::info!(class = name, "RuntimeClass written"),
+            Err(error) if outcome == Outcome::Failed => {
+                let error = in_words(&error);
+                tracing::warn!(class = name, error, "cannot write the RuntimeClass; trying again later");
             }
             // Somebody was faster, or it is gone: the watch brings it, and then it is planned again.
-            Ok(Err(kube::Error::Api(status))) if status.code == 409 => Outcome::Conflict,
-            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Outcome::Gone,
-            Ok(Err(error)) => {
-                tracing::warn!(
-                    class = name,
-                    error = in_words(&error),
-                    "cannot write the RuntimeClass; trying again later"
-                );
-                Outcome::Failed
-            }
-            Err(_) => {
-                tracing::warn!(class = name, "no answer within {} s; trying again later", CALL.as_secs());
-                Outcome::Failed
-            }
+            Err(_) => {}
         }
+        outcome
     }
 }

@@ -19,16 +19,19 @@ use mullion_engine::node::plan::{plan_node, wanted_taint};
 use mullion_policy::policy_set::PolicySet;
 use tokio::time::Instant;
 
+use crate::cluster::backoff::Backoff;
 use crate::cluster::live::{Collection, Live, SlimNode};
-use crate::controller::nodes::again::{backoff, is_older};
 use crate::controller::nodes::daemons::KnownDaemonSet;
 use crate::controller::nodes::known::{Kept, Known, Neighbours, known};
+use crate::controller::nodes::repeats::key;
 use crate::controller::nodes::requests::{Done, End, Report, Shared, now};
 use crate::controller::runtime_classes;
 use crate::controller::runtime_classes::Standing;
 
 /// Nodes worked on at the same time. Against a server that takes 5 ms, 8 gave 880 patches a second and 32 about 2,500.
 const CONCURRENCY: usize = 16;
+/// Jittered by the node's name: a fleet that failed as a whole does not come back as a whole.
+const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(300));
 /// How often a node whose taint waits is looked at again: pods come and go unseen.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// How long a node's labels wait, at the start or when it is new, for what only its taint needs: a node that is patched
@@ -154,7 +157,7 @@ impl Work {
     /// Takes the object in. Kubelets write their status every few minutes: what changes nothing that is read here
     /// only brings a newer version to patch against.
     fn seen(&mut self, name: String, newest: Kept) {
-        let late = |before: &Kept| before.is_same(&newest) && is_older(&newest.version, &before.version);
+        let late = |before: &Kept| newest.is_before(before);
         // One that was on its way before the answer to our own patch says nothing new.
         if !self.nodes.get(&name).is_some_and(late) {
             self.take_in(name, newest);
@@ -372,7 +375,7 @@ impl Work {
 
     fn retry(&mut self, name: String) {
         let failures = self.retries.get(&name).map_or(0, |(_, failures)| *failures);
-        let wait = backoff(&name, failures);
+        let wait = BACKOFF.jittered(failures, key(&(&name, failures)));
         self.retries.insert(name, (Instant::now() + wait, failures.saturating_add(1)));
     }
 }

@@ -25,10 +25,7 @@ pub async fn run(leading: Leading) {
         };
         tokio::join!(reach_watch::follow(&shared), work);
     };
-    tokio::select! {
-        () = leading.stop.cancelled() => {}
-        () = work => {}
-    }
+    leading.stop.run_until_cancelled(Box::pin(work)).await;
     // Whoever leads next counts them.
     leading.metrics.missed_pods(0);
 }

@@ -20,12 +20,11 @@ use mullion_engine::model::names::FINDINGS_LABEL;
 use mullion_engine::model::settings::rule_actions::Action;
 use mullion_engine::model::settings::workload_settings::{Lookup, Mode};
 use mullion_engine::rules::catalogue;
-use tokio::time::{Instant, MissedTickBehavior, timeout};
+use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::cluster::watch;
-use crate::cluster::watch::CALL;
-use crate::controller::pods::object::{LabelledPod, WholePod, owner_uid};
-use crate::controller::pods::shared::{AGAIN, Shared, backoff};
+use crate::controller::pods::object::{LabelledPod, owner_uid};
+use crate::controller::pods::shared::{AGAIN, BACKOFF, Shared};
 use crate::controller::pods::{missed, text};
 use crate::telemetry::error_text::in_words;
 use crate::value_hash::hash_of;
@@ -181,7 +180,7 @@ impl Groups {
         if end == End::Told {
             group.failures = 0;
         } else {
-            group.due = now + backoff(group.failures);
+            group.due = now + BACKOFF.delay(group.failures);
             group.failures = group.failures.saturating_add(1);
         }
         self.queue.insert((group.due, Arc::clone(key)));
@@ -208,15 +207,13 @@ async fn tell(shared: &Shared, pod: &ObjectMeta, codes: &str) -> End {
     if !shared.knows(namespace) {
         return End::Again;
     }
-    let api: Api<WholePod> = Api::namespaced(shared.client.clone(), namespace);
-    let whole = match timeout(CALL, api.get_opt(name)).await {
-        Ok(Ok(Some(whole))) if whole.metadata.uid == pod.uid => whole,
-        Ok(Ok(_)) => return End::Gone,
-        Ok(Err(error)) => {
+    let whole = match shared.read(namespace, name, pod.uid.as_deref()).await {
+        Ok(Some(whole)) => whole,
+        Ok(None) => return End::Gone,
+        Err(error) => {
             tracing::warn!(namespace, name, error = in_words(&error), "cannot read a pod with findings");
             return End::Again;
         }
-        Err(_) => return End::Again,
     };
     let metadata = whole.metadata.clone();
     let object = whole.object();

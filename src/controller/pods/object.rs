@@ -47,6 +47,8 @@ pub(crate) struct LabelledPod {
 #[serde(default)]
 pub(crate) struct Status {
     #[serde(deserialize_with = "or_default")]
+    phase: String,
+    #[serde(deserialize_with = "or_default")]
     conditions: Vec<Condition>,
 }
 
@@ -93,6 +95,11 @@ impl Status {
     /// Whether the scheduler has looked at the pod and found no node.
     pub(crate) fn unschedulable(&self) -> bool {
         self.conditions.iter().any(|one| one.r#type == "PodScheduled" && one.reason == "Unschedulable")
+    }
+
+    /// Whether its containers have ended for good.
+    pub(crate) fn ended(&self) -> bool {
+        ["Succeeded", "Failed"].contains(&self.phase.as_str())
     }
 
     /// Whether its containers run and answer.

@@ -11,9 +11,8 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
-use tokio::time::timeout;
 
-use crate::cluster::watch::CALL;
+use crate::cluster::call::await_answer;
 use crate::controller::pods::object::controller;
 
 /// Most answers kept, of about 300 bytes each. Beyond, all are asked for again.
@@ -71,7 +70,7 @@ impl Owners {
         K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
     {
         let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
-        Ok(timeout(CALL, api.get_metadata_opt(&owner.name)).await??.map(|object| object.metadata))
+        Ok(await_answer(api.get_metadata_opt(&owner.name)).await?.map(|object| object.metadata))
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, ObjectReference>> {

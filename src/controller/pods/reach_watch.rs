@@ -2,9 +2,8 @@
 
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use kube::Api;
-use tokio::time::timeout;
 
-use crate::cluster::watch::CALL;
+use crate::cluster::call::await_answer;
 use crate::controller::names::CONFIGURATION;
 use crate::controller::pods::reach::{EVERY, Reach};
 use crate::controller::pods::shared::Shared;
@@ -15,8 +14,8 @@ use crate::telemetry::error_text::in_words;
 pub(crate) async fn follow(shared: &Shared) {
     let api: Api<MutatingWebhookConfiguration> = Api::all(shared.client.clone());
     loop {
-        match timeout(CALL, api.get_opt(CONFIGURATION)).await {
-            Ok(Ok(found)) => {
+        match await_answer(api.get_opt(CONFIGURATION)).await {
+            Ok(found) => {
                 let reach = Reach::of(found);
                 shared.reach.send_if_modified(|known| {
                     *known != reach && {
@@ -25,10 +24,9 @@ pub(crate) async fn follow(shared: &Shared) {
                     }
                 });
             }
-            Ok(Err(error)) => {
+            Err(error) => {
                 tracing::warn!(error = in_words(&error), "cannot read MutatingWebhookConfiguration {CONFIGURATION}");
             }
-            Err(_) => tracing::warn!("no answer about MutatingWebhookConfiguration {CONFIGURATION}"),
         }
         tokio::time::sleep(EVERY).await;
     }

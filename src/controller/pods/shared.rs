@@ -8,7 +8,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Client;
+use kube::{Api, Client};
 use mullion_engine::admission::review::{Review, review};
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_engine::model::review_request::ReviewRequest;
@@ -18,9 +18,12 @@ use serde_json::Value;
 use tokio::sync::watch as channel;
 use tokio::time::Instant;
 
+use crate::cluster::backoff::Backoff;
+use crate::cluster::call::await_answer;
 use crate::controller::events::{Events, News};
 use crate::controller::leader::Leading;
 use crate::controller::metrics::Metrics;
+use crate::controller::pods::object::WholePod;
 use crate::controller::pods::owner::Owners;
 use crate::controller::pods::reach::Reach;
 use crate::value_hash::hash_of;
@@ -30,8 +33,8 @@ use crate::value_hash::hash_of;
 pub(crate) const AGAIN: Duration = Duration::from_secs(45 * 60);
 /// Most pieces of news remembered, of 24 bytes each.
 const MAX_TOLD: usize = 16_384;
-/// Waits after failures: doubling from the first to the last.
-const BACKOFF: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(300));
+/// After an Event or a patch that could not be written.
+pub(crate) const BACKOFF: Backoff = Backoff::new(Duration::from_secs(2), Duration::from_secs(300));
 
 /// Shared by the loops.
 pub(crate) struct Shared {
@@ -109,6 +112,13 @@ impl Shared {
         reach.as_ref()?.covers(labels, &metadata.labels).then(|| created_now(namespace, object, &snapshot, &policies))
     }
 
+    /// The newest version of a pod; `None` where it is gone, or another has its name now.
+    pub(crate) async fn read(&self, namespace: &str, name: &str, uid: Option<&str>) -> kube::Result<Option<WholePod>> {
+        let api: Api<WholePod> = Api::namespaced(self.client.clone(), namespace);
+        let pod = await_answer(api.get_opt(name)).await?;
+        Ok(pod.filter(|pod| pod.metadata.uid.as_deref() == uid))
+    }
+
     /// Tells whoever owns the pod, unless that has been said not long ago. An error: it is not told.
     pub(crate) async fn tell(
         &self,
@@ -157,10 +167,4 @@ impl Shared {
 fn created_now(namespace: &str, object: &Value, snapshot: &ClusterSnapshot, policies: &PolicySet) -> Review {
     let request = ReviewRequest::creation(WorkloadObject { kind: WorkloadKind::Pod, namespace, object });
     review(&request, snapshot, &policies.resolve(&request, snapshot))
-}
-
-/// How long to wait after so many failures.
-pub(crate) fn backoff(failures: u32) -> Duration {
-    let (first, last) = BACKOFF;
-    first.saturating_mul(1 << failures.min(16)).min(last)
 }

@@ -17,16 +17,17 @@ use kube::api::Patch;
 use kube::runtime::watcher::{Config, Event};
 use mullion_engine::model::cluster::snapshot::ClusterSnapshot;
 use mullion_policy::policy_set::PolicySet;
-use tokio::time::{Instant, MissedTickBehavior, timeout};
+use tokio::time::{Instant, MissedTickBehavior};
 
+use crate::cluster::call::await_answer;
 use crate::cluster::watch;
-use crate::cluster::watch::{CALL, Changes};
+use crate::cluster::watch::Changes;
 use crate::cluster::write_params::patch_params;
 use crate::controller::metrics::Outcome;
 use crate::controller::pods::missed::{Missed, Report, missed};
 use crate::controller::pods::object::{WholePod, owner_uid, reviewed};
 use crate::controller::pods::reach::Reach;
-use crate::controller::pods::shared::{AGAIN, Counted, Shared, backoff};
+use crate::controller::pods::shared::{AGAIN, BACKOFF, Counted, Shared};
 use crate::controller::pods::{repair, text};
 use crate::telemetry::error_text::in_words;
 use crate::value_hash::hash_of;
@@ -249,7 +250,7 @@ impl Work {
                 return;
             }
             End::Again => {
-                kept.due = Instant::now() + backoff(kept.failures);
+                kept.due = Instant::now() + BACKOFF.delay(kept.failures);
                 kept.failures = kept.failures.saturating_add(1);
             }
         }
@@ -352,15 +353,13 @@ fn say(shared: &Shared, pod: WholePod) -> Said {
 
 /// Reads the pod again and does what is to be done then.
 async fn act(shared: &Shared, (namespace, name): &Key, uid: &str) -> End {
-    let api: Api<WholePod> = Api::namespaced(shared.client.clone(), namespace);
-    let pod = match timeout(CALL, api.get_opt(name)).await {
-        Ok(Ok(Some(pod))) if pod.metadata.uid.as_deref() == Some(uid) => pod,
-        Ok(Ok(_)) => return End::Settled,
-        Ok(Err(error)) => {
+    let pod = match shared.read(namespace, name, Some(uid)).await {
+        Ok(Some(pod)) => pod,
+        Ok(None) => return End::Settled,
+        Err(error) => {
             tracing::warn!(namespace, name, error = in_words(&error), "cannot read an unscheduled pod");
             return End::Again;
         }
-        Err(_) => return End::Again,
     };
     let metadata = pod.metadata.clone();
     match say(shared, pod) {
@@ -373,7 +372,7 @@ async fn act(shared: &Shared, (namespace, name): &Key, uid: &str) -> End {
             {
                 tracing::warn!(namespace, name, error = in_words(error.as_ref()), "cannot tell what a pod lacks");
             }
-            write(shared, &api, name, patch).await
+            write(shared, namespace, name, patch).await
         }
         Said::Report(report) => {
             let told = shared.tell(&metadata, |owner| Some(text::unscheduled(owner, &report))).await;
@@ -393,33 +392,21 @@ async fn act(shared: &Shared, (namespace, name): &Key, uid: &str) -> End {
     }
 }
 
-async fn write(shared: &Shared, api: &Api<WholePod>, name: &str, patch: serde_json::Value) -> End {
+async fn write(shared: &Shared, namespace: &str, name: &str, patch: serde_json::Value) -> End {
+    let api: Api<WholePod> = Api::namespaced(shared.client.clone(), namespace);
     let params = patch_params();
-    let written = timeout(CALL, api.patch(name, &params, &Patch::Merge(&patch))).await;
-    let (outcome, end) = match &written {
-        Ok(Ok(_)) => (Outcome::Done, End::Settled),
-        Ok(Err(kube::Error::Api(status))) if status.code == 409 => (Outcome::Conflict, End::Again),
-        Ok(Err(kube::Error::Api(status))) if status.code == 404 => (Outcome::Gone, End::Settled),
-        _ => (Outcome::Failed, End::Again),
-    };
+    let written = await_answer(api.patch(name, &params, &Patch::Merge(&patch))).await;
+    let outcome = Outcome::of(&written);
     shared.metrics.pod_patched(outcome);
     match written {
-        Ok(Ok(pod)) => {
-            let namespace = pod.metadata.namespace.as_deref();
-            tracing::info!(namespace, name, "tolerations appended to a pod that was created without them");
+        Ok(_) => tracing::info!(namespace, name, "tolerations appended to a pod that was created without them"),
+        Err(error) if outcome == Outcome::Failed => {
+            let error = in_words(&error);
+            tracing::warn!(namespace, name, error, "cannot append tolerations to a pod; trying again");
         }
-        Ok(Err(error)) if outcome == Outcome::Failed => {
-            tracing::warn!(
-                url = api.resource_url(),
-                name,
-                error = in_words(&error),
-                "cannot append tolerations to a pod; trying again"
-            );
-        }
-        Err(_) => tracing::warn!(url = api.resource_url(), name, "no answer to a patch of a pod; trying again"),
-        Ok(Err(_)) => {}
+        Err(_) => {}
     }
-    end
+    if matches!(outcome, Outcome::Done | Outcome::Gone) { End::Settled } else { End::Again }
 }
 
 #[cfg(test)]

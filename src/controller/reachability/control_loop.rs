@@ -7,7 +7,8 @@ use kube::{Api, Client, Resource as _};
 use mullion_engine::admission::response::Endpoint;
 use tokio::time::{MissedTickBehavior, timeout};
 
-use crate::cluster::state::document::{Condition, State, time_text};
+use crate::cluster::call::await_answer;
+use crate::cluster::state::document::{Condition, State};
 use crate::cluster::watch::CALL;
 use crate::controller::leader::Leading;
 use crate::controller::metrics::Metrics;
@@ -22,7 +23,6 @@ const ENDPOINTS: [Endpoint; 2] = [Endpoint::Mutate, Endpoint::Validate];
 
 /// Probes until it must stop.
 pub async fn run(leading: Leading) {
-    let stop = leading.stop.clone();
     let work = async {
         let mut state = leading.state.state.clone();
         // Without it an alarm that stands is raised twice, or its all-clear is missing: worth a moment, not more.
@@ -32,10 +32,7 @@ pub async fn run(leading: Leading) {
         };
         probe_for_ever(&leading, memory).await;
     };
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = work => {}
-    }
+    leading.stop.run_until_cancelled(work).await;
     // Nobody keeps them up to date while Mullion is withdrawn.
     leading.metrics.no_more_probes();
 }
@@ -104,7 +101,7 @@ fn log(before: &mut &'static str, probe: &Probe, outcome: &Outcome) {
 }
 
 fn standing(state: &State) -> Option<&Condition> {
-    state.conditions.iter().find(|condition| condition.r#type == judge::TYPE)
+    state.condition(judge::TYPE)
 }
 
 fn says(state: &State, condition: &Condition) -> bool {
@@ -119,8 +116,7 @@ async fn write(leading: &Leading, condition: &Condition) {
     }
     let written = leading.store.update(|state| {
         if !says(state, condition) {
-            let last_transition_time = time_text(Timestamp::now());
-            state.set_condition(Condition { last_transition_time, ..condition.clone() });
+            state.set_condition(condition.clone());
         }
     });
     if let Err(error) = written.await {
@@ -177,7 +173,7 @@ async fn registrations(client: &Client) -> Registrations {
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
     let (mutating, validating) =
-        tokio::join!(timeout(CALL, mutating.get_opt(CONFIGURATION)), timeout(CALL, validating.get_opt(CONFIGURATION)));
+        tokio::join!(await_answer(mutating.get_opt(CONFIGURATION)), await_answer(validating.get_opt(CONFIGURATION)));
     Registrations {
         mutate: registration(mutating, |found| {
             let here = found.webhooks.iter().flatten().any(|webhook| webhook.name == PODS_WEBHOOK);
@@ -190,12 +186,9 @@ async fn registrations(client: &Client) -> Registrations {
     }
 }
 
-fn registration<K, E>(
-    answer: Result<kube::Result<Option<K>>, E>,
-    reference: impl Fn(&K) -> Option<ObjectReference>,
-) -> Registration {
+fn registration<K>(answer: kube::Result<Option<K>>, reference: impl Fn(&K) -> Option<ObjectReference>) -> Registration {
     match answer {
-        Ok(Ok(found)) => found.as_ref().and_then(reference).map_or(Registration::Missing, Registration::Here),
-        Ok(Err(_)) | Err(_) => Registration::Unknown,
+        Ok(found) => found.as_ref().and_then(reference).map_or(Registration::Missing, Registration::Here),
+        Err(_) => Registration::Unknown,
     }
 }

@@ -143,13 +143,7 @@ impl Memory {
 const NOT_REACHED: &str = "NotReached";
 
 fn condition(status: &str, reason: &str, message: String) -> Condition {
-    Condition {
-        r#type: TYPE.to_owned(),
-        status: status.to_owned(),
-        reason: reason.to_owned(),
-        message,
-        last_transition_time: String::new(),
-    }
+    Condition::new(TYPE, status, reason, message)
 }
 
 /// The kind of object that tells the API server about a endpoint.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ListMeta;
 use kube::Client;
 use kube::api::ListParams;
 use kube::core::Request;
@@ -12,17 +13,17 @@ use serde::de::DeserializeOwned;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::cluster::backoff::Backoff;
 use crate::cluster::watch::CALL;
 
 /// Objects per page: as kubectl asks.
 const PAGE: u32 = 500;
-/// Waits after a failure: doubling from the first to the last.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(5));
 
-/// Why a call came to nothing.
+/// Why a call failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The API server's word: trying again would not help.
+    /// The API server rejects it: trying again would not help.
     Refused(Box<kube::core::Status>),
     /// No answer that could be used, however often it was tried.
     Broken(String),
@@ -40,26 +41,12 @@ impl fmt::Display for Failure {
     }
 }
 
-/// How long a call is tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Patience {
-    /// While a person waits to hear that the address is wrong.
-    Least,
-    /// A few times, with 13 s of waits: others wait for their turn.
-    Short,
-    /// Until the end: nothing goes on without it.
-    Long,
-}
-
-impl Patience {
-    fn tries(self) -> Option<u32> {
-        match self {
-            Self::Least => Some(3),
-            Self::Short => Some(7),
-            Self::Long => None,
-        }
-    }
-}
+/// Attempts while a person waits to hear that the address is wrong.
+const FIRST_CONTACT: u32 = 3;
+/// Attempts where others wait for their turn, with 13 s of waits.
+pub(crate) const FEW: u32 = 7;
+/// Attempts where nothing goes on without an answer.
+pub(crate) const UNLIMITED: u32 = u32::MAX;
 
 /// Makes calls, until it is stopped.
 #[derive(Clone)]
@@ -85,20 +72,19 @@ impl Calls {
         }
     }
 
-    /// Whether there is an API server at all.
-    pub(crate) async fn first_contact(&self) -> anyhow::Result<()> {
-        let version = self.again(Patience::Least, || self.client.apiserver_version()).await;
+    /// Fails where there is no API server at all.
+    pub(crate) async fn check_server(&self) -> anyhow::Result<()> {
+        let version = self.again(FIRST_CONTACT, || self.client.apiserver_version()).await;
         version.map(drop).map_err(|why| anyhow::anyhow!("{why}")).context("the cluster cannot be reached")
     }
 
     /// Calls, and calls again where that may help: no answer, 429, 5xx. (kube's client by itself waits as `Retry-After`
     /// says.) A call under way when the time is over is not cut off: its write may be on its way.
-    pub(crate) async fn again<T, F>(&self, patience: Patience, call: impl Fn() -> F) -> Result<T, Failure>
+    pub(crate) async fn again<T, F>(&self, attempts: u32, call: impl Fn() -> F) -> Result<T, Failure>
     where
         F: Future<Output = kube::Result<T>>,
     {
-        let mut wait = BACKOFF.0;
-        let mut tries = 0;
+        let mut failures = 0;
         while !self.stopped() {
             let why = match timeout(CALL, call()).await {
                 Ok(Ok(answer)) => return Ok(answer),
@@ -108,12 +94,11 @@ impl Calls {
                 Ok(Err(error)) => error.to_string(),
                 Err(_) => format!("no answer within {} s", CALL.as_secs()),
             };
-            tries += 1;
-            if patience.tries().is_some_and(|most| tries >= most) {
+            failures += 1;
+            if failures >= attempts {
                 return Err(Failure::Broken(why));
             }
-            self.pause(wait).await;
-            wait = (wait * 2).min(BACKOFF.1);
+            self.pause(BACKOFF.delay(failures - 1)).await;
         }
         Err(Failure::Stopped)
     }
@@ -122,7 +107,7 @@ impl Calls {
     /// object twice.
     pub(crate) async fn list<T: DeserializeOwned>(
         &self,
-        patience: Patience,
+        attempts: u32,
         path: &str,
         selected: &ListParams,
         mut each: impl FnMut(T),
@@ -132,7 +117,7 @@ impl Calls {
             let mut params = selected.clone().limit(PAGE);
             params.continue_token.clone_from(&from);
             let request = Request::new(path).list(&params).map_err(|error| Failure::Broken(error.to_string()))?;
-            let answer = self.again(patience, || self.client.request::<Page<T>>(request.clone())).await;
+            let answer = self.again(attempts, || self.client.request::<Page<T>>(request.clone())).await;
             let page = match answer {
                 Err(Failure::Refused(status)) if status.code == 410 && from.is_some() => {
                     from = None;
@@ -141,7 +126,7 @@ impl Calls {
                 other => other?,
             };
             page.items.into_iter().flatten().for_each(&mut each);
-            from = page.metadata.and_then(|metadata| metadata.r#continue).filter(|token| !token.is_empty());
+            from = page.metadata.and_then(|metadata| metadata.continue_).filter(|token| !token.is_empty());
             if from.is_none() {
                 return Ok(());
             }
@@ -156,11 +141,6 @@ fn is_passing(code: u16) -> bool {
 #[derive(Deserialize)]
 #[serde(bound = "T: DeserializeOwned")]
 struct Page<T> {
-    metadata: Option<PageMetadata>,
+    metadata: Option<ListMeta>,
     items: Option<Vec<T>>,
-}
-
-#[derive(Deserialize)]
-struct PageMetadata {
-    r#continue: Option<String>,
 }

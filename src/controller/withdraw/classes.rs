@@ -5,74 +5,71 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::node::v1::RuntimeClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, Preconditions};
-use mullion_engine::model::text::list;
+use kube::api::ListParams;
 
-use crate::cluster::write_params::post_params;
-use crate::controller::withdraw::calls::{Calls, Failure, Patience};
-use crate::controller::withdraw::users::{Users, all_users, pod_users};
-use crate::controller::withdraw::{Class, Left, Report};
+use crate::cluster::write_params::{delete_params, post_params};
+use crate::controller::withdraw::calls::{Calls, FEW, Failure, UNLIMITED};
+use crate::controller::withdraw::users::{ClassUsers, KINDS, PODS, find_users};
+use crate::controller::withdraw::{Remainder, WithdrawReport};
 
 const CLASSES: &str = "/apis/node.k8s.io/v1/runtimeclasses";
 const OURS: &str = "app.kubernetes.io/managed-by=mullion";
-/// How often it begins anew because a class changed meanwhile.
+/// How often it begins again because a class changed meanwhile.
 const ROUNDS: usize = 3;
 
+type Classes = BTreeMap<String, RuntimeClass>;
+
 /// Deletes what nothing names.
-pub(crate) async fn delete(calls: &Calls, dry_run: bool, report: &mut Report) {
-    let mut outcomes = BTreeMap::new();
+pub(crate) async fn delete(calls: &Calls, dry_run: bool, report: &mut WithdrawReport) {
     for _ in 0..ROUNDS {
-        match round(calls, dry_run, &mut outcomes).await {
+        match round(calls, dry_run, &mut report.classes).await {
             Ok(settled) if !settled => {}
             Ok(_) => break,
-            Err(left) => {
-                report.left.push(left);
+            Err(remainder) => {
+                report.left.push(remainder);
                 break;
             }
         }
     }
-    report.classes.extend(outcomes.into_values());
 }
 
 /// Whether nothing has changed meanwhile.
-async fn round(calls: &Calls, dry_run: bool, outcomes: &mut BTreeMap<String, Class>) -> Result<bool, Left> {
-    let mut ours: BTreeMap<String, RuntimeClass> = BTreeMap::new();
+async fn round(calls: &Calls, dry_run: bool, outcomes: &mut BTreeMap<String, ClassUsers>) -> Result<bool, Remainder> {
+    let mut ours = Classes::new();
     let each = |class: RuntimeClass| {
         if let (Some(name), None) = (&class.metadata.name, &class.metadata.deletion_timestamp) {
             ours.insert(name.clone(), class);
         }
     };
-    let read = calls.list(Patience::Long, CLASSES, &ListParams::default().labels(OURS), each).await;
-    read.map_err(|why| left("RuntimeClasses", format!("they cannot be read: {why}")))?;
+    let read = calls.list(UNLIMITED, CLASSES, &ListParams::default().labels(OURS), each).await;
+    read.map_err(|why| Remainder::of("RuntimeClasses", format!("they cannot be read: {why}")))?;
     if ours.is_empty() {
         return Ok(true);
     }
-    let users = all_users(calls, &ours.keys().cloned().collect()).await.map_err(|(kind, why)| {
-        left(&format!("RuntimeClasses {}", list(ours.keys())), format!("who names them cannot be told: {kind}: {why}"))
-    })?;
-    let (named, free): (Vec<_>, Vec<_>) = ours.into_iter().partition(|(name, _)| users.of(name).is_some());
-    outcomes.extend(named.into_iter().map(|(name, _)| (name.clone(), kept(name, &users))));
+    let users = find_users(calls, &KINDS, &ours.keys().cloned().collect()).await;
+    let users = users.map_err(|why| Remainder::of(names(&ours), format!("it is unknown who names them: {why}")))?;
     let api: Api<RuntimeClass> = Api::all(calls.client.clone());
-    let (mut settled, mut gone) = (true, BTreeMap::new());
-    for (name, class) in free {
+    let (mut settled, mut gone) = (true, Classes::new());
+    for (name, class) in ours {
+        if let Some(users) = users.get(&name) {
+            outcomes.insert(name, users.clone());
+            continue;
+        }
         if !dry_run {
-            let preconditions = Some(Preconditions {
-                uid: class.metadata.uid.clone(),
-                resource_version: class.metadata.resource_version.clone(),
-            });
-            let how = DeleteParams { preconditions, ..DeleteParams::default() };
-            match calls.again(Patience::Short, || api.delete(&name, &how)).await {
+            let params = delete_params(&class.metadata);
+            match calls.again(FEW, || api.delete(&name, &params)).await {
                 Ok(_) => drop(gone.insert(name.clone(), class)),
                 Err(Failure::Refused(status)) if status.code == 404 => {}
                 Err(Failure::Refused(status)) if status.code == 409 => {
                     settled = false;
                     continue;
                 }
-                Err(why) => return Err(left(&format!("RuntimeClass {name}"), format!("it cannot be deleted: {why}"))),
+                Err(why) => {
+                    return Err(Remainder::of(format!("RuntimeClass {name}"), format!("it cannot be deleted: {why}")));
+                }
             }
         }
-        let class = Class { name: name.clone(), deleted: true, named_by: Vec::new(), names: 0 };
-        outcomes.insert(name, class);
+        outcomes.insert(name, ClassUsers::default());
     }
     if !gone.is_empty() {
         restore(calls, &api, gone, outcomes).await?;
@@ -85,36 +82,32 @@ async fn round(calls: &Calls, dry_run: bool, outcomes: &mut BTreeMap<String, Cla
 async fn restore(
     calls: &Calls,
     api: &Api<RuntimeClass>,
-    gone: BTreeMap<String, RuntimeClass>,
-    outcomes: &mut BTreeMap<String, Class>,
-) -> Result<(), Left> {
-    let users = pod_users(calls, &gone.keys().cloned().collect()).await.map_err(|(kind, why)| {
-        let why = format!("they are gone, and whether one was named just then cannot be told: {kind}: {why}");
-        left(&format!("RuntimeClasses {}", list(gone.keys())), why)
+    gone: Classes,
+    outcomes: &mut BTreeMap<String, ClassUsers>,
+) -> Result<(), Remainder> {
+    let users = find_users(calls, &[PODS], &gone.keys().cloned().collect()).await.map_err(|why| {
+        Remainder::of(names(&gone), format!("they are gone, and it is unknown whether one was named just then: {why}"))
     })?;
-    for (name, class) in gone.into_iter().filter(|(name, _)| users.of(name).is_some()) {
-        let ObjectMeta { labels, annotations, .. } = class.metadata;
+    for (name, users) in users {
+        let Some(RuntimeClass { metadata, handler, overhead, scheduling }) = gone.get(&name).cloned() else { continue };
+        let ObjectMeta { labels, annotations, .. } = metadata;
         let metadata = ObjectMeta { name: Some(name.clone()), labels, annotations, ..ObjectMeta::default() };
-        let class = RuntimeClass { metadata, ..class };
+        let class = RuntimeClass { metadata, handler, overhead, scheduling };
         let params = post_params();
-        match calls.again(Patience::Short, || api.create(&params, &class)).await {
+        match calls.again(FEW, || api.create(&params, &class)).await {
             Ok(_) => {}
             Err(Failure::Refused(status)) if status.code == 409 => {}
             Err(why) => {
                 let why = format!("a pod named it while it was deleted, and it cannot be made again: {why}");
-                return Err(left(&format!("RuntimeClass {name}"), why));
+                return Err(Remainder::of(format!("RuntimeClass {name}"), why));
             }
         }
-        outcomes.insert(name.clone(), kept(name, &users));
+        outcomes.insert(name, users);
     }
     Ok(())
 }
 
-fn kept(name: String, users: &Users) -> Class {
-    let (named_by, names) = users.of(&name).unwrap_or_default();
-    Class { name, deleted: false, named_by, names }
-}
-
-fn left(what: &str, why: String) -> Left {
-    Left { what: what.to_owned(), why, help: "see to that, and run mullion withdraw again".to_owned() }
+fn names(classes: &Classes) -> String {
+    let names: Vec<&str> = classes.keys().map(String::as_str).collect();
+    format!("RuntimeClasses {}", names.join(", "))
 }

@@ -1,4 +1,4 @@
-//! Telling controllers to leave the cluster alone, and waiting until they do.
+//! The controllers of a cluster: notified that Mullion is withdrawn, and waited for.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::Api;
 use kube::api::ListParams;
-use serde::Deserialize;
+use kube::core::PartialObjectMeta;
 use tokio::time::Instant;
 
 use crate::cluster::owner_references::Owner;
@@ -16,9 +16,9 @@ use crate::cluster::state::document::{NAME, State};
 use crate::cluster::state::store::Store;
 use crate::cluster::write_params::MANAGER;
 use crate::controller::lease;
-use crate::controller::withdraw::calls::{Calls, Patience};
+use crate::controller::withdraw::calls::{Calls, FEW};
 use crate::controller::withdraw::plan::is_vacant;
-use crate::controller::withdraw::{Hearing, Left, Options, Report, Step, Told};
+use crate::controller::withdraw::{ControllerStatus, Remainder, WithdrawOptions, WithdrawProgress, WithdrawReport};
 use crate::controller::withdrawn::{CONDITION, acknowledged};
 
 /// How long a controller may take to stop: requests under way get 10 s of it.
@@ -28,84 +28,86 @@ const LOOK: Duration = Duration::from_millis(500);
 /// How often a ConfigMap is written that cannot be written.
 const TRIES: usize = 3;
 
-/// What is known after telling.
-pub(crate) struct Stopped {
-    /// What each `mullion-state` holds.
-    pub(crate) states: Vec<State>,
-    /// Whether every controller said that it has stopped.
-    pub(crate) for_sure: bool,
+/// Sets `withdrawn` in every `mullion-state`, and waits for the controllers; what each `mullion-state` holds.
+pub(crate) async fn stop(
+    calls: &Calls,
+    options: &WithdrawOptions,
+    report: &mut WithdrawReport,
+    progress: &mut dyn FnMut(WithdrawProgress),
+) -> Vec<State> {
+    let Namespaces { names, found } = namespaces(calls, options, progress).await;
+    let (mut kept, mut stores) = (Vec::new(), Vec::new());
+    for namespace in names {
+        match notify(calls, options.dry_run, &namespace).await {
+            Ok(Some((store, state))) => {
+                kept.push(state);
+                stores.push((namespace, store));
+            }
+            Ok(None) => drop(report.controllers.insert(namespace, ControllerStatus::NeverWorked)),
+            Err(why) => {
+                if found {
+                    report.left.push(still_runs(&namespace, format!("it could not be notified: {why:#}")));
+                }
+                report.controllers.insert(namespace, ControllerStatus::NotNotified);
+            }
+        }
+    }
+    if !options.dry_run && !stores.is_empty() {
+        let names: Vec<&str> = stores.iter().map(|(namespace, _)| namespace.as_str()).collect();
+        progress(WithdrawProgress::Note(format!("withdrawn in ConfigMap {NAME} of namespace {}", names.join(", "))));
+    }
+    let statuses = stores.into_iter().map(|(namespace, store)| async move {
+        let status = if options.dry_run {
+            ControllerStatus::DryRun
+        } else {
+            wait_until_stopped(calls, &namespace, &store).await
+        };
+        (namespace, status)
+    });
+    for (namespace, status) in join_all(statuses).await {
+        if status == ControllerStatus::Silent {
+            let lease = lease::NAME;
+            let why = format!("it holds lease {namespace}/{lease} and did not report that it has stopped");
+            report.left.push(still_runs(&namespace, why));
+        }
+        report.controllers.insert(namespace, status);
+    }
+    kept
 }
 
-/// Sets `withdrawn` in every `mullion-state`, and waits for the controllers.
-pub(crate) async fn stop(calls: &Calls, options: &Options, report: &mut Report, say: &mut dyn FnMut(Step)) -> Stopped {
-    let Namespaces { names, found } = namespaces(calls, options, say).await;
-    let mut states = Vec::new();
-    let mut asked = Vec::new();
-    for namespace in names {
-        match reach(calls, options.dry_run, &namespace).await {
-            Ok(Some((store, state))) => {
-                states.push(state);
-                asked.push((namespace, store));
-            }
-            Ok(None) => report.controllers.push(Told { namespace, controller: Hearing::Never }),
-            Err(why) => {
-                report.controllers.push(Told { namespace: namespace.clone(), controller: Hearing::Untold });
-                if found {
-                    report.left.push(Left {
-                        what: format!("the controller of namespace {namespace}"),
-                        why: format!("it could not be told to stop: {why:#}"),
-                        help: stop_it(&namespace),
-                    });
-                }
-            }
-        }
+fn still_runs(namespace: &str, why: String) -> Remainder {
+    Remainder {
+        what: format!("the controller of namespace {namespace}"),
+        why,
+        help: format!("run kubectl -n {namespace} scale deployment {MANAGER} --replicas=0, and mullion withdraw again"),
     }
-    if !options.dry_run && !asked.is_empty() {
-        let names: Vec<&str> = asked.iter().map(|(namespace, _)| namespace.as_str()).collect();
-        say(Step::Note(format!("withdrawn in ConfigMap {NAME} of namespace {}", names.join(", "))));
-    }
-    let heard = join_all(asked.iter().map(|(namespace, store)| async move {
-        if options.dry_run { Hearing::Unasked } else { hear(calls, namespace, store).await }
-    }));
-    for (controller, (namespace, _)) in heard.await.into_iter().zip(&asked) {
-        if controller == Hearing::Silent {
-            report.left.push(Left {
-                what: format!("the controller of namespace {namespace}"),
-                why: format!("it holds lease {namespace}/{} and did not say that it has stopped", lease::NAME),
-                help: stop_it(namespace),
-            });
-        }
-        report.controllers.push(Told { namespace: namespace.clone(), controller });
-    }
-    report.controllers.sort_by(|one, other| one.namespace.cmp(&other.namespace));
-    let for_sure = report.controllers.iter().all(|told| told.controller == Hearing::Stopped);
-    Stopped { states, for_sure }
 }
 
 /// Takes `withdrawn` out of every `mullion-state`.
-pub(crate) async fn resume(calls: &Calls, options: &Options, report: &mut Report, say: &mut dyn FnMut(Step)) {
-    for namespace in namespaces(calls, options, say).await.names {
+pub(crate) async fn resume(
+    calls: &Calls,
+    options: &WithdrawOptions,
+    report: &mut WithdrawReport,
+    progress: &mut dyn FnMut(WithdrawProgress),
+) {
+    for namespace in namespaces(calls, options, progress).await.names {
         let store = Store::new(calls.client.clone(), &namespace);
         let written = match store.read().await {
-            Ok(state) if state.withdrawn.is_none() => Ok(Hearing::AtWork),
-            Ok(_) if options.dry_run => Ok(Hearing::Unasked),
-            Ok(_) => store.update(|state| state.withdrawn = None).await.map(|_| Hearing::Resumed),
+            Ok(state) if state.withdrawn.is_none() => Ok(ControllerStatus::AtWork),
+            Ok(_) if options.dry_run => Ok(ControllerStatus::DryRun),
+            Ok(_) => store.update(|state| state.withdrawn = None).await.map(|_| ControllerStatus::Resumed),
             Err(why) => Err(why),
         };
-        let controller = written.unwrap_or_else(|why| {
-            report.left.push(Left {
+        let status = written.unwrap_or_else(|why| {
+            report.left.push(Remainder {
                 what: format!("ConfigMap {namespace}/{NAME}"),
-                why: format!("it still says that Mullion is withdrawn: {why:#}"),
+                why: format!("Mullion is still withdrawn: {why:#}"),
                 help: "see to that, and run mullion withdraw --undo again".to_owned(),
             });
-            Hearing::Untold
+            ControllerStatus::NotNotified
         });
-        report.controllers.push(Told { namespace, controller });
+        report.controllers.insert(namespace, status);
     }
-}
-
-fn stop_it(namespace: &str) -> String {
-    format!("run kubectl -n {namespace} scale deployment {MANAGER} --replicas=0, and mullion withdraw again")
 }
 
 struct Namespaces {
@@ -115,7 +117,11 @@ struct Namespaces {
 }
 
 /// Where a lease or a memory of Mullion is; the client's own namespace, where none is found or nobody may look.
-async fn namespaces(calls: &Calls, options: &Options, say: &mut dyn FnMut(Step)) -> Namespaces {
+async fn namespaces(
+    calls: &Calls,
+    options: &WithdrawOptions,
+    progress: &mut dyn FnMut(WithdrawProgress),
+) -> Namespaces {
     if let Some(only) = &options.namespace {
         return Namespaces { names: [only.clone()].into(), found: true };
     }
@@ -124,10 +130,10 @@ async fn namespaces(calls: &Calls, options: &Options, say: &mut dyn FnMut(Step))
     let mut unread = false;
     for (path, name) in [("/apis/coordination.k8s.io/v1/leases", lease::NAME), ("/api/v1/configmaps", NAME)] {
         let selected = ListParams::default().fields(&format!("metadata.name={name}"));
-        let each = |object: Object| names.extend([object.metadata.namespace]);
-        if let Err(why) = calls.list(Patience::Short, path, &selected, each).await {
+        let each = |object: PartialObjectMeta<Lease>| names.extend(object.metadata.namespace);
+        if let Err(why) = calls.list(FEW, path, &selected, each).await {
             unread = true;
-            say(Step::Note(format!(
+            progress(WithdrawProgress::Note(format!(
                 "controllers are looked for in namespace {own} alone: {why}; name another with --lease-namespace"
             )));
         }
@@ -139,20 +145,10 @@ async fn namespaces(calls: &Calls, options: &Options, say: &mut dyn FnMut(Step))
     Namespaces { names, found }
 }
 
-#[derive(Deserialize)]
-struct Object {
-    metadata: Metadata,
-}
-
-#[derive(Deserialize)]
-struct Metadata {
-    namespace: String,
-}
-
-/// Tells the controllers of a namespace; what is kept there. `None` where nothing says that one ever worked.
-async fn reach(calls: &Calls, dry_run: bool, namespace: &str) -> anyhow::Result<Option<(Store, State)>> {
+/// Sets `withdrawn` for the controllers of a namespace; what is kept there. `None` where none ever worked.
+async fn notify(calls: &Calls, dry_run: bool, namespace: &str) -> anyhow::Result<Option<(Store, State)>> {
     let leases: Api<Lease> = Api::namespaced(calls.client.clone(), namespace);
-    let (owner, worked) = match calls.again(Patience::Short, || leases.get_opt(lease::NAME)).await {
+    let (owner, worked) = match calls.again(FEW, || leases.get_opt(lease::NAME)).await {
         Ok(Some(lease)) => (Owner::among(&lease.metadata.owner_references.unwrap_or_default()), true),
         Ok(None) => (Owner::none(), false),
         // There may be one.
@@ -165,42 +161,42 @@ async fn reach(calls: &Calls, dry_run: bool, namespace: &str) -> anyhow::Result<
             return Ok((worked || state.found).then_some((store, state)));
         }
     }
-    let state = tell(calls, &store).await?;
+    let state = set_withdrawn(calls, &store).await?;
     Ok(Some((store, state)))
 }
 
-async fn tell(calls: &Calls, store: &Store) -> anyhow::Result<State> {
+async fn set_withdrawn(calls: &Calls, store: &Store) -> anyhow::Result<State> {
     let mut tries = 0;
     loop {
-        // To the nanosecond: it tells one withdrawal from the next.
+        // To the nanosecond: it distinguishes one withdrawal from the next.
         let now = Timestamp::now().to_string();
-        let told = store
+        let written = store
             .update(|state| {
                 if state.withdrawn.is_none() {
                     state.withdrawn = Some(now.clone());
-                    // What was said of an earlier time is no answer.
-                    state.conditions.retain(|condition| condition.r#type != CONDITION);
+                    // A report about an earlier withdrawal is none about this one.
+                    state.remove_condition(CONDITION);
                 }
             })
             .await;
         tries += 1;
-        if told.is_ok() || tries >= TRIES || !calls.pause(LOOK).await {
-            return told;
+        if written.is_ok() || tries >= TRIES || !calls.pause(LOOK).await {
+            return written;
         }
     }
 }
 
-async fn hear(calls: &Calls, namespace: &str, store: &Store) -> Hearing {
+async fn wait_until_stopped(calls: &Calls, namespace: &str, store: &Store) -> ControllerStatus {
     let leases: Api<Lease> = Api::namespaced(calls.client.clone(), namespace);
     let start = Instant::now();
-    // Not by the time that the lease says: the holder's clock may be another than ours.
+    // Not by the times in the lease: the holder's clock may be another than ours.
     let mut unchanged = (LeaseSpec::default(), start);
     loop {
         if store.read().await.is_ok_and(|state| acknowledged(&state)) {
-            return Hearing::Stopped;
+            return ControllerStatus::Stopped;
         }
-        match calls.again(Patience::Short, || leases.get_opt(lease::NAME)).await {
-            Ok(None) => return Hearing::Nobody,
+        match calls.again(FEW, || leases.get_opt(lease::NAME)).await {
+            Ok(None) => return ControllerStatus::NoLeader,
             Ok(Some(lease)) => {
                 let spec = lease.spec.unwrap_or_default();
                 if spec != unchanged.0 {
@@ -208,13 +204,13 @@ async fn hear(calls: &Calls, namespace: &str, store: &Store) -> Hearing {
                 }
                 let (spec, since) = &unchanged;
                 if is_vacant(spec.holder_identity.as_deref(), spec.lease_duration_seconds, since.elapsed()) {
-                    return Hearing::Nobody;
+                    return ControllerStatus::NoLeader;
                 }
             }
             Err(_) => {}
         }
         if start.elapsed() > PATIENCE || !calls.pause(LOOK).await {
-            return Hearing::Silent;
+            return ControllerStatus::Silent;
         }
     }
 }

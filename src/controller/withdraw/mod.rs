@@ -2,22 +2,22 @@
 //!
 //! ```text
 //! ask for nodes (nothing is changed where that fails)
-//!   → tell the controllers (`withdrawn` in each `mullion-state`), wait until they have stopped
+//!   → set `withdrawn` in each `mullion-state`, wait until the controllers report that they have stopped
 //!   → one patch per node, 16 at a time; all nodes again, until nothing is left to take off
 //!   → the RuntimeClasses of ours that nothing names
 //! ```
 //!
-//! A node's taint, labels and record go in one patch: a taint that went alone could leave a record that says it
-//! stands. "Taints first" is so among objects: every node is free before the first RuntimeClass goes, and before
-//! anything that other objects could hold up. Each patch carries the `resourceVersion` it was made from, so taints that
-//! others add meanwhile survive: a 409 reads the node and decides anew.
+//! A node's taint, labels and record go in one patch: a taint that went alone could leave a record of it. "Taints first" is
+//! so among objects: every node is free before the first RuntimeClass goes, and before anything that other objects could
+//! hold up. Each patch carries the `resourceVersion` it was made from, so taints that others add meanwhile survive: a 409
+//! reads the node and decides again.
 //!
-//! Whose a taint is, the node's record says, and kubelets can write that: only a taint that a policy or `mullion-state`
+//! A node's record names Mullion's taint, and kubelets can write that: only a taint that a policy or `mullion-state`
 //! knows goes (see [`Trust`](mullion_engine::node::node_patch::Trust)).
 //!
 //! A `mullion-state` that is made here belongs to the controller's ServiceAccount, as its Lease does: it goes when the
 //! release goes, and not before. Where neither Lease nor state is, no controller ever worked, and none is made: it would
-//! be left behind, and tell the next installation to be idle.
+//! be left behind, and keep the next installation idle.
 //!
 //! Rights it needs, which are those that the chart gives to its Job:
 //!
@@ -29,7 +29,7 @@
 //! | leases | `mullion-controller` | its own namespace | `get` |  |
 //! | configmaps | `mullion-state` | its own namespace | `get`, `patch` |  |
 //! | configmaps |  | its own namespace | `create` |  |
-//! | leases | `mullion-controller` | the cluster | `list` | without `--lease-namespace`; else its own namespace is the only one told |
+//! | leases | `mullion-controller` | the cluster | `list` | without `--lease-namespace`; else only that namespace's controller stops |
 //! | configmaps | `mullion-state` | the cluster | `list` | without `--lease-namespace` |
 
 pub mod calls;
@@ -39,28 +39,31 @@ pub mod nodes;
 pub mod plan;
 pub mod users;
 
+use std::collections::BTreeMap;
+
 use kube::Client;
 use mullion_engine::model::settings::node_settings::NodeSettings;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::controller::withdraw::calls::Calls;
+use crate::controller::withdraw::users::ClassUsers;
 
-/// What is wanted.
+/// What a withdrawal is given.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct WithdrawOptions {
     /// Policies whose taints are known to be Mullion's, besides the built-in and those in `mullion-state`.
     pub policies: Vec<NodeSettings>,
     /// The one namespace to look for Mullion in; `None`: every namespace.
     pub namespace: Option<String>,
-    /// Only find out.
+    /// Nothing is written.
     pub dry_run: bool,
 }
 
-/// What happens, while it does.
+/// What happens during a withdrawal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
-    /// Worth a line.
+pub enum WithdrawProgress {
+    /// A line for people.
     Note(String),
     /// How many nodes of those with something to take off are done.
     Nodes {
@@ -71,78 +74,48 @@ pub enum Step {
     },
 }
 
-/// What came of it.
+/// What a withdrawal did, or would do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
-    /// Mullion's namespaces.
-    pub controllers: Vec<Told>,
+pub struct WithdrawReport {
+    /// Mullion's namespaces, each with its controller.
+    pub controllers: BTreeMap<String, ControllerStatus>,
     /// How many nodes there are.
     pub nodes: usize,
-    /// Nodes that something was taken off, or would be, in order of name, with what it is.
-    pub cleaned: Vec<Cleaned>,
-    /// RuntimeClasses of Mullion, in order of name.
-    pub classes: Vec<Class>,
+    /// Nodes, each with what was taken off it, in words.
+    pub cleaned: BTreeMap<String, Vec<String>>,
+    /// RuntimeClasses of Mullion, each with who names it: those that nothing names are deleted.
+    pub classes: BTreeMap<String, ClassUsers>,
     /// What stayed that should have gone.
-    pub left: Vec<Left>,
+    pub left: Vec<Remainder>,
 }
 
-/// A namespace with a Mullion of its own.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Told {
-    /// Its name.
-    pub namespace: String,
-    /// How its controller took it.
-    pub controller: Hearing,
-}
-
-/// How a controller took it.
+/// What is known of the controller of a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Hearing {
-    /// It says that it leaves the cluster alone.
+pub enum ControllerStatus {
+    /// It reports that it leaves the cluster alone.
     Stopped,
     /// Nobody holds the lease: whoever takes it reads first that Mullion is withdrawn.
-    Nobody,
+    #[serde(rename = "nobody")]
+    NoLeader,
     /// Neither lease nor state is there: none ever worked.
-    Never,
-    /// Somebody holds the lease and said nothing.
+    #[serde(rename = "never")]
+    NeverWorked,
+    /// Somebody holds the lease and does not report that it has stopped.
     Silent,
-    /// It could not be told.
-    Untold,
-    /// It would be told (`--dry-run`).
-    Unasked,
+    /// `withdrawn` could not be written.
+    NotNotified,
+    /// `withdrawn` would be written, or taken away (`--dry-run`).
+    DryRun,
     /// It may work again (`--undo`).
     Resumed,
     /// It was never withdrawn (`--undo`).
     AtWork,
 }
 
-/// A node that something was taken off.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Cleaned {
-    /// Its name.
-    pub name: String,
-    /// What was taken off, in words.
-    pub removed: Vec<String>,
-}
-
-/// A RuntimeClass of Mullion.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Class {
-    /// Its name.
-    pub name: String,
-    /// Whether it is gone (or would be).
-    pub deleted: bool,
-    /// The first few that name it: `Deployment shop/web`.
-    pub named_by: Vec<String>,
-    /// How many name it.
-    pub names: usize,
-}
-
 /// Something that stayed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Left {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remainder {
     /// What: `node win-7`.
     pub what: String,
     /// Why.
@@ -151,20 +124,27 @@ pub struct Left {
     pub help: String,
 }
 
+impl Remainder {
+    /// Of what another withdrawal takes away, once its cause is gone.
+    pub(crate) fn of(what: impl Into<String>, why: String) -> Self {
+        Self { what: what.into(), why, help: "see to that, and run mullion withdraw again".to_owned() }
+    }
+}
+
 /// Takes everything of Mullion out of the cluster, until `stop`. An error means that nothing could be read and nothing
 /// was changed.
 pub async fn withdraw(
     client: Client,
-    options: &Options,
+    options: &WithdrawOptions,
     stop: &CancellationToken,
-    say: &mut dyn FnMut(Step),
-) -> anyhow::Result<Report> {
+    progress: &mut dyn FnMut(WithdrawProgress),
+) -> anyhow::Result<WithdrawReport> {
     let calls = Calls::new(client, stop.clone());
-    nodes::first_look(&calls).await?;
-    let mut report = Report::default();
-    let stopped = controllers::stop(&calls, options, &mut report, say).await;
-    let trust = plan::trust(&options.policies, &stopped.states);
-    nodes::clean(&calls, &trust, options.dry_run, stopped.for_sure, &mut report, say).await;
+    nodes::check_access(&calls).await?;
+    let mut report = WithdrawReport::default();
+    let states = controllers::stop(&calls, options, &mut report, progress).await;
+    let trust = plan::trust(&options.policies, &states);
+    nodes::clean(&calls, &trust, options.dry_run, &mut report, progress).await;
     classes::delete(&calls, options.dry_run, &mut report).await;
     Ok(report)
 }
@@ -172,14 +152,14 @@ pub async fn withdraw(
 /// Lets the controllers work again.
 pub async fn undo(
     client: Client,
-    options: &Options,
+    options: &WithdrawOptions,
     stop: &CancellationToken,
-    say: &mut dyn FnMut(Step),
-) -> anyhow::Result<Report> {
+    progress: &mut dyn FnMut(WithdrawProgress),
+) -> anyhow::Result<WithdrawReport> {
     let calls = Calls::new(client, stop.clone());
-    calls.first_contact().await?;
-    let mut report = Report::default();
-    controllers::resume(&calls, options, &mut report, say).await;
+    calls.check_server().await?;
+    let mut report = WithdrawReport::default();
+    controllers::resume(&calls, options, &mut report, progress).await;
     Ok(report)
 }
 

@@ -12,30 +12,31 @@ use mullion_engine::model::text::counted;
 use mullion_engine::node::node_patch::{NodePatch, Trust};
 use serde::de::IgnoredAny;
 
+use crate::cluster::backoff::Backoff;
 use crate::cluster::live::SlimNode;
 use crate::cluster::write_params::patch_params;
 use crate::controller::nodes::known::{Known, known};
-use crate::controller::withdraw::calls::{Calls, Failure, Patience};
+use crate::controller::withdraw::calls::{Calls, FEW, Failure, UNLIMITED};
 use crate::controller::withdraw::plan::{Plan, plan};
-use crate::controller::withdraw::{Cleaned, Left, Report, Step};
+use crate::controller::withdraw::{ControllerStatus, Remainder, WithdrawProgress, WithdrawReport};
 
 const NODES: &str = "/api/v1/nodes";
 /// Nodes patched at the same time, as the controller does it.
 const CONCURRENCY: usize = 16;
 /// How often one node is patched before it counts as lost: somebody puts everything back, or refuses.
 const ROUNDS: u32 = 6;
-/// Waits between rounds: doubling from the first to the last.
-const BETWEEN: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
+/// Between rounds.
+const BETWEEN: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(5));
 /// How long to wait before looking once more, where a controller may still have had a patch on its way.
 const SETTLE: Duration = Duration::from_secs(2);
-/// How often a patch is made anew because somebody else wrote first.
+/// How often a patch is made again because somebody else wrote first.
 const CONFLICTS: u32 = 20;
 
-/// Whether nodes can be read.
-pub(crate) async fn first_look(calls: &Calls) -> anyhow::Result<()> {
-    calls.first_contact().await?;
+/// Fails where nodes cannot be read.
+pub(crate) async fn check_access(calls: &Calls) -> anyhow::Result<()> {
+    calls.check_server().await?;
     let one = ListParams::default().fields("metadata.name=mullion");
-    let read = calls.list::<IgnoredAny>(Patience::Short, NODES, &one, drop).await;
+    let read = calls.list::<IgnoredAny>(FEW, NODES, &one, drop).await;
     read.map_err(|why| anyhow::anyhow!("{why}")).context("nodes cannot be read, and nothing was changed")
 }
 
@@ -46,182 +47,135 @@ struct Job {
     removed: Vec<String>,
 }
 
+/// The nodes as they were last listed.
 #[derive(Default)]
-struct Found {
+struct Nodes {
     all: usize,
     jobs: BTreeMap<String, Job>,
-    doubts: BTreeMap<String, Left>,
+    doubts: Vec<Remainder>,
     /// With a record, and no Windows nodes.
     strange: usize,
 }
 
-async fn look(calls: &Calls, trust: &Trust) -> Result<Found, Failure> {
-    let mut found = Found::default();
+async fn list(calls: &Calls, trust: &Trust) -> Result<Nodes, Failure> {
+    let mut nodes = Nodes::default();
     let each = |node: SlimNode| {
-        found.all += 1;
+        nodes.all += 1;
         let (name, known) = known(node);
         let Plan { patch, removed, doubt } = plan(&known.facts, trust);
         if patch.is_none() && doubt.is_none() && known.facts.annotations.contains_key(OWNED_ANNOTATION) {
-            found.strange += 1;
+            nodes.strange += 1;
         }
         if let Some(doubt) = doubt {
             let (why, help) = doubt.explain(&name);
-            found.doubts.insert(name.clone(), Left { what: format!("node {name}"), why, help });
+            nodes.doubts.push(Remainder { what: format!("node {name}"), why, help });
         }
         if let Some(patch) = patch {
-            found.jobs.insert(name, Job { known, patch, removed });
+            nodes.jobs.insert(name, Job { known, patch, removed });
         }
     };
-    calls.list(Patience::Long, NODES, &ListParams::default(), each).await.map(|()| found)
+    calls.list(UNLIMITED, NODES, &ListParams::default(), each).await.map(|()| nodes)
 }
 
-/// Takes everything off every node. `for_sure`: no controller is at work, so one look that finds nothing is enough.
+/// Takes everything off every node.
 pub(crate) async fn clean(
     calls: &Calls,
     trust: &Trust,
     dry_run: bool,
-    for_sure: bool,
-    report: &mut Report,
-    say: &mut dyn FnMut(Step),
+    report: &mut WithdrawReport,
+    progress: &mut dyn FnMut(WithdrawProgress),
 ) {
-    let mut work = Work { needed: if for_sure { 1 } else { 2 }, ..Work::default() };
-    let mut wait = BETWEEN.0;
-    loop {
-        let found = match look(calls, trust).await {
-            Ok(found) => found,
-            Err(why) => {
-                work.unread(&why);
-                break;
-            }
+    // Where no controller is at work, one list that finds nothing is enough.
+    let stopped = report.controllers.values().all(|status| *status == ControllerStatus::Stopped);
+    let needed = if stopped { 1 } else { 2 };
+    let (mut quiet, mut passes) = (0, 0_u32);
+    let mut doubts = Vec::new();
+    // How often each node was patched, and why the last patch of it came to nothing.
+    let (mut rounds, mut failures) = (BTreeMap::<String, u32>::new(), BTreeMap::new());
+    let cut_off = loop {
+        let nodes = match list(calls, trust).await {
+            Ok(nodes) => nodes,
+            Err(why) => break Some(format!("they could not be read again: {why}")),
         };
-        if report.nodes == 0 && found.strange > 0 {
-            let strange = counted(found.strange, "node");
-            say(Step::Note(format!("{strange} with the annotation {OWNED_ANNOTATION} and no Windows: left alone")));
+        if report.nodes == 0 && nodes.strange > 0 {
+            let strange = counted(nodes.strange, "node");
+            let note = format!("{strange} with the annotation {OWNED_ANNOTATION} and no Windows: left alone");
+            progress(WithdrawProgress::Note(note));
         }
-        report.nodes = found.all;
-        let due = work.take(found, dry_run);
-        if dry_run || (due.is_empty() && work.quiet >= work.needed) {
-            break;
+        (report.nodes, doubts) = (nodes.all, nodes.doubts);
+        if dry_run {
+            report.cleaned = nodes.jobs.into_iter().map(|(name, job)| (name, job.removed)).collect();
+            break None;
         }
-        let again = if due.is_empty() {
-            calls.pause(SETTLE).await
+        failures.retain(|name, _| nodes.jobs.contains_key(name));
+        let is_due = |(name, _): &(String, Job)| rounds.get(name).is_none_or(|rounds| *rounds < ROUNDS);
+        let (due, given_up): (Vec<_>, Vec<_>) = nodes.jobs.into_iter().partition(is_due);
+        for (name, _) in given_up {
+            let came_back = || format!("it was patched {ROUNDS} times, and all came back: a controller still works");
+            failures.entry(name).or_insert_with(came_back);
+        }
+        if due.is_empty() {
+            quiet += 1;
+            if quiet >= needed {
+                break None;
+            }
+            calls.pause(SETTLE).await;
         } else {
-            let first = work.patched.is_empty();
-            if !first {
-                calls.pause(wait).await;
-                wait = (wait * 2).min(BETWEEN.1);
+            quiet = 0;
+            if let Some(earlier) = passes.checked_sub(1) {
+                calls.pause(BETWEEN.delay(earlier)).await;
             }
-            work.patch(calls, trust, due, say).await;
-            !calls.stopped()
-        };
-        if !again {
-            work.cut_off();
-            break;
-        }
-    }
-    report.cleaned.extend(work.cleaned.into_iter().map(|(name, removed)| Cleaned { name, removed }));
-    report.left.extend(work.doubts.into_values());
-    report.left.extend(work.unfinished.into_iter().map(|(name, why)| Left {
-        what: name,
-        why,
-        help: "see to that, and run mullion withdraw again".to_owned(),
-    }));
-}
-
-#[derive(Default)]
-struct Work {
-    /// How many looks in a row must find nothing.
-    needed: u32,
-    quiet: u32,
-    /// How often each node was patched.
-    patched: BTreeMap<String, u32>,
-    cleaned: BTreeMap<String, Vec<String>>,
-    /// What went wrong at the last patch.
-    failed: BTreeMap<String, String>,
-    doubts: BTreeMap<String, Left>,
-    /// `node w1`, and why it still has what it should not have.
-    unfinished: BTreeMap<String, String>,
-}
-
-impl Work {
-    /// What is to be patched of what was found.
-    fn take(&mut self, found: Found, dry_run: bool) -> Vec<Job> {
-        self.doubts.extend(found.doubts);
-        self.unfinished.clear();
-        let mut due = Vec::new();
-        for (name, job) in found.jobs {
-            if dry_run {
-                self.cleaned.insert(name, job.removed);
-            } else if self.patched.get(&name).is_some_and(|rounds| *rounds >= ROUNDS) {
-                let came_back =
-                    || format!("it was patched {ROUNDS} times, and all came back: a controller still works");
-                let why = self.failed.get(&name).cloned().unwrap_or_else(came_back);
-                self.unfinished.insert(format!("node {name}"), why);
-            } else {
-                due.push(job);
-            }
-        }
-        self.quiet = if due.is_empty() { self.quiet + 1 } else { 0 };
-        due
-    }
-
-    async fn patch(&mut self, calls: &Calls, trust: &Trust, due: Vec<Job>, say: &mut dyn FnMut(Step)) {
-        let api: Api<SlimNode> = Api::all(calls.client.clone());
-        let all = due.len();
-        let patches = due.into_iter().map(|job| {
-            let api = &api;
-            async move { (job.known.facts.name.clone(), job.removed.clone(), free(calls, api, trust, job).await) }
-        });
-        let mut patches = stream::iter(patches).buffer_unordered(CONCURRENCY);
-        let mut done = 0;
-        say(Step::Nodes { done, all });
-        while let Some((name, removed, end)) = patches.next().await {
-            *self.patched.entry(name.clone()).or_default() += 1;
-            match end {
-                Ok(()) => {
-                    self.failed.remove(&name);
-                    self.cleaned.entry(name).or_insert(removed);
-                }
-                Err(why) => {
+            passes += 1;
+            let all = due.len();
+            let patches = due.into_iter().map(|(name, job)| async move {
+                let removed = job.removed.clone();
+                (name, removed, free(calls, trust, job).await)
+            });
+            let mut patches = stream::iter(patches).buffer_unordered(CONCURRENCY).enumerate();
+            progress(WithdrawProgress::Nodes { done: 0, all });
+            while let Some((before, (name, removed, outcome))) = patches.next().await {
+                let rounds = rounds.entry(name.clone()).or_default();
+                *rounds += 1;
+                if let Err(why) = outcome {
                     if matches!(why, Failure::Refused(_)) {
                         // It would be refused again.
-                        self.patched.insert(name.clone(), ROUNDS);
+                        *rounds = ROUNDS;
                     }
-                    self.unfinished.insert(format!("node {name}"), why.to_string());
-                    self.failed.insert(name, why.to_string());
+                    failures.insert(name, why.to_string());
+                } else {
+                    failures.remove(&name);
+                    report.cleaned.entry(name).or_insert(removed);
                 }
+                progress(WithdrawProgress::Nodes { done: before + 1, all });
             }
-            done += 1;
-            say(Step::Nodes { done, all });
         }
-    }
-
-    fn unread(&mut self, why: &Failure) {
-        self.unfinished.entry("nodes".to_owned()).or_insert_with(|| format!("they could not be read again: {why}"));
-    }
-
-    fn cut_off(&mut self) {
-        self.unfinished.entry("nodes".to_owned()).or_insert_with(|| "they were not looked at once more".to_owned());
-    }
+        if calls.stopped() {
+            break Some("they were not looked at once more".to_owned());
+        }
+    };
+    report.left.extend(doubts);
+    report.left.extend(failures.into_iter().map(|(name, why)| Remainder::of(format!("node {name}"), why)));
+    report.left.extend(cut_off.map(|why| Remainder::of("nodes", why)));
 }
 
-/// Patches one node, made anew from the newest object where somebody else was faster.
-async fn free(calls: &Calls, api: &Api<SlimNode>, trust: &Trust, job: Job) -> Result<(), Failure> {
-    let Job { mut known, mut patch, .. } = job;
+/// Patches one node, with a new patch of the newest object where somebody else was faster.
+async fn free(calls: &Calls, trust: &Trust, job: Job) -> Result<(), Failure> {
+    let Job { known: mut before, mut patch, .. } = job;
+    let api: Api<SlimNode> = Api::all(calls.client.clone());
     let params = patch_params();
     for _ in 0..CONFLICTS {
-        let name = known.facts.name.clone();
-        let body = Patch::Merge(patch.to_merge_patch(&known.version));
-        match calls.again(Patience::Short, || api.patch(&name, &params, &body)).await {
+        let name = &before.facts.name;
+        let body = Patch::Merge(patch.to_merge_patch(&before.version));
+        match calls.again(FEW, || api.patch(name, &params, &body)).await {
             Err(Failure::Refused(status)) if status.code == 409 => {}
             // A node that is gone has nothing of Mullion's.
             Err(Failure::Refused(status)) if status.code == 404 => return Ok(()),
             other => return other.map(drop),
         }
-        let Some(newest) = calls.again(Patience::Short, || api.get_opt(&name)).await? else { return Ok(()) };
-        known = crate::controller::nodes::known::known(newest).1;
-        let Some(anew) = plan(&known.facts, trust).patch else { return Ok(()) };
-        patch = anew;
+        let Some(newest) = calls.again(FEW, || api.get_opt(name)).await? else { return Ok(()) };
+        before = known(newest).1;
+        let Some(newest) = plan(&before.facts, trust).patch else { return Ok(()) };
+        patch = newest;
     }
     Err(Failure::Broken(format!("others wrote it first, {CONFLICTS} times")))
 }

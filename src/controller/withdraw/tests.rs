@@ -98,14 +98,14 @@ impl Fake {
         self.0.lock().unwrap().asked.iter().filter(|asked| !asked.starts_with("GET ")).count()
     }
 
-    async fn run(&self, options: &Options) -> (Report, Vec<String>) {
+    async fn run(&self, options: &WithdrawOptions) -> (WithdrawReport, Vec<String>) {
         let mut notes = Vec::new();
-        let mut say = |step| {
-            if let Step::Note(note) = step {
+        let mut show = |progress| {
+            if let WithdrawProgress::Note(note) = progress {
                 notes.push(note);
             }
         };
-        let report = withdraw(self.client(), options, &CancellationToken::new(), &mut say).await.unwrap();
+        let report = withdraw(self.client(), options, &CancellationToken::new(), &mut show).await.unwrap();
         (report, notes)
     }
 }
@@ -230,13 +230,13 @@ async fn what_others_add_meanwhile_stays() {
         }
         Do::Pass
     });
-    let (report, _) = fake.run(&Options::default()).await;
+    let (report, _) = fake.run(&WithdrawOptions::default()).await;
     let node = fake.get(W1).unwrap();
     assert!(is_free(&node) && node["spec"]["taints"][0]["timeAdded"] == "2026-01-01T00:00:00Z", "{node}");
     assert!(report.left.is_empty() && report.cleaned.len() == 1, "{report:?}");
     // Once more: only looked at, and `withdrawn` stands already.
     let writes = fake.writes();
-    let (report, _) = fake.run(&Options::default()).await;
+    let (report, _) = fake.run(&WithdrawOptions::default()).await;
     assert!(report.cleaned.is_empty() && report.left.is_empty() && report.nodes == 1, "{report:?}");
     assert_eq!(fake.writes(), writes);
 }
@@ -263,7 +263,7 @@ async fn what_fails_for_one_node_stops_no_other() {
         }
         _ => Do::Pass,
     });
-    let (report, _) = fake.run(&Options::default()).await;
+    let (report, _) = fake.run(&WithdrawOptions::default()).await;
     for name in ["failing", "silent", "fine"] {
         assert!(is_free(&fake.get(&format!("/api/v1/nodes/{name}")).unwrap()), "{name}");
     }
@@ -287,7 +287,7 @@ async fn whoever_puts_everything_back_is_reported() {
         }
         Do::Pass
     });
-    let (report, _) = fake.run(&Options::default()).await;
+    let (report, _) = fake.run(&WithdrawOptions::default()).await;
     assert!(report.left.len() == 1 && report.left[0].why.contains("came back"), "{report:?}");
 }
 
@@ -306,7 +306,7 @@ async fn a_list_that_expires_begins_anew() {
             _ => Do::Pass,
         }
     });
-    let (report, _) = fake.run(&Options::default()).await;
+    let (report, _) = fake.run(&WithdrawOptions::default()).await;
     assert!(report.left.is_empty() && report.cleaned.len() == 2 && report.nodes == 2, "{report:?}");
 }
 
@@ -335,30 +335,30 @@ async fn controllers_are_told_and_waited_for() {
         }
         Do::Pass
     };
-    for (lease, rule, hearing) in [
-        (Some(lease("a")), obeying, Hearing::Stopped),
+    for (lease, rule, status) in [
+        (Some(lease("a")), obeying, ControllerStatus::Stopped),
         // Holds it, and says nothing; then one that was killed, and one that went.
-        (Some(lease("a")), renewing, Hearing::Silent),
-        (Some(lease("a")), pass, Hearing::Nobody),
-        (Some(lease("")), pass, Hearing::Nobody),
-        (None, pass, Hearing::Nobody),
+        (Some(lease("a")), renewing, ControllerStatus::Silent),
+        (Some(lease("a")), pass, ControllerStatus::NoLeader),
+        (Some(lease("")), pass, ControllerStatus::NoLeader),
+        (None, pass, ControllerStatus::NoLeader),
     ] {
         // What it said the last time is no answer.
         let mut objects = vec![(STATE, says("True"))];
         objects.extend(lease.map(|lease| (LEASE, lease)));
         let fake = Fake::new(objects, rule);
-        let (report, _) = fake.run(&Options::default()).await;
-        assert_eq!(report.controllers, [Told { namespace: "mullion".to_owned(), controller: hearing }]);
-        assert_eq!(report.left.len(), usize::from(hearing == Hearing::Silent), "{report:?}");
+        let (report, _) = fake.run(&WithdrawOptions::default()).await;
+        assert_eq!(report.controllers, [("mullion".to_owned(), status)].into());
+        assert_eq!(report.left.len(), usize::from(status == ControllerStatus::Silent), "{report:?}");
         let data = fake.get(STATE).unwrap()["data"].clone();
         assert!(data["withdrawn"].as_str().unwrap().parse::<jiff::Timestamp>().is_ok(), "{data}");
         assert_eq!((&data["seen-builds"], &data["theirs"]), (&json!("10.0.20348\n"), &json!("x")));
 
         let mut nothing = |_| {};
         let stop = CancellationToken::new();
-        for hearing in [Hearing::Resumed, Hearing::AtWork] {
-            let report = undo(fake.client(), &Options::default(), &stop, &mut nothing).await.unwrap();
-            assert_eq!(report.controllers, [Told { namespace: "mullion".to_owned(), controller: hearing }]);
+        for status in [ControllerStatus::Resumed, ControllerStatus::AtWork] {
+            let report = undo(fake.client(), &WithdrawOptions::default(), &stop, &mut nothing).await.unwrap();
+            assert_eq!(report.controllers, [("mullion".to_owned(), status)].into());
             assert!(fake.get(STATE).unwrap()["data"].get("withdrawn").is_none());
         }
     }
@@ -372,7 +372,7 @@ async fn where_nobody_may_look_for_controllers_the_own_namespace_counts() {
     let fake = Fake::new(vec![(W1, ours()), (LEASE, json!({"spec": {}})), (&own, lease)], |_, asked| {
         if asked == "GET /apis/coordination.k8s.io/v1/leases" { refuse(403) } else { Do::Pass }
     });
-    let (report, notes) = fake.run(&Options::default()).await;
+    let (report, notes) = fake.run(&WithdrawOptions::default()).await;
     assert!(notes[0].contains("namespace own") && notes[0].contains("--lease-namespace"), "{notes:?}");
     assert!(report.left.is_empty() && is_free(&fake.get(W1).unwrap()), "{report:?}");
     let created = fake.get(&format!("/api/v1/namespaces/own/configmaps/{NAME}")).unwrap();
@@ -389,8 +389,8 @@ async fn where_no_controller_ever_worked_none_is_told() {
         for namespace in [None, Some("mullion".to_owned())] {
             let fake = Fake::new(vec![(W1, ours())], pass);
             let named = namespace.clone().unwrap_or_else(|| "own".to_owned());
-            let (report, notes) = fake.run(&Options { namespace, dry_run, ..Options::default() }).await;
-            assert_eq!(report.controllers, [Told { namespace: named, controller: Hearing::Never }]);
+            let (report, notes) = fake.run(&WithdrawOptions { namespace, dry_run, ..WithdrawOptions::default() }).await;
+            assert_eq!(report.controllers, [(named, ControllerStatus::NeverWorked)].into());
             assert!(report.left.is_empty() && notes.is_empty(), "{report:?} {notes:?}");
             assert_eq!(is_free(&fake.get(W1).unwrap()), !dry_run);
             assert!(
@@ -406,8 +406,8 @@ async fn a_controller_that_cannot_be_told_is_reported_and_nodes_are_freed() {
     let fake = Fake::new(vec![(W1, ours()), (LEASE, json!({"spec": {}}))], |_, asked| {
         if asked.starts_with("POST ") { refuse(403) } else { Do::Pass }
     });
-    let (report, _) = fake.run(&Options::default()).await;
-    assert_eq!(report.controllers[0].controller, Hearing::Untold);
+    let (report, _) = fake.run(&WithdrawOptions::default()).await;
+    assert_eq!(report.controllers["mullion"], ControllerStatus::NotNotified);
     let left = &report.left[0];
     assert!(left.what.contains("namespace mullion") && left.help.contains("--replicas=0"), "{left:?}");
     assert!(is_free(&fake.get(W1).unwrap()));
@@ -422,7 +422,7 @@ async fn classes_stay_where_it_cannot_be_told_who_names_them() {
                 if asked == "GET /apis/batch/v1/cronjobs" { refuse(403) } else { Do::Pass }
             },
         );
-    let (report, _) = fake.run(&Options::default()).await;
+    let (report, _) = fake.run(&WithdrawOptions::default()).await;
     assert!(report.classes.is_empty() && report.left[0].why.contains("CronJob: no: 403"), "{report:?}");
     assert!(fake.get(CLASS).is_some());
 }
@@ -437,10 +437,10 @@ async fn a_class_that_is_named_while_it_goes_comes_back() {
             }
             Do::Pass
         });
-    let (report, _) = fake.run(&Options::default()).await;
-    let fates: Vec<_> = report.classes.iter().map(|class| (class.name.as_str(), class.deleted)).collect();
+    let (report, _) = fake.run(&WithdrawOptions::default()).await;
+    let fates: Vec<_> = report.classes.iter().map(|(name, users)| (name.as_str(), users.names == 0)).collect();
     assert_eq!(fates, [("c", false), ("d", true)]);
-    assert_eq!(report.classes[0].named_by, ["Pod a/p"]);
+    assert_eq!(report.classes["c"].named_by, ["Pod a/p"]);
     let again = fake.get(CLASS).unwrap();
     assert!(again["handler"] == "h" && again["metadata"]["labels"] == class()["metadata"]["labels"], "{again}");
 }
@@ -454,20 +454,20 @@ async fn a_class_that_changes_while_it_goes_is_asked_about_again() {
         }
         Do::Pass
     });
-    let (report, _) = fake.run(&Options::default()).await;
-    assert!(report.classes[0].deleted && report.left.is_empty() && fake.get(CLASS).is_none(), "{report:?}");
+    let (report, _) = fake.run(&WithdrawOptions::default()).await;
+    assert!(report.classes["c"].names == 0 && report.left.is_empty() && fake.get(CLASS).is_none(), "{report:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_writes_nothing() {
     let fake = Fake::new(vec![(W1, ours()), (CLASS, class()), (STATE, json!({"data": {}}))], pass);
-    let (report, _) = fake.run(&Options { dry_run: true, ..Options::default() }).await;
+    let (report, _) = fake.run(&WithdrawOptions { dry_run: true, ..WithdrawOptions::default() }).await;
     assert_eq!(fake.writes(), 0);
     assert_eq!(
-        report.cleaned[0].removed,
+        report.cleaned["w1"],
         ["taint os=windows:NoSchedule", "label mullion.dev/windows-release", "annotation mullion.dev/owned"]
     );
-    assert!(report.classes[0].deleted && report.controllers[0].controller == Hearing::Unasked, "{report:?}");
+    assert!(report.classes["c"].names == 0 && report.controllers["mullion"] == ControllerStatus::DryRun, "{report:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -483,7 +483,7 @@ async fn what_is_not_done_in_time_is_reported() {
         }
         Do::Pass
     });
-    let report = withdraw(fake.client(), &Options::default(), &stop, &mut |_| {}).await.unwrap();
+    let report = withdraw(fake.client(), &WithdrawOptions::default(), &stop, &mut |_| {}).await.unwrap();
     let freed = paths.iter().filter(|path| is_free(&fake.get(path).unwrap())).count();
     // Those under way were let end.
     assert!((40..=56).contains(&freed), "{freed}");
@@ -502,7 +502,7 @@ async fn without_a_cluster_it_says_so() {
     ] {
         let fake = Fake::new(vec![(W1, ours())], rule);
         let stop = CancellationToken::new();
-        let error = withdraw(fake.client(), &Options::default(), &stop, &mut |_| {}).await.unwrap_err();
+        let error = withdraw(fake.client(), &WithdrawOptions::default(), &stop, &mut |_| {}).await.unwrap_err();
         assert!(format!("{error:#}").contains(says), "{error:#}");
         assert_eq!(fake.writes(), 0);
     }

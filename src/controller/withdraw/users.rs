@@ -2,141 +2,93 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
 use mullion_snapshot::objects::or_default;
 use serde::Deserialize;
 
-use crate::controller::withdraw::calls::{Calls, Failure, Patience};
+use crate::cluster::live::slim_metadata;
+use crate::controller::withdraw::calls::{Calls, UNLIMITED};
 
 /// How many of a class's users are called by name.
 const SHOWN: usize = 5;
 
-/// Pods that have not ended.
-const PODS: (&str, &str, Option<&str>) = ("Pod", "/api/v1/pods", Some("status.phase!=Succeeded,status.phase!=Failed"));
+/// A kind, and the path of its list.
+type Kind = (&'static str, &'static str);
 
-/// Everything that has a pod template: kind, path, and which objects of it.
-const TEMPLATES: [(&str, &str, Option<&str>); 8] = [
-    ("Deployment", "/apis/apps/v1/deployments", None),
-    ("StatefulSet", "/apis/apps/v1/statefulsets", None),
-    ("DaemonSet", "/apis/apps/v1/daemonsets", None),
-    ("ReplicaSet", "/apis/apps/v1/replicasets", None),
-    ("CronJob", "/apis/batch/v1/cronjobs", None),
-    ("Job", "/apis/batch/v1/jobs", None),
-    ("ReplicationController", "/api/v1/replicationcontrollers", None),
-    ("PodTemplate", "/api/v1/podtemplates", None),
+/// Pods.
+pub(crate) const PODS: Kind = ("Pod", "/api/v1/pods");
+
+/// Everything that has a pod template, and after it the pods that are made from them.
+pub(crate) const KINDS: [Kind; 9] = [
+    ("Deployment", "/apis/apps/v1/deployments"),
+    ("StatefulSet", "/apis/apps/v1/statefulsets"),
+    ("DaemonSet", "/apis/apps/v1/daemonsets"),
+    ("ReplicaSet", "/apis/apps/v1/replicasets"),
+    ("CronJob", "/apis/batch/v1/cronjobs"),
+    ("Job", "/apis/batch/v1/jobs"),
+    ("ReplicationController", "/api/v1/replicationcontrollers"),
+    ("PodTemplate", "/api/v1/podtemplates"),
+    PODS,
 ];
 
-/// Who names which class.
-#[derive(Debug, Default)]
-pub(crate) struct Users(BTreeMap<String, (Vec<String>, usize)>);
-
-impl Users {
-    /// The first few that name it, and how many do; `None` where nobody does.
-    pub(crate) fn of(&self, class: &str) -> Option<(Vec<String>, usize)> {
-        self.0.get(class).cloned()
-    }
-
-    fn add(&mut self, kind: &str, object: &Object, classes: &Names) {
-        let Some(class) = object.runtime_class().filter(|class| classes.contains(*class)) else { return };
-        let (shown, all) = self.0.entry(class.to_owned()).or_default();
-        *all += 1;
-        if shown.len() < SHOWN {
-            shown.push(format!("{kind} {}/{}", object.metadata.namespace, object.metadata.name));
-        }
-    }
+/// Who names a RuntimeClass.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClassUsers {
+    /// The first few: `Deployment shop/web`.
+    pub named_by: Vec<String>,
+    /// How many there are.
+    pub names: usize,
 }
 
-/// Everyone who names one of the classes; an error with the kind that cannot be read.
-pub(crate) async fn all_users(calls: &Calls, classes: &Names) -> Result<Users, (&'static str, Failure)> {
-    read(calls, classes, TEMPLATES.iter().chain([&PODS])).await
-}
-
-/// The pods that name one of the classes.
-pub(crate) async fn pod_users(calls: &Calls, classes: &Names) -> Result<Users, (&'static str, Failure)> {
-    read(calls, classes, [&PODS].into_iter()).await
-}
-
-async fn read(
+/// Who of these kinds names one of the classes, by class; an error with the kind that cannot be read.
+pub(crate) async fn find_users(
     calls: &Calls,
-    classes: &Names,
-    sources: impl Iterator<Item = &(&'static str, &'static str, Option<&'static str>)>,
-) -> Result<Users, (&'static str, Failure)> {
-    let mut users = Users::default();
-    for (kind, path, fields) in sources {
-        let selected = ListParams { field_selector: fields.map(str::to_owned), ..ListParams::default() };
-        let each = |object: Object| users.add(kind, &object, classes);
-        calls.list(Patience::Long, path, &selected, each).await.map_err(|why| (*kind, why))?;
+    kinds: &[Kind],
+    classes: &BTreeSet<String>,
+) -> Result<BTreeMap<String, ClassUsers>, String> {
+    let mut users = BTreeMap::new();
+    for &(kind, path) in kinds {
+        let all = ListParams::default();
+        // Those that have ended need no class any more.
+        let selected = if kind == PODS.0 { all.fields("status.phase!=Succeeded,status.phase!=Failed") } else { all };
+        let each = |object: Object| add(&mut users, kind, &object, classes);
+        calls.list(UNLIMITED, path, &selected, each).await.map_err(|why| format!("{kind}: {why}"))?;
     }
     Ok(users)
 }
 
+fn add(users: &mut BTreeMap<String, ClassUsers>, kind: &str, object: &Object, classes: &BTreeSet<String>) {
+    let Some(class) = object.runtime_class().filter(|class| classes.contains(*class)) else { return };
+    let ClassUsers { named_by, names } = users.entry(class.to_owned()).or_default();
+    *names += 1;
+    if named_by.len() < SHOWN {
+        let text = |part: &Option<String>| part.clone().unwrap_or_default();
+        named_by.push(format!("{kind} {}/{}", text(&object.metadata.namespace), text(&object.metadata.name)));
+    }
+}
+
 /// A pod or an object with a pod template, without anything but what decides here.
-#[derive(Deserialize, Default)]
-#[serde(default)]
+#[derive(Deserialize)]
 struct Object {
-    metadata: Metadata,
-    #[serde(deserialize_with = "or_default")]
-    spec: Spec,
+    #[serde(deserialize_with = "slim_metadata")]
+    metadata: ObjectMeta,
+    spec: Option<Part>,
     /// Of a PodTemplate.
-    #[serde(deserialize_with = "or_default")]
-    template: Template,
-    #[serde(deserialize_with = "or_default")]
+    template: Option<Part>,
+    #[serde(default, deserialize_with = "or_default")]
     status: Status,
 }
 
+/// A pod spec, or what stands between an object and the pod spec in it.
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-struct Metadata {
-    name: String,
-    #[serde(deserialize_with = "or_default")]
-    namespace: String,
-    #[serde(deserialize_with = "or_default")]
-    owner_references: Vec<Owner>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Owner {
-    #[serde(deserialize_with = "or_default")]
-    controller: bool,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
-struct Spec {
+struct Part {
     runtime_class_name: Option<String>,
     replicas: Option<i64>,
-    #[serde(deserialize_with = "or_default")]
-    template: Template,
-    #[serde(deserialize_with = "or_default")]
-    job_template: JobTemplate,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct JobTemplate {
-    #[serde(deserialize_with = "or_default")]
-    spec: JobSpec,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct JobSpec {
-    #[serde(deserialize_with = "or_default")]
-    template: Template,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Template {
-    #[serde(deserialize_with = "or_default")]
-    spec: PodSpec,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
-struct PodSpec {
-    runtime_class_name: Option<String>,
+    spec: Option<Box<Part>>,
+    template: Option<Box<Part>>,
+    job_template: Option<Box<Part>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -153,12 +105,18 @@ struct Condition {
     status: String,
 }
 
+impl Part {
+    fn runtime_class(&self) -> Option<&str> {
+        let mut within = [&self.spec, &self.template, &self.job_template].into_iter().flatten();
+        self.runtime_class_name.as_deref().or_else(|| within.find_map(|part| part.runtime_class()))
+    }
+}
+
 impl Object {
     /// The class that pods of this object have, or will have.
     fn runtime_class(&self) -> Option<&str> {
-        let templates = [&self.spec.template, &self.spec.job_template.spec.template, &self.template];
-        let named = templates.into_iter().filter_map(|template| template.spec.runtime_class_name.as_deref());
-        named.chain(self.spec.runtime_class_name.as_deref()).next().filter(|_| !self.is_over())
+        let mut parts = [&self.spec, &self.template].into_iter().flatten();
+        parts.find_map(Part::runtime_class).filter(|_| !self.is_over())
     }
 
     /// Whether it makes no pods any more: a Job that has ended, a revision that a Deployment keeps to roll back to
@@ -167,13 +125,12 @@ impl Object {
         let ended = |condition: &Condition| {
             matches!(condition.r#type.as_str(), "Complete" | "Failed") && condition.status == "True"
         };
-        let kept = self.spec.replicas == Some(0) && self.metadata.owner_references.iter().any(|owner| owner.controller);
+        let mut owners = self.metadata.owner_references.iter().flatten();
+        let replicas = self.spec.as_ref().and_then(|spec| spec.replicas);
+        let kept = replicas == Some(0) && owners.any(|owner| owner.controller == Some(true));
         kept || self.status.conditions.iter().any(ended)
     }
 }
-
-/// Names of classes.
-pub(crate) type Names = BTreeSet<String>;
 
 #[cfg(test)]
 mod tests {
@@ -185,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_says_its_class() {
+    fn every_kind_has_its_class() {
         let template = json!({"spec": {"runtimeClassName": "c"}});
         let owned = json!({"name": "w", "namespace": "a", "ownerReferences": [{"controller": true, "name": "d"}]});
         let free = json!({"name": "w", "namespace": "a"});
@@ -217,16 +174,16 @@ mod tests {
 
     #[test]
     fn the_first_few_are_called_by_name() {
-        let mut users = Users::default();
+        let mut users = BTreeMap::new();
         for n in 0..7 {
             let pod =
                 json!({"metadata": {"name": format!("p{n}"), "namespace": "a"}, "spec": {"runtimeClassName": "c"}});
-            users.add("Pod", &serde_json::from_value(pod).unwrap(), &["c".to_owned()].into());
+            add(&mut users, "Pod", &serde_json::from_value(pod).unwrap(), &["c".to_owned()].into());
         }
         let other = json!({"metadata": {"name": "p"}, "spec": {"runtimeClassName": "theirs"}});
-        users.add("Pod", &serde_json::from_value(other).unwrap(), &["c".to_owned()].into());
-        let (shown, all) = users.of("c").unwrap();
-        assert_eq!((shown.len(), shown.first().unwrap().as_str(), all), (SHOWN, "Pod a/p0", 7));
-        assert_eq!(users.of("theirs"), None);
+        add(&mut users, "Pod", &serde_json::from_value(other).unwrap(), &["c".to_owned()].into());
+        let ClassUsers { named_by, names } = users.get("c").unwrap();
+        assert_eq!((named_by.len(), named_by.first().unwrap().as_str(), *names), (SHOWN, "Pod a/p0", 7));
+        assert_eq!(users.get("theirs"), None);
     }
 }

@@ -49,7 +49,7 @@ fn many_pods_of_one_owner_are_one_group() {
     let keys: Vec<_> = groups.known.keys().cloned().collect();
     groups.done(&keys[0], End::Again, soon);
     groups.done(&keys[1], End::Told, soon);
-    assert_eq!(due(&mut groups, soon + backoff(0)), [group("bare", "MUL201")]);
+    assert_eq!(due(&mut groups, soon + BACKOFF.delay(0)), [group("bare", "MUL201")]);
     assert_eq!(due(&mut groups, soon + AGAIN)[..1], [group("web", "MUL201")]);
     for n in 0..1000 {
         groups.event(Event::Delete(pod(&format!("p{n}"), "web", "MUL201")), soon);
