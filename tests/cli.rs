@@ -837,7 +837,7 @@ fn an_explanation_names_evidence_changes_settings_and_nodes() {
     assert!(text.starts_with("Pod shop/iis (pod-windows.yaml:2)\n  os: windows, because of image "), "{text}");
     assert!(text.contains("nodes: not known; name a --snapshot file"), "{text}");
     let linux = mullion(&["explain", "-"], include_str!("../examples/linux-deployment.yaml")).out;
-    assert!(linux.contains("\n  os: linux, because of the Linux default\n"), "{linux}");
+    assert!(linux.contains("\n  os: linux, because nothing says otherwise (Linux default)\n"), "{linux}");
     let multi = "apiVersion: v1\nkind: Pod\nmetadata: {annotations: {mullion.dev/os: any}}\nspec: {containers: []}\n";
     let multi = mullion(&["explain", "-"], multi).out;
     assert!(multi.contains("\n  os: undecided, because of "), "{multi}");

@@ -63,7 +63,7 @@ fn problems_of_a_query_are_detected() {
     }
     let bad = [
         ("sum(mullion_reviews_total)", "no process exports mullion_reviews_total"),
-        ("sum(mullion_admission_reviews_total{decision=\"denied\"})", "decision=\"denied\" is never so"),
+        ("sum(mullion_admission_reviews_total{decision=\"refused\"})", "decision=\"refused\" is never so"),
         ("sum(mullion_admission_reviews_total{decision=~\"re.*\"})", "decision=~\"re.*\" is never so"),
         ("sum(mullion_leader{endpoint=\"mutate\"})", "has no label endpoint"),
         ("sum by (endpoint) (mullion_leader)", "no metric in it has label endpoint"),

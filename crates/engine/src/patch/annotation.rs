@@ -26,7 +26,7 @@ pub(crate) fn with_decision(cx: &WorkloadContext<'_>, annotation: DecisionAnnota
 /// What decided, as a clause for people: `image mcr.microsoft.com/…:ltsc2022, by tag`.
 pub fn decision_reason(decision: &OsDecision) -> String {
     if decision.basis == Basis::Default {
-        return "the Linux default".to_owned();
+        return "nothing says otherwise (Linux default)".to_owned();
     }
     match decision.evidence.first().map(|evidence| &evidence.source) {
         Some(EvidenceSource::Field(pointer)) => field_path(pointer),
