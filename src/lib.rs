@@ -12,13 +12,12 @@
 //! |---|---|
 //! | [`cli`] | a file for each command |
 //! | [`report`] | findings as text, JSON Lines, SARIF and GitHub annotations |
-//! | [`cluster`] | clients, watches, and the live cluster snapshot |
+//! | [`cluster`] | clients, watches, the live cluster snapshot, ConfigMap `mullion-state` |
 //! | [`policy_files`] | policy files read from directories and mounts, again when they change, and their status |
 //! | [`registry`] | what registries report about images: look-ups, their cache, pull secrets |
+//! | [`server`] | accept loop, TLS, limits and admin port of webhook and controller |
 //! | [`webhook`] | AdmissionReview requests and their responses |
 //! | [`controller`] | labels, taints, RuntimeClasses, certificates, and removing them |
-//! | [`ownership`] | owner references of objects that are created at run time |
-//! | [`state`] | ConfigMap `mullion-state`: what must outlive the processes |
 //! | [`telemetry`] | logs, metrics, the health of watches |
 //!
 //! Where do I add …

@@ -37,7 +37,7 @@
 //! | secrets | `mullion-ca`, `mullion-tls` | its own namespace | `get`, `list`, `watch`, `patch`, `delete` | `--webhook-service` |
 //!
 //! And one that every authenticated user has: `create` on selfsubjectreviews of `authentication.k8s.io`, to find out
-//! whose the objects are that it makes ([`crate::cluster::owner_references`]). Where the admission plugin `OwnerReferencesPermissionEnforcement`
+//! whose the objects are that it makes (`cluster::owner_references`). Where the admission plugin `OwnerReferencesPermissionEnforcement`
 //! is on, objects that exist without their owner get it only with `delete` on them as well: not needed to work.
 
 pub mod admin;

@@ -6,7 +6,7 @@
 //! | [`tls`] | the certificate, replaced without dropping a connection |
 //! | [`body`] | request bodies, read with a limit of size and time |
 //! | [`admin`] | the routes that both admin ports have |
-//! | [`arguments`] | values of flags that both commands have |
+//! | `arguments` | values of flags that both commands have |
 
 pub mod accept;
 pub mod admin;

@@ -2,7 +2,7 @@
 //!
 //! Metric and event names are only in this file. No label contains a name that a user chose (pod, image): each would be a
 //! time series of its own. Only outcomes of findings and placements are counted by namespace, with a limit:
-//! [`namespace_counts`](crate::telemetry::namespace_counts). No event contains an object or a part of one.
+//! `telemetry::namespace_counts`. No event contains an object or a part of one.
 
 use std::fmt;
 use std::ops::Range;
