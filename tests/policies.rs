@@ -202,7 +202,7 @@ fn nothing_in_kube_system_is_denied() {
                 rule.name
             );
         }
-        assert_eq!(set.settings("shop", None, &()).denials, Denials::Refuse, "{name}");
+        assert_eq!(set.settings("shop", None, &()).denials, Denials::Deny, "{name}");
     }
 }
 

@@ -113,7 +113,7 @@ pub fn spread(policies: usize, patterns: usize, matching: impl Fn(usize) -> Valu
             "optOut": {"allow": ["MUL3"]},
             "detect": {"images": images},
             "place": {"tolerations": {"add": [{"key": format!("team-{}", n % 5), "operator": "Exists"}]}},
-            "workloads": "Warn",
+            "rules": {"templates": "Warn"},
             "rules": {"actions": actions},
         });
         (format!("team-{n}.yaml"), format!("# Of team {n}.\n{}", yaml(&format!("team-{n}"), &spec)))
@@ -179,7 +179,7 @@ pub fn equal(policies: usize, literal: bool) -> Vec<Text> {
     let file = |n: usize| {
         let spec = if literal {
             let include: Vec<String> = (0..20).map(|at| format!("team-{n}-{at}")).collect();
-            json!({"match": {"namespaces": {"include": include}}, "mode": "Enforce", "workloads": "Warn"})
+            json!({"match": {"namespaces": {"include": include}}, "mode": "Enforce", "rules": {"templates": "Warn"}})
         } else {
             json!({"match": of_a_label(n), "rules": {"actions": [{"rule": "run-as-user", "action": "Warn"}]}})
         };

@@ -332,7 +332,7 @@ mod tests {
             ("detect: {images: [{pattern: mcr.microsoft.com/**, os: linux}]}", false),
             ("mode: Audit", false),
             ("mode: Disabled", false),
-            ("workloads: Warn", false),
+            ("rules: {templates: Warn}", false),
             ("rules: {denials: Warn}", false),
             ("rules: {actions: [{rule: run-as-user, action: Allow}]}", false),
             ("place: {nodeSelector: {mode: Never}}", false),
@@ -349,7 +349,8 @@ mod tests {
     fn pods_that_are_refused_later_are_another_decision() {
         let mut object = template("ReplicaSet", &json!({}));
         object["spec"]["template"]["spec"]["resources"] = json!({"limits": {"memory": "1Gi"}});
-        let (workloads, denials) = (decided(&object, "workloads: Warn"), decided(&object, "rules: {denials: Warn}"));
+        let (workloads, denials) =
+            (decided(&object, "rules: {templates: Warn}"), decided(&object, "rules: {denials: Warn}"));
         let outcomes =
             |decided: &WorkloadResult| decided.findings.iter().map(FindingResult::outcome).collect::<Vec<_>>();
         assert_eq!(outcomes(&workloads), ["pods denied"]);

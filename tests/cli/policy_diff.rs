@@ -354,10 +354,9 @@ fn specs() -> impl Strategy<Value = String> {
     let keys = proptest::sample::subsequence(
         vec![
             "mode: Audit",
-            "workloads: Warn",
             "detect: {images: [{pattern: registry.example.com/**, os: windows}]}",
             "place: {build: {mode: Exact}, specOS: {mode: Never}}",
-            "rules: {denials: Warn, actions: [{rule: run-as-group, action: Deny}]}",
+            "rules: {denials: Warn, templates: Warn, actions: [{rule: run-as-group, action: Deny}]}",
             "match: {namespaces: {exclude: [kube-system]}}",
             "optOut: {ignore: Pods}",
         ],

@@ -31,7 +31,7 @@ metadata: {name: jobs}
 spec:
   priority: 7
   match: {podSelector: {matchLabels: {app: job}}}
-  workloads: Warn
+  rules: {templates: Warn}
 ---
 apiVersion: mullion.dev/v1alpha1
 kind: NodePolicy
@@ -91,7 +91,7 @@ fn a_namespace_is_shown_with_who_decides() {
             "mode Audit DIR/p.yaml:13",
             "rules.denials Warn DIR/p.yaml:5",
             "detect.os not set default",
-            "workloads Refuse default",
+            "rules.templates Deny default",
             "taint.apply Never DIR/p.yaml:35",
             "taint.key os default",
             "timeout 10s default",
@@ -113,12 +113,12 @@ fn every_subject_of_the_input_is_shown_and_namespaces_in_it_count() {
             "jobs, priority 7 (DIR/p.yaml:23)",
             "labelled, priority 6 (DIR/p.yaml:15)",
             "detect.os windows DIR/p.yaml:21",
-            "workloads Warn DIR/p.yaml:29",
+            "rules.templates Warn DIR/p.yaml:29",
             "mode Enforce default",
         ],
     );
     assert!(!job.contains("note:"), "{job}");
-    has(pod, &["mode Audit DIR/p.yaml:13", "workloads Refuse default"]);
+    has(pod, &["mode Audit DIR/p.yaml:13", "rules.templates Deny default"]);
     assert_eq!(text.matches("nodes, by the NodePolicy").count(), 1);
 
     let (ran, _) = show(&["--pod", "-", "-o", "json"], PODS);
@@ -143,7 +143,7 @@ fn every_subject_of_the_input_is_shown_and_namespaces_in_it_count() {
 fn the_policy_it_writes_is_shown_the_same() {
     let (ran, _) = show(&["-n", "dev-a", "-o", "yaml"], "");
     assert!(ran.out.contains("  mode: Audit  # ") && ran.out.contains("p.yaml:13\n"), "{}", ran.out);
-    assert!(ran.out.contains("  workloads: Refuse  # default\n"), "{}", ran.out);
+    assert!(ran.out.contains("    templates: Deny  # default\n"), "{}", ran.out);
     let alone = dir();
     write(&alone, "effective.yaml", &ran.out);
     let path = alone.path().to_str().unwrap();

@@ -174,7 +174,7 @@ fn every_policy_is_tested_and_its_cases_fail_without_it() {
 #[test]
 fn keys_in_the_text_are_those_of_a_policy() {
     let sections = sections();
-    let starts = ["mode", "match", "optOut", "detect", "place", "workloads", "rules", "taint", "windowsTaints"];
+    let starts = ["mode", "match", "optOut", "detect", "place", "rules", "taint", "windowsTaints"];
     let keys = sections
         .iter()
         .flat_map(|section| &section.inline)

@@ -72,7 +72,7 @@ fn a() -> Files {
 /// With one additional file.
 fn b() -> Files {
     let mut files = set("b", "10.0.26100", "Warn");
-    files.push(("workloads.yaml", policy("workloads", 4, "workloads: Warn").into()));
+    files.push(("workloads.yaml", policy("workloads", 4, "rules: {templates: Warn}").into()));
     files
 }
 
@@ -249,7 +249,7 @@ fn a_removed_directory_keeps_its_policies_in_force() {
         fs::write(directory.join(format!("{name}.yaml")), policy(name, priority, spec)).unwrap();
     };
     write(&one, "a", "mode: Audit", 1);
-    write(&two, "b", "workloads: Warn", 2);
+    write(&two, "b", "rules: {templates: Warn}", 2);
     let state = WebhookState::fixed(snapshot(), PolicySet::default());
     let mut source = files(vec![one.clone(), two.clone()], Duration::from_millis(1));
     let mut read = || {
@@ -269,7 +269,7 @@ fn a_removed_directory_keeps_its_policies_in_force() {
     assert_eq!(files, "one bad, a.yaml gone, b.yaml in_force");
     assert!(problems.contains("/one: it cannot be read: there is nothing of this name"), "{problems}");
     // The other is edited meanwhile.
-    write(&two, "b", "workloads: Refuse", 2);
+    write(&two, "b", "rules: {templates: Deny}", 2);
     let (set, files, _) = read();
     assert!(Arc::ptr_eq(&set, &both), "{files}");
     assert_eq!(files, "one bad, a.yaml gone, b.yaml waiting");

@@ -322,8 +322,9 @@ mod tests {
 
     #[test]
     fn files_in_force_are_replaced_by_name_unless_content_tells_the_mount() {
-        let (warn, refuse) = (policy("a", 5, ", workloads: Warn"), policy("b", 5, ", workloads: Refuse"));
-        let other = policy("a", 6, ", workloads: Refuse");
+        let (warn, refuse) =
+            (policy("a", 5, ", rules: {templates: Warn}"), policy("b", 5, ", rules: {templates: Deny}"));
+        let other = policy("a", 6, ", rules: {templates: Deny}");
         let said = |new: &[(&str, &str)], old: Option<&[(&str, &str)]>, set: &[(&str, &str)]| {
             let new = map(new);
             let ConfigMapReview::Good(alone) = new.review(None) else { panic!("it is good") };

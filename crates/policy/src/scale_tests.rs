@@ -33,9 +33,9 @@ fn policy(at: usize, seed: u64) -> PodPolicy {
         policy.settings.mode = chosen;
         policy.mark("mode");
     }
-    if let Some(chosen) = chosen(bits(2), &[TemplateDenials::Refuse, TemplateDenials::Warn]) {
-        policy.settings.workloads = chosen;
-        policy.mark("workloads");
+    if let Some(chosen) = chosen(bits(2), &[TemplateDenials::Deny, TemplateDenials::Warn]) {
+        policy.settings.templates = chosen;
+        policy.mark("rules.templates");
     }
     if let Some(rule) = chosen(bits(5), &RULES) {
         policy.settings.allow = vec![rule.to_owned()];
@@ -89,8 +89,8 @@ fn compare(set: &PolicySet, namespace: &str, labels: &Value) {
 
     let (mode, set_by) = first(&policies, "mode").map(|(set, by)| (set.mode, by)).unzip();
     assert_eq!((settings.mode, origin("mode")), (mode.unwrap_or_default(), set_by));
-    let (workloads, set_by) = first(&policies, "workloads").map(|(set, by)| (set.workloads, by)).unzip();
-    assert_eq!((settings.workloads, origin("workloads")), (workloads.unwrap_or_default(), set_by));
+    let (templates, set_by) = first(&policies, "rules.templates").map(|(set, by)| (set.templates, by)).unzip();
+    assert_eq!((settings.templates, origin("rules.templates")), (templates.unwrap_or_default(), set_by));
 
     // A rule's action is that of the longest entry, and of those the first, wherever all the others stand.
     let actions = listed(&policies, |set| &set.actions);
@@ -116,7 +116,8 @@ fn compare(set: &PolicySet, namespace: &str, labels: &Value) {
 /// Policies of one priority: the namespaces each names, and the keys each sets.
 fn equals() -> impl Strategy<Value = Vec<(Vec<&'static str>, Vec<&'static str>)>> {
     let names = prop::sample::subsequence(vec!["a", "b", "c", "d-*"], 0..3);
-    let keys = prop::sample::subsequence(vec!["mode: Audit", "workloads: Warn", "optOut: {ignore: Never}"], 0..4);
+    let keys =
+        prop::sample::subsequence(vec!["mode: Audit", "rules: {templates: Warn}", "optOut: {ignore: Never}"], 0..4);
     prop::collection::vec((names, keys), 0..8)
 }
 

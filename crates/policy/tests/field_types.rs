@@ -326,7 +326,7 @@ fn policies_decide_and_denials_do_not() {
     let mut object = json!({"spec": {"hostNetwork": "true", "foo": 1}});
     assert_eq!(actions(&object, ""), [Action::Deny, Action::Warn]);
     assert_eq!(
-        actions(&object, "  rules: {denials: Warn}\n  workloads: Warn\n  mode: Audit\n"),
+        actions(&object, "  rules: {denials: Warn, templates: Warn}\n  mode: Audit\n"),
         [Action::Deny, Action::Warn]
     );
     let by_prefix = |action: &str| format!("  rules: {{actions: [{{rule: MUL, action: {action}}}]}}\n");

@@ -99,7 +99,7 @@ fn toleration(change: &Change) -> Option<&Value> {
 
 /// The findings that come to this.
 pub(crate) fn findings(review: &Review, wanted: FindingOutcome) -> impl Iterator<Item = &Finding> {
-    let comes_to = |finding: &Finding| outcome_of(finding, review.category, review.settings.workloads);
+    let comes_to = |finding: &Finding| outcome_of(finding, review.category, review.settings.templates);
     review.findings.iter().filter(move |finding| comes_to(finding) == wanted)
 }
 

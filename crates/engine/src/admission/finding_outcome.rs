@@ -6,7 +6,7 @@
 //! | pod of a DaemonSet | labelled | changed | labelled |
 //! | pod of a Job | denied if the API server would; else labelled | changed | labelled |
 //! | pod of another built-in controller | denied if the API server or the kubelet would; else labelled | changed | labelled |
-//! | template, created | denied; warned under `workloads: Warn` | changed | warned |
+//! | template, created | denied; warned under `rules.templates: Warn` | changed | warned |
 //! | template, changed | the same, but only warned for what the old one had, and of a Job | changed | warned |
 //! | any other request | nothing | nothing | nothing |
 //!
@@ -40,7 +40,7 @@ pub enum FindingOutcome {
 }
 
 /// The table: the outcome of a finding, by its action and its request category.
-pub fn outcome_of(finding: &Finding, category: RequestCategory, workloads: TemplateDenials) -> FindingOutcome {
+pub fn outcome_of(finding: &Finding, category: RequestCategory, templates: TemplateDenials) -> FindingOutcome {
     use FindingOutcome::{Denied, Labelled, Nothing, Repaired, Warned};
     match (finding.action, category) {
         (Action::Allow, _)
@@ -61,7 +61,7 @@ pub fn outcome_of(finding: &Finding, category: RequestCategory, workloads: Templ
             // (`validateJobUpdate`, pkg/apis/batch/validation/validation.go). A queue does that, and could only try
             // again.
             let stands = update && (finding.pre_existing || of == WorkloadKind::Job);
-            if workloads == TemplateDenials::Refuse && !stands { Denied } else { Warned }
+            if templates == TemplateDenials::Deny && !stands { Denied } else { Warned }
         }
         (Action::Repair, _) => Repaired,
         (Action::Warn, _) => Warned,
@@ -71,7 +71,7 @@ pub fn outcome_of(finding: &Finding, category: RequestCategory, workloads: Templ
 /// The outcome of a finding as an action: the action of its policy, softened where a cluster would not deny.
 pub fn effective_action(review: &Review, finding: &Finding) -> Action {
     let audit = review.settings.mode == Mode::Audit;
-    match outcome_of(finding, review.category, review.settings.workloads) {
+    match outcome_of(finding, review.category, review.settings.templates) {
         FindingOutcome::Nothing => Action::Allow,
         FindingOutcome::Repaired => Action::Repair,
         FindingOutcome::Denied if !audit => Action::Deny,
@@ -109,7 +109,7 @@ mod tests {
         let owned = |by| RequestCategory::OwnedPod { by };
         let made = |of| RequestCategory::Template { of, update: false };
         let changed = |of| RequestCategory::Template { of, update: true };
-        for (category, known, workloads, expected) in [
+        for (category, known, templates, expected) in [
             (RequestCategory::Pod, false, TemplateDenials::Warn, [Denied, Denied, Denied, Repaired, Warned, Warned]),
             (
                 RequestCategory::EphemeralContainers,
@@ -120,19 +120,19 @@ mod tests {
             (
                 owned(WorkloadKind::DaemonSet),
                 false,
-                TemplateDenials::Refuse,
+                TemplateDenials::Deny,
                 [Labelled, Labelled, Labelled, Repaired, Labelled, Nothing],
             ),
             (
                 owned(WorkloadKind::Job),
                 false,
-                TemplateDenials::Refuse,
+                TemplateDenials::Deny,
                 [Labelled, Labelled, Denied, Repaired, Labelled, Nothing],
             ),
             (
                 owned(WorkloadKind::ReplicaSet),
                 false,
-                TemplateDenials::Refuse,
+                TemplateDenials::Deny,
                 [Labelled, Denied, Denied, Repaired, Labelled, Nothing],
             ),
             (
@@ -144,15 +144,10 @@ mod tests {
             (
                 made(WorkloadKind::DaemonSet),
                 false,
-                TemplateDenials::Refuse,
+                TemplateDenials::Deny,
                 [Denied, Denied, Denied, Repaired, Warned, Warned],
             ),
-            (
-                made(WorkloadKind::Job),
-                false,
-                TemplateDenials::Refuse,
-                [Denied, Denied, Denied, Repaired, Warned, Warned],
-            ),
+            (made(WorkloadKind::Job), false, TemplateDenials::Deny, [Denied, Denied, Denied, Repaired, Warned, Warned]),
             (
                 made(WorkloadKind::Deployment),
                 false,
@@ -162,25 +157,25 @@ mod tests {
             (
                 changed(WorkloadKind::Deployment),
                 false,
-                TemplateDenials::Refuse,
+                TemplateDenials::Deny,
                 [Denied, Denied, Denied, Repaired, Warned, Warned],
             ),
             (
                 changed(WorkloadKind::Deployment),
                 true,
-                TemplateDenials::Refuse,
+                TemplateDenials::Deny,
                 [Warned, Warned, Warned, Repaired, Warned, Warned],
             ),
             (
                 changed(WorkloadKind::Job),
                 false,
-                TemplateDenials::Refuse,
+                TemplateDenials::Deny,
                 [Warned, Warned, Warned, Repaired, Warned, Warned],
             ),
-            (RequestCategory::Rewrite, false, TemplateDenials::Refuse, [Nothing; 6]),
-            (RequestCategory::Resize, false, TemplateDenials::Refuse, [Nothing; 6]),
-            (RequestCategory::OtherUpdate, false, TemplateDenials::Refuse, [Nothing; 6]),
-            (RequestCategory::Skipped, false, TemplateDenials::Refuse, [Nothing; 6]),
+            (RequestCategory::Rewrite, false, TemplateDenials::Deny, [Nothing; 6]),
+            (RequestCategory::Resize, false, TemplateDenials::Deny, [Nothing; 6]),
+            (RequestCategory::OtherUpdate, false, TemplateDenials::Deny, [Nothing; 6]),
+            (RequestCategory::Skipped, false, TemplateDenials::Deny, [Nothing; 6]),
         ] {
             let outcome = |action, rejected_by, hint| {
                 let finding = Finding {
@@ -199,7 +194,7 @@ mod tests {
                     rejected_beside_os: false,
                     pre_existing: known,
                 };
-                outcome_of(&finding, category, workloads)
+                outcome_of(&finding, category, templates)
             };
             let got = [
                 outcome(Action::Deny, RejectedBy::None, false),

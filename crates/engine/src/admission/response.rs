@@ -164,7 +164,7 @@ pub fn respond(review: &Review, object: &Value, endpoint: Endpoint) -> ReviewRes
         .iter()
         // At /mutate the placement is restored.
         .filter(|finding| endpoint == Endpoint::Validate || finding.code != UNDONE)
-        .map(|finding| (finding, outcome_of(finding, review.category, review.settings.workloads)))
+        .map(|finding| (finding, outcome_of(finding, review.category, review.settings.templates)))
         .collect();
     annotate(review, &weighed, &mut response);
     let with = |wanted: FindingOutcome| weighed.iter().filter(move |(_, c)| *c == wanted).map(|(finding, _)| *finding);

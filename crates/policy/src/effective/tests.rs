@@ -75,7 +75,7 @@ fn each_value_and_each_entry_says_where_it_is_written() {
     };
     assert_eq!(scalar("mode"), (json!("Audit"), Some(18)));
     assert_eq!(scalar("rules.denials"), (json!("Warn"), Some(10)));
-    assert_eq!(scalar("workloads"), (json!("Refuse"), None));
+    assert_eq!(scalar("rules.templates"), (json!("Deny"), None));
     assert_eq!(scalar("detect.os"), (json!(null), None));
     assert_eq!(entries("optOut.allow"), [(json!("MUL2"), 21), (json!("MUL3"), 22), (json!("MUL1"), 5)]);
     let images = [
@@ -164,7 +164,7 @@ fn an_objection_says_why_and_agrees_with_the_match() {
 /// Keys with values that they may have, one of which is chosen.
 const VALUES: [(&str, &[&str]); 12] = [
     ("mode", &["Enforce", "Audit", "Disabled"]),
-    ("workloads", &["Refuse", "Warn"]),
+    ("rules.templates", &["Deny", "Warn"]),
     ("optOut.ignore", &["Never", "Pods"]),
     ("optOut.allow", &[r#"["MUL2"]"#, r#"["MUL1", "run-as-user"]"#]),
     ("detect.os", &["windows", "linux", "any"]),
@@ -173,7 +173,7 @@ const VALUES: [(&str, &[&str]); 12] = [
     ("place.build.mode", &["Exact", "Never", "Compatible"]),
     ("place.tolerations.mode", &["Listed", "Never"]),
     ("place.tolerations.add", &[r#"[{"key": "spot", "operator": "Exists"}, {"key": "gpu"}]"#]),
-    ("rules.denials", &["Refuse", "Warn"]),
+    ("rules.denials", &["Deny", "Warn"]),
     ("rules.actions", &[r#"[{"rule": "MUL2", "action": "Warn"}]"#, r#"[{"rule": "run-as-user", "action": "Deny"}]"#]),
 ];
 

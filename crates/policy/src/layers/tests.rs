@@ -29,7 +29,7 @@ fn the_highest_that_sets_a_key_decides_and_lists_are_laid_together() {
     let set = set(&[
         (
             "low",
-            "{priority: -1, mode: Audit, workloads: Warn, rules: {actions: [{rule: MUL2, action: Warn}, {rule: MUL3, action: Warn}]}, optOut: {allow: [MUL1]},
+            "{priority: -1, mode: Audit, rules: {templates: Warn, actions: [{rule: MUL2, action: Warn}, {rule: MUL3, action: Warn}]}, optOut: {allow: [MUL1]},
               detect: {os: linux, images: [{pattern: '**', os: linux}]}, place: {tolerations: {add: [{key: low}]}}}",
         ),
         (
@@ -42,7 +42,7 @@ fn the_highest_that_sets_a_key_decides_and_lists_are_laid_together() {
     assert_eq!(set.pods.iter().map(|policy| &*policy.name).collect::<Vec<_>>(), ["high", "middle", "low"]);
     let settings = set.settings("any", None, &());
     assert_eq!(settings.mode, Mode::Enforce);
-    assert_eq!(settings.workloads, TemplateDenials::Warn);
+    assert_eq!(settings.templates, TemplateDenials::Warn);
     assert_eq!(settings.spec_os, OsFieldMode::Never);
     assert_eq!(settings.allow, ["MUL2", "MUL1"]);
     assert_eq!(settings.images.iter().map(|image| &*image.pattern).collect::<Vec<_>>(), ["a.io/**", "**"]);
@@ -52,7 +52,7 @@ fn the_highest_that_sets_a_key_decides_and_lists_are_laid_together() {
     assert_eq!(actions, [("MUL2", Action::Deny), ("MUL3", Action::Warn)]);
     let file = |key: &str| settings.origins.get(key).map(|origin| &*origin.file);
     assert_eq!(file("mode"), Some("high.yaml"));
-    assert_eq!(file("workloads"), Some("low.yaml"));
+    assert_eq!(file("rules.templates"), Some("low.yaml"));
     assert_eq!(file("place.specOS.mode"), Some("middle.yaml"));
     assert_eq!(file("place.build.mode"), None);
 }
@@ -122,7 +122,7 @@ fn the_longest_match_of_a_rule_wins() {
 
 #[test]
 fn denials_turn_only_deny_into_warn() {
-    for (denials, deny) in [(Denials::Refuse, Action::Deny), (Denials::Warn, Action::Warn)] {
+    for (denials, deny) in [(Denials::Deny, Action::Deny), (Denials::Warn, Action::Warn)] {
         let settings = Settings { denials, ..Settings::default() };
         assert_eq!(settings.effective_action("MUL201", "run-as-user", Action::Deny), deny);
         for other in [Action::Allow, Action::Warn, Action::Repair] {
@@ -142,14 +142,14 @@ fn allowed_rules_may_be_waved_off() {
 
 #[test]
 fn subjects_that_the_same_policies_match_share_their_settings() {
-    let set = set(&[("p", "{match: {namespaces: {include: [a]}}, mode: Audit}"), ("q", "{workloads: Warn}")]);
+    let set = set(&[("p", "{match: {namespaces: {include: [a]}}, mode: Audit}"), ("q", "{rules: {templates: Warn}}")]);
     let first = set.settings("b", None, &());
     assert!(Arc::ptr_eq(&first, &set.settings("c", None, &json!({"app": "x"}))));
     assert!(!Arc::ptr_eq(&first, &set.settings("a", None, &())));
     // A copy may be changed before it is asked.
     let mut copy = set.clone();
     copy.pods.clear();
-    assert_eq!(copy.settings("b", None, &()).workloads, TemplateDenials::Refuse);
+    assert_eq!(copy.settings("b", None, &()).templates, TemplateDenials::Deny);
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn spec() -> impl Strategy<Value = String> {
     };
     (
         key("mode", &["Enforce", "Audit", "Disabled"]),
-        key("workloads", &["Refuse", "Warn"]),
+        key("rules", &["{templates: Deny}", "{templates: Warn}"]),
         key("optOut", &["{allow: [MUL1]}", "{allow: [MUL2], ignore: Pods}", "{ignore: Never}"]),
         key(
             "match",

@@ -115,7 +115,7 @@ fn fates<'a>(set: &'a PolicySet, typical: &'a Typical) -> Vec<(Decider<'a>, Fate
     let labels = SNAPSHOT.namespaces.get(namespace).map(|namespace| &namespace.labels);
     let subject = Subject { set, namespace, namespace_labels: labels, labels: &pod };
     let refused = |finding: &&finding::Finding| {
-        outcome_of(finding, review.category, review.settings.workloads) == FindingOutcome::Denied
+        outcome_of(finding, review.category, review.settings.templates) == FindingOutcome::Denied
     };
     let refused: Vec<_> = review.findings.iter().filter(refused).collect();
     let made_windows = review.decision.decided() == Some(Os::Windows);

@@ -163,7 +163,8 @@ fn a_conflict_keeps_the_annotation() {
     next["spec"]["template"]["spec"]["os"] = json!({"name": "windows"});
     next["spec"]["template"]["spec"]["affinity"] = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
         {"nodeSelectorTerms": [{"matchExpressions": [{"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}]}]}}});
-    let changed = outcome(Operation::Update, &next, Some(&stored), &snapshot(), &with_policy("workloads: Warn")).stored;
+    let changed =
+        outcome(Operation::Update, &next, Some(&stored), &snapshot(), &with_policy("rules: {templates: Warn}")).stored;
     assert_eq!(template(&changed)["spec"]["nodeSelector"], json!({"kubernetes.io/os": "linux"}));
     assert_eq!(annotation(&changed), annotation(&stored));
 }
@@ -231,7 +232,7 @@ fn with_policy(spec: &str) -> PolicySet {
 }
 
 const POLICIES: [&str; 10] = [
-    "workloads: Warn",
+    "rules: {templates: Warn}",
     "detect: {os: windows}",
     "detect: {os: any}",
     "detect: {default: Nothing}",

@@ -112,9 +112,9 @@ fn denials_can_all_be_warnings() {
 #[test]
 fn templates_can_be_warned_about_alone() {
     let template = workload("Deployment", with_user()["spec"].clone());
-    let outcome = given(&template, &["workloads: Warn"]);
+    let outcome = given(&template, &["rules: {templates: Warn}"]);
     assert!(!outcome.denied() && outcome.validate.warnings[0].starts_with("MUL201"));
-    assert!(given(&with_user(), &["workloads: Warn"]).denied(), "a pod of its own still is");
+    assert!(given(&with_user(), &["rules: {templates: Warn}"]).denied(), "a pod of its own still is");
 
     // The outcome for its pods.
     let spec = json!({"containers": [{"name": "c", "image": LTSC2022}],
@@ -126,12 +126,12 @@ fn templates_can_be_warned_about_alone() {
         ("Job", "MUL221"),
         ("CronJob", "MUL221"),
     ] {
-        let outcome = given(&workload(kind, spec.clone()), &["workloads: Warn"]);
+        let outcome = given(&workload(kind, spec.clone()), &["rules: {templates: Warn}"]);
         assert!(outcome.validate.warnings[0].starts_with(warning), "{kind}: {:?}", outcome.validate.warnings);
         let owner = if kind == "Deployment" { "ReplicaSet" } else { kind };
-        let pod = given(&owned_by(pod(spec.clone()), owner), &["workloads: Warn"]);
+        let pod = given(&owned_by(pod(spec.clone()), owner), &["rules: {templates: Warn}"]);
         assert!(kind == "CronJob" || pod.denied() == warning.starts_with("pods denied"), "{kind}");
-        let audited = given(&workload(kind, spec.clone()), &["workloads: Warn", "mode: Audit"]);
+        let audited = given(&workload(kind, spec.clone()), &["rules: {templates: Warn}", "mode: Audit"]);
         assert!(audited.validate.warnings[0].starts_with("MUL221"), "{kind}: {:?}", audited.validate.warnings);
     }
 }

@@ -17,10 +17,10 @@ const PIECES: [&str; 12] = [
     "place: {tolerations: {add: [{key: a/b, operator: Exists, effect: NoExecute, tolerationSeconds: 5}]}, build: {mode: Exact}}",
     "place: {runtimeClass: {mode: Named, name: '1e3'}}",
     "place: {runtimeClass: {mode: Never}, specOS: {mode: Never}}",
-    "workloads: Warn",
+    "rules: {templates: Warn}",
     "rules: {version: '0.1', denials: Warn, translate: [run-as-user]}",
     "rules: {actions: [{rule: MUL2, action: Deny}, {rule: run-as-user, action: Repair}]}",
-    "rules: {denials: Refuse, actions: [{rule: MUL, action: Allow}]}",
+    "rules: {denials: Deny, actions: [{rule: MUL, action: Allow}]}",
 ];
 
 const NODES: [&str; 4] = [

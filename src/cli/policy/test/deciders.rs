@@ -98,8 +98,8 @@ impl Deciders<'_> {
         let template = self.0.kind != WorkloadKind::Pod;
         let keys = [
             ("mode", settings.mode != Mode::Enforce),
-            ("rules.denials", settings.denials != Denials::Refuse),
-            ("workloads", template && settings.workloads != TemplateDenials::Refuse),
+            ("rules.denials", settings.denials != Denials::Deny),
+            ("rules.templates", template && settings.templates != TemplateDenials::Deny),
         ];
         keys.into_iter().filter(|(_, unusual)| *unusual).map(|(key, _)| self.setting(key)).collect()
     }

@@ -21,7 +21,7 @@ pub fn match_length(written: &str, code: &str, name: &str) -> usize {
 pub enum Denials {
     /// It does.
     #[default]
-    Refuse,
+    Deny,
     /// Every Deny is a Warn.
     Warn,
 }

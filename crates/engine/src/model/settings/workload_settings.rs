@@ -195,7 +195,7 @@ pub enum OsFieldMode {
 pub enum TemplateDenials {
     /// Denied.
     #[default]
-    Refuse,
+    Deny,
     /// Warned about.
     Warn,
 }
@@ -232,12 +232,12 @@ pub struct Settings {
     pub runtime_class_name: Option<String>,
     /// `place.specOS.mode`.
     pub spec_os: OsFieldMode,
-    /// `workloads`.
-    pub workloads: TemplateDenials,
     /// `rules.version`.
     pub rules_version: Option<String>,
     /// `rules.denials`.
     pub denials: Denials,
+    /// `rules.templates`.
+    pub templates: TemplateDenials,
     /// `rules.translate`, those of higher policies first.
     pub translate: Vec<String>,
     /// `rules.actions`, highest priority first; of entries for the same `rule` only the first, which decides.

@@ -35,7 +35,7 @@ const MOST: usize = 100;
 /// each in the order of the walk.
 ///
 /// The action is that of the policies if they name these rules, else the rule's default. It is final: `rules.denials`,
-/// `workloads` and `mode` do not change it, because they are about what Mullion denies, and this the API server
+/// `rules.templates` and `mode` do not change it, because they are about what Mullion denies, and this the API server
 /// rejects.
 pub fn check(kind: WorkloadKind, object: &Value, settings: &Settings) -> Vec<Finding> {
     let [wrong_type, unknown_field] = &RULES;

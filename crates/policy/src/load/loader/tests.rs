@@ -26,10 +26,10 @@ const POD_SPECS: Rows = &[
         "5:3: `spec` has no key `m\u{43e}de` (did you mean `mode`? `\u{43e}` is no Latin letter, but U+043E)",
     ]),
     ("mode:Audit", &[
-        "5:3: `spec` takes a map with priority, mode, match, optOut, detect, place, workloads and rules, not the text `mode:Audit` (write `mode: Audit`, with a plain space behind the colon)",
+        "5:3: `spec` takes a map with priority, mode, match, optOut, detect, place and rules, not the text `mode:Audit` (write `mode: Audit`, with a plain space behind the colon)",
     ]),
     ("mode:\u{a0}Audit", &[
-        "5:3: `spec` takes a map with priority, mode, match, optOut, detect, place, workloads and rules, not the text `mode:\\u{a0}Audit` (write `mode: Audit`, with a plain space behind the colon)",
+        "5:3: `spec` takes a map with priority, mode, match, optOut, detect, place and rules, not the text `mode:\\u{a0}Audit` (write `mode: Audit`, with a plain space behind the colon)",
     ]),
     ("mode: false", &[
         "5:9: `spec.mode` takes Enforce, Audit or Disabled, not a boolean (templates write `false` for words that YAML 1.1 takes for booleans, such as off and no; write `Disabled`)",
@@ -84,7 +84,7 @@ const POD_SPECS: Rows = &[
         "5:3: `spec` has no key `build` (it belongs under `spec.place`: indent it deeper than that)",
     ]),
     ("zzz: 1", &[
-        "5:3: `spec` has no key `zzz` (known here: priority, mode, match, optOut, detect, place, workloads, rules)",
+        "5:3: `spec` has no key `zzz` (known here: priority, mode, match, optOut, detect, place, rules)",
     ]),
     ("mode: Enforced", &[
         "5:9: `spec.mode` takes Enforce, Audit or Disabled, not `Enforced` (did you mean `Enforce`?)",
@@ -299,12 +299,12 @@ const FILES: Rows = &[
     ("kind: PodPolicy", &[
         "1:1: `apiVersion` is missing: mullion.dev/v1alpha1 (write `apiVersion: mullion.dev/v1alpha1`)",
         "1:1: `metadata` is missing: a map with name, labels and annotations (write `metadata: {name: <name>}`)",
-        "1:1: `spec` is missing: a map with priority, mode, match, optOut, detect, place, workloads and rules (write `spec: {}` for a policy that sets nothing)",
+        "1:1: `spec` is missing: a map with priority, mode, match, optOut, detect, place and rules (write `spec: {}` for a policy that sets nothing)",
     ]),
     ("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: A B, namespace: x}\nspec:\n", &[
         "3:18: `metadata.name` takes a name of lower-case letters, digits, `-` and `.`, not `A B`: names of Kubernetes objects have no other characters, and a letter or digit at both ends",
         "3:23: `metadata` has no key `namespace` (known here: name, labels, annotations)",
-        "4:6: `spec` has no value; it takes a map with priority, mode, match, optOut, detect, place, workloads and rules (indent what belongs under it, or write `{}` for nothing)",
+        "4:6: `spec` has no value; it takes a map with priority, mode, match, optOut, detect, place and rules (indent what belongs under it, or write `{}` for nothing)",
     ]),
     ("apiVersion: mullion.dev/v1alpha1\nkind: PodPolicy\nmetadata: {name: a}\nspec:\n  mode: Enforce\n  mode: Audit\n", &[
         "6:3: the key `mode` occurs twice in this map; it occurs first on line 5 (remove one; readers disagree which of them counts)",
@@ -462,7 +462,7 @@ fn equal_priorities_may_not_set_the_same_key() {
     let free = [
         // Another priority, other keys, lists alone.
         pod("b", "priority: 1\nmode: Enforce"),
-        pod("b", "workloads: Warn\nplace: {runtimeClass: {mode: Never}}"),
+        pod("b", "rules: {templates: Warn}\nplace: {runtimeClass: {mode: Never}}"),
         pod(
             "b",
             "rules: {actions: [{rule: MUL1, action: Warn}]}\ndetect: {images: []}\noptOut: {allow: [MUL2]}\nplace: {tolerations: {add: []}}",
@@ -493,7 +493,7 @@ fn origins_say_where_keys_are_written() {
     let line = |key: &str| policy.origins.get(key).map(|origin| (&*origin.file, origin.line));
     assert_eq!(line("mode"), Some(("dir/a.yaml", 6)));
     assert_eq!(line("detect.images"), Some(("dir/a.yaml", 8)));
-    assert_eq!(line("workloads"), None);
+    assert_eq!(line("rules.templates"), None);
     assert_eq!(policy.origin("detect.os").line, 7);
     let settings = set.settings("x", None, &());
     let lines: Vec<_> = settings.images.iter().map(|image| image.origin.as_ref().unwrap().line).collect();

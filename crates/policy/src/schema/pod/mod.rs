@@ -77,23 +77,6 @@ pub(crate) static POD_SPEC: Object = Object::of(&[
         "What pods are given so that they land on nodes that can run them. Each part can be switched off by itself.",
     ),
     Key::new(
-        "workloads",
-        Shape::Word(&[
-            word(
-                "Refuse",
-                "The Deployment, StatefulSet, Job and so on is refused when it is applied, where a person reads why. On \
-                 an update, only for what the old one did not have already; a change of a Job is never refused.",
-            ),
-            word(
-                "Warn",
-                "It is stored with a warning. Its pods are judged all the same when they come: they may fail where nobody \
-                 looks.",
-            ),
-        ]),
-        "What happens to objects with a pod template whose pods would be denied.",
-    )
-    .settings(field!(workloads)),
-    Key::new(
         "rules",
         Shape::Object(&RULES),
         "What the findings of each rule do. `mullion rules` lists the rules, `mullion rules run-as-user` explains one.",
@@ -172,13 +155,30 @@ static RULES: Object = Object::of(&[
     Key::new(
         "denials",
         Shape::Word(&[
-            word("Refuse", "What a rule denies is refused."),
+            word("Deny", "What a rule denies is denied."),
             word("Warn", "Every `Deny` is a `Warn`: nothing is refused, and pods are still placed and repaired."),
         ]),
         "Whether anything is refused. `Warn` is the first thing to set where Mullion refuses what must run now.",
     )
     .settings(field!(denials))
     .example("Warn"),
+    Key::new(
+        "templates",
+        Shape::Word(&[
+            word(
+                "Deny",
+                "The Deployment, StatefulSet, Job and so on is denied when it is applied, where a person reads why. On \
+                 an update, only for findings that the old one did not have; a change of a Job is never denied.",
+            ),
+            word(
+                "Warn",
+                "It is stored with a warning. Its pods are still reviewed when they are created, and may be denied where \
+                 nobody looks.",
+            ),
+        ]),
+        "What happens to objects with a pod template whose pods would be denied.",
+    )
+    .settings(field!(templates)),
     Key::new(
         "translate",
         Shape::List(&Shape::Text(Text::TranslatedRule)),
@@ -216,7 +216,7 @@ static RULE_ACTION: Object = Object::with(
             Shape::Word(&[
                 word(
                     "Deny",
-                    "Refused, with what to write instead: pods that somebody creates, and templates as `workloads` says. \
+                    "Refused, with what to write instead: pods that somebody creates, and templates as `templates` says. \
                      Pods that a controller makes only where Kubernetes itself would refuse them, and those of a \
                      DaemonSet never; the others get the label `mullion.dev/findings`.",
                 ),

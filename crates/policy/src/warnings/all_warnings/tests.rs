@@ -119,7 +119,7 @@ fn what_refuses_pods_of_kube_system_is_named() {
         (&[("a", deny)], &[refuses]),
         (&[("a", deny)], &["or give kube-system a PodPolicy of priority 1000 with `rules: {denials: Warn}`"]),
         (&[("a", &format!("  priority: 2000\n{deny}"))], &["a PodPolicy of priority 2001 with"]),
-        (&[("a", &format!("{deny}\n  workloads: Warn"))], &[]),
+        (&[("a", "  rules: {actions: [{rule: privileged, action: Deny}], templates: Warn}")], &[]),
         (&[("a", "  rules: {actions: [{rule: privileged, action: Deny}], denials: Warn}")], &[]),
         (
             &[
@@ -133,7 +133,7 @@ fn what_refuses_pods_of_kube_system_is_named() {
             &[
                 ("a", deny),
                 ("k", "  priority: 1000\n  match: {namespaces: {include: [kube-system]}}\n  rules: {denials: Warn}"),
-                ("z", "  priority: 1001\n  match: {namespaces: {include: [kube-*]}}\n  rules: {denials: Refuse}"),
+                ("z", "  priority: 1001\n  match: {namespaces: {include: [kube-*]}}\n  rules: {denials: Deny}"),
             ],
             &[refuses],
         ),
@@ -249,21 +249,21 @@ fn what_matches_nothing_is_said() {
 fn what_a_policy_for_everything_overrules_is_said() {
     let team = "  priority: 5\n  match: {namespaces: {include: [team]}}\n  mode: Audit\n  rules: {denials: Warn}";
     let over = |rest: &str| format!("  priority: 9\n{rest}");
-    let refuse = over("  rules: {denials: Refuse}");
+    let refuse = over("  rules: {denials: Deny}");
     expect(&[
         (
             &[("a", team), ("all", &refuse)],
             &[
                 "a.yaml:8: PodPolicy `all` (all.yaml:1) matches everything with a higher priority, so that `rules.denials: Warn` \
-               (`Refuse` there) of PodPolicy `a` never counts (give PodPolicy `a` a priority above 9)",
+               (`Deny` there) of PodPolicy `a` never counts (give PodPolicy `a` a priority above 9)",
             ],
         ),
         (
-            &[("a", team), ("all", &over("  mode: Enforce\n  rules: {denials: Refuse}"))],
-            &["`mode: Audit` (`Enforce` there) and `rules.denials: Warn` (`Refuse` there)"],
+            &[("a", team), ("all", &over("  mode: Enforce\n  rules: {denials: Deny}"))],
+            &["`mode: Audit` (`Enforce` there) and `rules.denials: Warn` (`Deny` there)"],
         ),
         (&[("a", team), ("all", &over("  rules: {denials: Warn}"))], &[]),
-        (&[("a", team), ("all", "  rules: {denials: Refuse}")], &[]),
+        (&[("a", team), ("all", "  rules: {denials: Deny}")], &[]),
         (&[("a", team), ("some", &format!("{refuse}\n  match: {{namespaces: {{exclude: [x]}}}}"))], &[]),
         // Defaults and what is laid over them.
         (&[("a", "  rules: {denials: Warn}"), ("all", &refuse)], &[]),
